@@ -6,10 +6,11 @@ from collections import Counter
 from typing import Any
 
 from sfumato.engines.aggregation import RowNumber
-from sfumato.engines.contribution_bounding import bounded_totals, sampled_rows
+from sfumato.engines.contribution_bounding import FIT, bounded_totals, sampled_rows
 from sfumato.engines.expressions import IsNull, Not, constant, when
 from sfumato.engines.statements import Select, Subquery
 from sfumato.query.execute.executor import additive_totals
+from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.execute.grouped_rows import (
     column_of,
     group_columns,
@@ -25,7 +26,7 @@ from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum, 
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.secret import Permit
 
-__all__ = ["disagreements"]
+__all__ = ["disagreements", "fitting_units", "groups_of_totals"]
 
 PERMIT = Permit("a test of exact numbers")
 
@@ -38,10 +39,16 @@ def disagreements(plan: NoisePlan, engine: Any, secret: int = 7) -> list[str]:
     if pieces is not None and any(isinstance(m, Count | Sum) for m in plan.query.aggregates):
         rows = engine.run(pieces.source).open(PERMIT)
         defined = bounded_totals(rows, pieces)
+        if pieces.limits is not None:
+            fitting, *defined = defined
+            if _pair(engine.run(fitting_sql(plan)).open(PERMIT)[0]) != _pair(fitting[1:]):
+                different.append("fitting")
+            if _pair(fitting_units(plan, engine, secret)) != _pair(fitting[1:]):
+                different.append("fitting by the engine")
         wanted = _totals([row if width else row[1:] for row in defined], width)
         if _totals(engine.run(additive_sql(plan, secret)).open(PERMIT), width) != wanted:
             different.append("statement")
-        if _totals(additive_totals(plan, engine, secret).open(PERMIT), width) != wanted:
+        if _totals(groups_of_totals(plan, engine, secret), width) != wanted:
             different.append("engine")
     for aggregate in plan.query.aggregates:
         if isinstance(aggregate, DistinctCount):
@@ -55,6 +62,26 @@ def disagreements(plan: NoisePlan, engine: Any, secret: int = 7) -> list[str]:
         ):
             different.append(type(aggregate).__name__)
     return different
+
+
+def _pair(row: Any) -> tuple[int, int]:
+    fit, cut = row
+    return int(fit), int(cut)
+
+
+def groups_of_totals(plan: NoisePlan, engine: Any, secret: int) -> list[Any]:
+    """Bounded counts and sums by group, without the row that an engine may put first."""
+    rows = additive_totals(plan, engine, secret).open(PERMIT)
+    return [row for row in rows if not (plan.query.keys and plan.query.public_keys and row[0] == FIT)]
+
+
+def fitting_units(plan: NoisePlan, engine: Any, secret: int) -> tuple[int, int]:
+    """Units that the limits fit and cut, as the executor gets them."""
+    if plan.query.keys and plan.query.public_keys and any(isinstance(m, Count | Sum) for m in plan.query.aggregates):
+        rows = additive_totals(plan, engine, secret).open(PERMIT)
+        if rows and rows[0][0] == FIT:
+            return _pair(rows[0][1:])
+    return _pair(engine.run(fitting_sql(plan)).open(PERMIT)[0])
 
 
 def _same(value: Any) -> Any:

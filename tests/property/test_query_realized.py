@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bounding_reference import disagreements
+from bounding_reference import disagreements, fitting_units, groups_of_totals
 from sfumato.dp.analytic_gaussian import normal_epsilon
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
@@ -40,10 +40,9 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query import Session
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
-from sfumato.query.execute.executor import additive_totals
 from sfumato.query.execute.grouped_rows import group_columns
 from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
-from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum, ValueCounts
+from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.outputs import Key, Measured, Output
 from sfumato.query.plan.planner import plan_query
@@ -259,7 +258,7 @@ def exact(plan: NoisePlan, engine: Any, secret: int = 7) -> dict[int | None, dic
     found: dict[int | None, dict[Any, int]] = {None: {}}
     added = [i for i, m in enumerate(question.aggregates) if isinstance(m, Count | Sum)]
     if added or plan.partition_selection is not None:
-        table = additive_totals(plan, engine, secret).open(PERMIT)
+        table = groups_of_totals(plan, engine, secret)
         for place, i in enumerate(added):
             found[i] = {named(row[:width]): int(row[width + place]) for row in table}
         found[None] = {named(row[:width]): int(row[-1]) for row in table}
@@ -271,6 +270,8 @@ def exact(plan: NoisePlan, engine: Any, secret: int = 7) -> dict[int | None, dic
         elif isinstance(measurement, BinCounts | ValueCounts):
             table = engine.run(bin_counts_sql(plan, measurement, secret)).open(PERMIT)
             found[i] = {named(row[: width + 1]): row[width + 1] for row in table}
+        elif isinstance(measurement, FittingUnits):
+            found[i] = {(place,): number for place, number in enumerate(fitting_units(plan, engine, secret))}
     return found
 
 
@@ -480,7 +481,7 @@ def neighbours(data: list[dict[str, Any]], unit: bool) -> Iterator[list[dict[str
 
 def tried(count: int, seed: int, compiled: int | None = None) -> tuple[int, float, list[str]]:
     """Pairs tried, the largest share of a cost that was really lost, and the questions that lost too much."""
-    draw, pairs, most, caught = random.Random(seed), 0, 0.0, []
+    draw, shares, pairs, most, caught = random.Random(seed), random.Random(seed), 0, 0.0, []
     while count > 0:
         unit = draw.random() < 0.7
         data = rows(draw)
@@ -490,7 +491,8 @@ def tried(count: int, seed: int, compiled: int | None = None) -> tuple[int, floa
             sql, wanted = Writer(draw).query(unit), cost(draw)
             bounding = draw.choice([None, None, "sample", "clip"])
             try:
-                plan = plan_query(parse_query(sql, catalog), wanted, bounding=bounding)
+                fit = shares.choice([0, Fraction(1, 20), Fraction(1, 2)])
+                plan = plan_query(parse_query(sql, catalog), wanted, bounding=bounding, fit=fit)
             except (QueryRefused, BadParameter):
                 continue
             count -= 1

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import pure
+from sfumato.dp.loss import approximate, pure
 from sfumato.errors import OverBudget, QueryRefused
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.sql.parse import parse_query
@@ -93,6 +93,25 @@ def test_parts_beyond_the_budget_are_refused_before_the_first_is_paid() -> None:
     with pytest.raises(OverBudget):
         asked.ask("SELECT COUNT(*) FROM t UNION ALL SELECT SUM(age) FROM t", epsilon="1.5")
     assert float(asked.ledger.balance(dataset="d").spent.size) == 0
+
+
+@pytest.mark.parametrize("repeats", ["free", "charged"])
+def test_parts_beyond_the_delta_are_refused_before_the_first_is_paid(repeats: Any) -> None:
+    """Each part by itself would fit what is left."""
+    asked = session(1)
+    asked.repeats = repeats
+    asked.ledger.set_cap(approximate(5, "1e-6"), dataset="d")
+    key = "CAST(bill * 1000000 AS INTEGER)"  # private: too many values to list
+    sql = f"SELECT {key}, COUNT(*) FROM t GROUP BY 1 UNION ALL SELECT {key}, SUM(age) FROM t GROUP BY 1"
+    with pytest.raises(OverBudget):
+        asked.ask(sql, epsilon=1, delta="1.5e-6")
+    spent = asked.ledger.balance(dataset="d").spent
+    assert (spent.size, spent.delta) == (0, 0)
+    answer = asked.ask(sql, epsilon=1, delta="1e-6")
+    spent = asked.ledger.balance(dataset="d").spent
+    assert asked.ask(sql, epsilon=1, delta="1e-6").rows == answer.rows
+    assert asked.ledger.balance(dataset="d").spent == spent
+    assert spent <= approximate("1.001", "1e-6")
 
 
 def test_sums_of_a_person_are_clipped_where_they_are_measured() -> None:

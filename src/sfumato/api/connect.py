@@ -288,4 +288,5 @@ def _answer(shown: Mapping[str, Any]) -> Answer:
     return Answer(
         columns=columns, rows=rows, explanation=_explanation(shown["explanation"]), loss=_loss(shown["loss"]),
         cached=shown["cached"], remaining=None if remaining is None else _loss(remaining),
+        kept=None if shown.get("kept") is None else NoisyValue(**shown["kept"]),
     )  # fmt: skip

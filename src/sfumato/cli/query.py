@@ -51,6 +51,12 @@ if TYPE_CHECKING:
 @click.option(
     "--bounding", type=click.Choice(["sample", "clip"]), default=None, help="How contribution bounds are enforced."
 )
+@click.option(
+    "--fit",
+    type=NUMBER,
+    default=None,
+    help="Share of the privacy loss that measures how many people the contribution bounds cut. 1/20 if left out.",
+)
 @click.option("--analyst", default=None, help="Analyst whose budget is charged. The user name if left out.")
 @click.option("--explain", is_flag=True, help="Show the cost and the expected error; spend nothing.")
 @click.option(
@@ -148,8 +154,8 @@ def _print_table(answer: Answer) -> None:
     for row in answer.rows:
         table.add_row(*(cell_text(cell) for cell in row))
     Console(highlight=False, markup=False).print(table)
-    if answer.cost:
-        note(answer.cost)
+    for line in answer.remarks if answer.cost else ():
+        note(line)
     note(str(answer.explanation).split("\n", 1)[1])
 
 

@@ -17,7 +17,18 @@ from typing import Any
 
 from sfumato.engines.statements import Query
 
-__all__ = ["CODE_BITS", "MOST_ROWS", "SAFE", "Bounded", "Cut", "Term", "bounded_totals", "sampled_rows"]
+__all__ = [
+    "CODE_BITS",
+    "FIT",
+    "MOST_ROWS",
+    "SAFE",
+    "Bounded",
+    "Cut",
+    "Term",
+    "bounded_totals",
+    "fits_limits",
+    "sampled_rows",
+]
 
 CODE_BITS = 20
 """Low bits of a group's place in a unit's order: the group's number."""
@@ -26,6 +37,8 @@ SAFE = 1 - 2.0**-40
 of the result below the bound whatever the rounding."""
 MOST_ROWS = 1 << 26
 """Maximum number of rows. All of them are loaded into memory, at 8 bytes a column."""
+FIT = -1
+"""In place of a group's number: the row that says how many units the limits fit, and how many they cut."""
 _WIDE = 1 << 62
 _NUMBER = (1 << CODE_BITS) - 1
 
@@ -89,6 +102,9 @@ class Bounded:
     terms: tuple[Term, ...]
     keys: int = 0
     """Number of private keys."""
+    limits: tuple[int, int] | None = None
+    """(rows, groups) if the units that exceed them are to be counted, too: the first row of the totals is then
+    ``FIT``, the number of units that do not, and of those that do. 0 rows: a unit counts once in a group."""
 
     def fits(self, rows: int = MOST_ROWS) -> bool:
         """Whether every sum of up to this many rows fits 64 bits."""
@@ -117,7 +133,11 @@ def bounded_totals(rows: Iterable[tuple[Any, ...]], bounded: Bounded) -> list[tu
         for i, number in enumerate(numbers, start=1):
             sums[i] += int(number)
     totals: dict[Group, Sums] = {}
+    fitting = [0, 0]
     for own in units.values():
+        if bounded.limits is not None:
+            numbers = [sums[0] for sums in own.values()]
+            fitting[not fits_limits(numbers, *bounded.limits, norm=bounded.ends is None)] += 1
         places = _kept(sorted(own), bounded)
         parts = [part for term, start in _starts(bounded)
                  for part in _parts([own[place] for place in places], term, start, bounded.ends is None)]  # fmt: skip
@@ -127,7 +147,19 @@ def bounded_totals(rows: Iterable[tuple[Any, ...]], bounded: Bounded) -> list[tu
             for k, part in enumerate(parts):
                 total[k] += part[i]
             total[-1] += 1
-    return [(*group, *total) for group, total in totals.items()]
+    first = [] if bounded.limits is None else [(FIT, *fitting)]
+    return [*first, *((*group, *total) for group, total in totals.items())]
+
+
+def fits_limits(numbers: list[int], rows: int, groups: int, *, norm: bool) -> bool:
+    """Whether a unit with these numbers of rows in its groups is surely not cut.
+
+    Conditions within aggregates are not considered: a row that no aggregate counts may exceed the limits.
+    """
+    counted = [number if rows else 1 for number in numbers]
+    if norm:
+        return sum(number * number for number in counted) <= groups * max(rows, 1) ** 2
+    return len(counted) <= groups and max(counted) <= max(rows, 1)
 
 
 def _kept(places: list[Group], bounded: Bounded) -> list[Group]:

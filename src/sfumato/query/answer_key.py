@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sfumato.engines.choice import is_address, without_password
+from sfumato.query.execute.executor import NoisyTable
+from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.noise import NoisePlan
 
-__all__ = ["answer_key", "data_version"]
+__all__ = ["answer_key", "data_version", "restore_table", "store_table"]
 
 
 def data_version(sources: Iterable[Any], *, public: str, declared: object, session: str) -> str:
@@ -31,9 +33,33 @@ def data_version(sources: Iterable[Any], *, public: str, declared: object, sessi
 def answer_key(dataset: str, version: str, plan: NoisePlan) -> str:
     """The key of a plan's answer."""
     parts = [
-        dataset, version, plan.query.fingerprint(),
+        dataset, version, plan.query.fingerprint()[0],
         repr(plan.cost), str(plan.rows), str(plan.groups), plan.bounding,
         # A later release may plan other noise: its intervals would be wrong for a stored number.
         repr([(measurement.aggregate, measurement.mechanism) for measurement in plan.measurements]),
     ]  # fmt: skip
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+
+def store_table(plan: NoisePlan, table: NoisyTable) -> str:
+    """A table as it is stored: with its keys in the order of the fingerprint."""
+    return _arranged(plan, table, plan.query.fingerprint()[1]).to_json()
+
+
+def restore_table(plan: NoisePlan, stored: str) -> NoisyTable:
+    """A stored table with the keys in the order of this query, and its rows sorted by them."""
+    order = plan.query.fingerprint()[1]
+    own = tuple(sorted(range(len(order)), key=lambda place: order[place]))
+    return _arranged(plan, NoisyTable.from_json(stored), own)
+
+
+def _arranged(plan: NoisePlan, table: NoisyTable, order: Sequence[int]) -> NoisyTable:
+    if list(order) == sorted(order):
+        return table
+    keys = [tuple(key[place] for place in order) for key in table.keys]
+    rows = sorted(range(len(keys)), key=lambda row: keys[row])
+    values = {
+        i: column if isinstance(plan.query.aggregates[i], FittingUnits) else tuple(column[row] for row in rows)
+        for i, column in table.values.items()
+    }
+    return NoisyTable(keys=tuple(keys[row] for row in rows), values=values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, TypedDict
 
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
@@ -10,6 +11,8 @@ from sfumato.errors import QueryRefused
 from sfumato.rationals import Number, rational
 
 __all__ = ["CheckedOptions", "QueryOptions", "check_least"]
+
+_FIT = Fraction(1, 20)
 
 
 class QueryOptions(TypedDict, total=False):
@@ -29,6 +32,8 @@ class QueryOptions(TypedDict, total=False):
     """Groups in which one unit counts, instead of the declared number."""
     bounding: str | None
     """How contributions are bounded: "sample" or "clip"; chosen by the planner when left out."""
+    fit: Number | None
+    """Share of the cost that measures how many people the limits cut; 1/20 by default, 0 to leave it out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,7 @@ class CheckedOptions:
     rows: int | None = None
     groups: int | None = None
     bounding: str | None = None
+    fit: Number | None = None
 
     def divided(self, parts: int) -> CheckedOptions:
         """The options of one of several parts, which has an equal part of the cost."""
@@ -52,7 +58,8 @@ class CheckedOptions:
 
     @property
     def limits(self) -> dict[str, Any]:
-        return {"rows": self.rows, "groups": self.groups, "bounding": self.bounding}
+        return {"rows": self.rows, "groups": self.groups, "bounding": self.bounding,
+                "fit": _FIT if self.fit is None else self.fit}  # fmt: skip
 
 
 def check_least(cost: PrivacyLoss, least: Number | None) -> None:

@@ -19,7 +19,7 @@ from uuid import uuid4
 import polars as pl
 
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure, sequential
+from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, sequential
 from sfumato.dp.receipt import Receipt
 from sfumato.engines.choice import choose_engine
 from sfumato.engines.engine import Engine, Running
@@ -27,20 +27,21 @@ from sfumato.engines.expressions import FALSE
 from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
-from sfumato.query.answer_key import answer_key, data_version
+from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
+from sfumato.query.costing import plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
 from sfumato.query.options import CheckedOptions, QueryOptions, check_least
-from sfumato.query.plan.accuracy import doubling_plans, error_reached, plan_for_error, plan_within
+from sfumato.query.plan.accuracy import doubling_plans, error_reached
 from sfumato.query.plan.noise import NoisePlan
-from sfumato.query.plan.planner import plan_query
 from sfumato.query.policy.base import Policy
 from sfumato.query.results.analysis import analysis
 from sfumato.query.results.answer import Answer, answer_rows, column_titles, html_table
 from sfumato.query.results.compound import ask_parts, explain_parts
 from sfumato.query.results.explain import Explanation, explain
+from sfumato.query.results.kept import kept_share
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.results.public_schema import describe_table, list_tables, schema_answer
 from sfumato.query.results.workload import WorkloadAnswer, answer_workload, plan_workload
@@ -242,36 +243,53 @@ class Session:
             counterfeits=answer.counterfeits,
         )
 
-    def recall(self, key: str) -> str | None:
-        """The stored answer to a query, where this analyst gets it for free."""
+    def recall(self, key: str, whole: str | None = None) -> str | None:
+        """The stored answer to a query, where this analyst gets it for free; ``whole``: the query it is a part of."""
         stored = self.ledger.recall(key)
         if stored is None or self.repeats == "free":
             return stored
-        paid = self.ledger.paid(dataset=self.catalog.dataset, analyst=self.analyst, query=key)
-        return None if paid is None else stored
+        names = [key] if whole is None else [key, whole]
+        paid = [self.ledger.paid(dataset=self.catalog.dataset, analyst=self.analyst, query=name) for name in names]
+        return None if all(entry is None for entry in paid) else stored
 
-    def reserve(self, cost: PrivacyLoss, key: str, text: str) -> Receipt:
-        """Charge a query. If somebody else's answer is stored, it is returned in the end: the data set pays once."""
+    def reserve(self, cost: PrivacyLoss, key: str, text: str, parts: Sequence[str] = ()) -> Receipt:
+        """Charge a query. If somebody else's answer is stored, it is returned in the end: the data set pays once.
+
+        ``parts`` are the keys of the answers, where there are several.
+        """
         check_least(cost, self.least)
         return self.ledger.reserve(
             cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key, text=text,
-            released=self.ledger.recall(key) is not None,
+            released=all(self.ledger.recall(part) is not None for part in parts or (key,)),
         )  # fmt: skip
 
-    def checked(self, plan: NoisePlan) -> bool:
-        """Refuse a plan that the engine cannot compute. Return whether its answer is stored already."""
-        check_plan(plan, self._engine)
-        return self.recall(self._key(plan)) is not None
-
     def run_plan(self, plan: NoisePlan, text: str) -> Answer:
-        key = self._key(plan)
-        stored = self.recall(key)
-        if stored is not None:
-            return self._answer(plan, NoisyTable.from_json(stored), cached=True)
-        check_plan(plan, self._engine)
-        receipt = self.reserve(plan.cost, key, text)
+        return self.run_plans([plan], text)[0]
+
+    def run_plans(self, plans: Sequence[NoisePlan], text: str) -> list[Answer]:
+        """The answers to the parts of a query. All that are not stored are charged at once, or none."""
+        keys = [self._key(plan) for plan in plans]
+        whole = keys[0] if len(keys) == 1 else hashlib.sha256("\x1f".join(keys).encode()).hexdigest()
+        stored = {key: body for key in keys if (body := self.recall(key, whole)) is not None}
+        fresh = {key: plan for key, plan in zip(keys, plans, strict=True) if key not in stored}
+        for plan in fresh.values():
+            check_plan(plan, self._engine)
+        if fresh:
+            costs = [plan.cost for plan in fresh.values()]
+            total = costs[0] if len(costs) == 1 else sequential(costs)
+            receipt = self.reserve(total, whole, text, list(fresh))
+            receipts = (receipt,) if len(costs) == 1 else receipt.split(*costs)
+            for (key, plan), own in zip(fresh.items(), receipts, strict=True):
+                # A concurrent session may have stored its answer to the same query first: then that one is returned.
+                stored[key] = self.ledger.remember(key, store_table(plan, self._compute(plan, own)))
+        return [
+            self._answer(plan, restore_table(plan, stored[key]), cached=key not in fresh)
+            for key, plan in zip(keys, plans, strict=True)
+        ]
+
+    def _compute(self, plan: NoisePlan, receipt: Receipt) -> NoisyTable:
         try:
-            table = execute_plan(plan, self._engine, receipt)
+            return execute_plan(plan, self._engine, receipt)
         except AnswerFailed:
             raise
         except Exception:
@@ -280,10 +298,6 @@ class Session:
                 "The query could not be computed. Its cost stays charged.",
                 fix="Ask the data's owner; the reason is kept from analysts because it may depend on the data.",
             ) from None
-        body = table.to_json()
-        stored = self.ledger.remember(key, body)
-        # A concurrent session may have stored its answer to the same query first.
-        return self._answer(plan, table if stored == body else NoisyTable.from_json(stored), cached=False)
 
     def _reach_error(self, query: Query, options: CheckedOptions, text: str) -> Answer:
         """Ask at doubling costs until the noisy answer is accurate enough; the loss is that of all steps."""
@@ -360,23 +374,10 @@ class Session:
         return min(known, key=lambda loss: loss.size, default=None)
 
     def plan_noise(self, query: Query, options: CheckedOptions) -> NoisePlan:
-        epsilon, delta, limits = options.epsilon, options.delta, options.limits
-        if options.share is not None:
-            if epsilon is not None or options.rho is not None or rational(delta) or query.target is not None:
-                raise BadParameter("a share of the budget is the whole cost.", fix="Leave out epsilon, rho and delta.")
-            costs = self.ledger.part(options.share, dataset=self.catalog.dataset, analyst=self.analyst)
-            return plan_within(query, costs, limits)
-        if options.rho is not None:
-            if epsilon is not None or query.target is not None:
-                raise BadParameter("give one of epsilon, rho and ERROR.")
-            return plan_query(query, concentrated(options.rho, delta), **limits)
-        if query.target is not None:
-            if epsilon is not None:
-                raise BadParameter("give epsilon or ERROR, not both.")
-            return plan_for_error(query, rational(delta), limits)
-        if epsilon is None:
-            raise BadParameter("a query needs its cost.", fix="Pass epsilon or share, or end the query with ERROR 50.")
-        return plan_query(query, approximate(epsilon, delta) if delta else pure(epsilon), **limits)
+        def budget_part(share: Number) -> Sequence[PrivacyLoss]:
+            return self.ledger.part(share, dataset=self.catalog.dataset, analyst=self.analyst)
+
+        return plan_at_cost(query, options, budget_part)
 
     def _key(self, plan: NoisePlan) -> str:
         version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
@@ -385,7 +386,7 @@ class Session:
     def _answer(self, plan: NoisePlan, table: NoisyTable, *, cached: bool) -> Answer:
         return Answer(
             columns=column_titles(plan.query), rows=answer_rows(plan, table), loss=plan.cost, cached=cached,
-            remaining=self.remaining(), explanation=explain(plan),
+            remaining=self.remaining(), explanation=explain(plan), kept=kept_share(plan, table),
         )  # fmt: skip
 
 

@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.dp.receipt import Receipt
+from sfumato.engines.contribution_bounding import FIT
 from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query as Statement
+from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.execute.grouped_rows import ValueTables, group_columns, inline_values
 from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
 from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
-from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum, ValueCounts
+from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.secret import SecretValue
 
@@ -36,7 +38,7 @@ class NoisyTable:
 
     keys: tuple[Key, ...]
     values: dict[int, tuple[float | int, ...]]
-    """Per aggregate, one number per key."""
+    """Per aggregate, one number per key; of units that the limits fit and cut, two numbers in all."""
 
     def to_json(self) -> str:
         """The table as JSON text, for storage with the ledger."""
@@ -86,10 +88,15 @@ def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values
             yield distinct_count_sql(plan, aggregate, secret, listed)
         elif isinstance(aggregate, BinCounts | ValueCounts) and plan.of(i).aggregate == i:
             yield bin_counts_sql(plan, aggregate, secret, listed)
+        elif isinstance(aggregate, FittingUnits):
+            yield fitting_sql(plan, listed)
 
 
 def additive_totals(plan: NoisePlan, engine: Running, secret: int) -> SecretValue[list[tuple[Any, ...]]]:
-    """The exact counts and sums after contribution bounding, by the engine's fold where it has one, else by SQL."""
+    """The exact counts and sums after contribution bounding, by the engine's fold where it has one, else by SQL.
+
+    A fold also counts the units that the limits fit, where the plan measures them: the first row, before the groups.
+    """
     numbered = plan.query.keys and plan.query.public_keys
     pieces = bounding_pieces(plan, secret, engine.listed) if engine.folds and numbered else None
     folded = None if pieces is None else engine.fold(pieces)
@@ -110,8 +117,11 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
 
     added = [i for i, m in enumerate(query.aggregates) if isinstance(m, Count | Sum)]
     table: dict[Key, Key] = {}
+    fitting: Key | None = None
     if added or plan.partition_selection is not None:
         rows = additive_totals(plan, engine, secret).open(receipt)
+        if every is not None and width and rows and rows[0][0] == FIT:
+            fitting, rows = rows[0][1:], rows[1:]
         table = {key_of(row): tuple(row[width:]) for row in rows}
     if plan.threshold_selection is not None:
         keys = _known(plan, table)
@@ -144,6 +154,11 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
             histograms = _histograms(rows, width, where, len(keys))
             chosen = _select(plan, i, histograms, receipts[i])
             values |= dict(zip(plan.of(i).covers, chosen, strict=True))
+        elif isinstance(aggregate, FittingUnits):
+            if fitting is None:
+                [fitting] = engine.run(fitting_sql(plan, engine.listed)).open(receipt)
+            exact = np.array([int(number) for number in fitting], dtype=object)
+            values[i] = _noisy(plan.of(i), SecretValue(exact), receipts[i])
     return NoisyTable(keys=keys, values=values)
 
 

@@ -27,6 +27,7 @@ from sfumato.engines.expressions import (
 from sfumato.engines.functions import Function
 from sfumato.engines.statements import Join, NamedView, Select, Source, Subquery, With
 from sfumato.engines.statements import Query as Statement
+from sfumato.query.execute.fitting import fitting_limits
 from sfumato.query.execute.grouped_rows import (
     GROUP_NUMBER,
     ZERO,
@@ -41,7 +42,7 @@ from sfumato.query.execute.grouped_rows import (
     keyed_hash,
     whole_column,
 )
-from sfumato.query.plan.aggregates import BernsteinSum, Count, Sum, clipped
+from sfumato.query.plan.aggregates import BernsteinSum, Count, FittingUnits, Sum, clipped
 from sfumato.query.plan.noise import NoisePlan, refinement
 from sfumato.query.sql.parse import Query
 
@@ -159,7 +160,8 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
     source = Select((*unit, *place, *numbers), Subquery(grouped_rows(query, tuple(columns), listed)))
     terms = tuple(_term(m, plan) for _, m in _chosen(query) if not (isinstance(m, BernsteinSum) and m.place))
     groups, private = (0, len(keys)) if keys and not numbered else (query.combinations or 1, 0)
-    return Bounded(source=source, groups=groups, ends=ends, terms=terms, keys=private)
+    limits = fitting_limits(plan) if any(isinstance(m, FittingUnits) for m in query.aggregates) else None
+    return Bounded(source=source, groups=groups, ends=ends, terms=terms, keys=private, limits=limits)
 
 
 def _chosen(query: Query) -> list[tuple[int, Count | Sum]]:

@@ -40,6 +40,7 @@ __all__ = [
     "BinCounts",
     "Count",
     "DistinctCount",
+    "FittingUnits",
     "FixedPoint",
     "Moments",
     "Sum",
@@ -190,6 +191,18 @@ class ValueCounts(Aggregate):
         """The most rows that the selected value may have fewer than the most frequent one."""
         assert isinstance(mechanism, Exponential)
         return mechanism.error(confidence=confidence, candidates=len(self.candidates))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittingUnits(Aggregate):
+    """Two numbers over all groups: the units that the contribution limits fit, and the units that they cut.
+
+    Sensitivity: each unit counts 1 in one of the two, and which depends on its own rows alone. Adding a unit changes
+    one of the numbers by 1 and the other not.
+    """
+
+    def sensitivity(self, rows: int) -> int:
+        return 1
 
 
 def present(scalar: Scalar) -> Expression:

@@ -8,7 +8,7 @@ from math import isqrt
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanism import ContributionBounds
 from sfumato.errors import AnswerFailed, BadParameter
-from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, Count, Sum
+from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, Count, FittingUnits, Sum
 from sfumato.query.plan.joint_measurement import bernstein_weights
 from sfumato.query.plan.noise import Measurement, NoisePlan
 
@@ -45,6 +45,8 @@ def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
     if measurement.aggregate is None:  # private keys: each unit counts once per key
         return ContributionBounds(groups=plan.groups, change=Fraction(1))
     aggregate = plan.query.aggregates[measurement.aggregate]
+    if isinstance(aggregate, FittingUnits):  # a unit counts once, in one of two numbers, whatever groups it is in
+        return ContributionBounds(groups=1, change=Fraction(1))
     grid = aggregate.grid if isinstance(aggregate, Sum) else Fraction(1)
     change = _worst(aggregate, plan.rows) * grid
     return ContributionBounds(groups=plan.groups, change=change, parts=measurement.parts)

@@ -44,12 +44,13 @@ from sfumato.query.plan.aggregates import (
     Sum,
     ValueCounts,
 )
+from sfumato.query.plan.fitting import can_be_cut, with_fitting
 from sfumato.query.plan.joint_measurement import combine_aggregates, joint_ranks
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of, refinement
 from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.sql.parse import Query
-from sfumato.rationals import rational
+from sfumato.rationals import Number, rational
 
 __all__ = ["plan_query"]
 
@@ -64,12 +65,17 @@ def plan_query(
     rows: int | None = None,
     groups: int | None = None,
     bounding: str | None = None,
+    fit: Number = 0,
 ) -> NoisePlan:
     """The strategy with the smallest noise that keeps to ``cost``.
 
     ``rows`` and ``groups`` override the declared; ``bounding`` ("sample" or "clip") overrides the choice. The choice
     weighs the noise and, where the owner declared in how many groups a unit typically is, what either way would lose.
+    ``fit`` is the share of the cost at which it is measured how many units the limits cut, where they can cut any.
     """
+    share = rational(fit)
+    if not 0 <= share < 1:
+        raise BadParameter("the share `fit` of the cost is at least 0 and below 1.")
     by_row = query.rows.by_row
     r = query.limits[0] if by_row or rows is None else rows
     g = query.limits[1] if by_row or groups is None else groups
@@ -92,6 +98,9 @@ def plan_query(
         g = min(g, query.groups)  # a unit cannot be in more groups than exist
     if cost.size <= 0:
         raise BadParameter("epsilon must be above 0.")
+    whole, measures_fit = cost, share > 0 and can_be_cut(query, g)
+    if measures_fit:
+        cost = replace(cost, size=cost.size * (1 - share))
     select_partitions = not query.public_keys
     if select_partitions and cost.delta == 0:
         raise QueryRefused(
@@ -118,6 +127,8 @@ def plan_query(
                 fix="Use `sample`, or `clip` with a delta and public keys of more than one group.",
             )
     best = min(options, key=lambda plan: _noise(plan) / _kept(plan))
+    if measures_fit:
+        best = with_fitting(best, whole, share)
     check_loss(best)
     return best
 

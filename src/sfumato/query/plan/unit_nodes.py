@@ -23,7 +23,7 @@ from sfumato.engines.statements import Join, Query, Select, Subquery
 from sfumato.query.plan.relational import Items, PlanNode, columns_of
 from sfumato.query.plan.scalar import Scalar
 
-__all__ = ["SemiJoin", "UnitWindow", "WindowByUnit"]
+__all__ = ["SemiJoin", "UnitWindow", "WindowByUnit", "unsigned_zero"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class WindowByUnit(PlanNode):
     def query(self) -> Query:
         assert not self.by_row
         columns = self.child.columns()
-        plain = tuple((name, _unsigned_zero(node)) for name, node in columns)
+        plain = tuple((name, unsigned_zero(node)) for name, node in columns)
         rows = Select((*self.unit(), *plain), Subquery(self.child.query()))
         calls = tuple((name, self._call(window)) for name, window in self.items)
         return Select((*self.unit(), *columns, *calls), Subquery(rows))
@@ -125,6 +125,7 @@ def _named_as(name: str, node: Expression) -> Expression:
     return ColumnRef(name, node.type)
 
 
-def _unsigned_zero(node: Expression) -> Expression:
+def unsigned_zero(node: Expression) -> Expression:
+    """A number without the sign of zero, so that equal numbers are the same."""
     zero = constant(0.0)
     return Case(((equal(node, zero), zero),), node) if node.type == "float" else node

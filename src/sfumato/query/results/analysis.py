@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.expressions import Expression
-from sfumato.query.plan.aggregates import Aggregate, BinCounts, Count, DistinctCount, Sum, ValueCounts
+from sfumato.query.plan.aggregates import Aggregate, BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
+from sfumato.query.plan.first_rows import FirstRows
 from sfumato.query.plan.loss_check import second_loss
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.relational import Filter, GroupByUnit, PlanNode, Project, PublicJoin, Scan, UnionAll, UnitJoin
@@ -61,6 +62,8 @@ def _aggregate(aggregate: Aggregate) -> str:
             return f"Histogram of {_written(cell)} in {cells} cells"
         case ValueCounts(candidates=candidates):
             return f"Counts of {len(candidates)} public values"
+        case FittingUnits():
+            return "Units that the limits fit, and units that they cut"
     raise AssertionError("no words for this aggregate")
 
 
@@ -84,6 +87,8 @@ def _node(node: PlanNode) -> str:
             return f"PublicJoin {table}{' (outer)' if outer else ''}: at most one match"
         case UnitJoin(outer=outer):
             return f"UnitJoin{' (outer)' if outer else ''}: pairs of rows of one unit"
+        case FirstRows(most=most):
+            return f"FirstRows: at most {most} rows of one unit"
         case SemiJoin(anti=anti):
             return f"SemiJoin: rows whose unit {'has no row' if anti else 'has a row'} in the second node"
         case WindowByUnit(items=items):

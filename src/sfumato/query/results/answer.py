@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from sfumato.errors import BadParameter
 from sfumato.query.plan.row_steps import Collapse, Compute, Keep, RowStep, Sort, Take
 from sfumato.query.results.explain import Explanation, digits
 from sfumato.query.results.intervals import OutputEvaluator
+from sfumato.query.results.kept import intervals_hold, kept_share, kept_text
 from sfumato.query.results.postprocess import NoisyValue, finite
 from sfumato.query.results.windows import blank_value, sorted_rows, window_values
 
@@ -42,6 +43,8 @@ class Answer:
     """The smallest remaining budget that applies to this analyst."""
     counterfeits: int = 0
     """Number of false values that an auditor added."""
+    kept: NoisyValue | None = None
+    """Noisy share of people of whom the contribution limits cut nothing; None where it was not measured."""
 
     @property
     def policy(self) -> str:
@@ -92,6 +95,13 @@ class Answer:
         left = "" if self.remaining is None else f" Left: {self.remaining}."
         return f"{'Answered before: free' if self.cached else f'Cost {self.loss}'}.{left}"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is shown below the values: the cost and whom the limits cut; the notes of other policies."""
+        if not self.cost:
+            return self.notes
+        return (self.cost, *([] if self.kept is None else [kept_text(self.kept)]))
+
     def __repr__(self) -> str:
         if len(self.rows) == 1:
             content = ", ".join(
@@ -102,13 +112,13 @@ class Answer:
         return f"<Answer: {content}. {self.cost or f'Policy {self.policy}.'}>"
 
     def __str__(self) -> str:
-        return "\n".join([str(self.intervals), *([self.cost] if self.cost else self.notes)])
+        return "\n".join([str(self.intervals), *self.remarks])
 
     def _repr_html_(self) -> str:
         """A table of the values with their intervals, and the cost."""
         frame = self.intervals
         texts = [["" if value is None else value_text(value) for value in row] for row in frame.iter_rows()]
-        remarks = "".join(f"<p>{escape(line)}</p>" for line in ([self.cost] if self.cost else self.notes))
+        remarks = "".join(f"<p>{escape(line)}</p>" for line in self.remarks)
         return f"{html_table(frame.columns, texts)}{remarks}"
 
     def to_frame(self) -> pl.DataFrame:
@@ -139,6 +149,7 @@ class Answer:
             "columns": list(self.columns), "rows": rows, "loss": self.loss.to_dict(), "cached": self.cached,
             "remaining": None if self.remaining is None else self.remaining.to_dict(),
             "explanation": self.explanation.to_dict(),
+            "kept": None if self.kept is None else asdict(self.kept),
         }  # fmt: skip
 
 
@@ -171,6 +182,8 @@ def answer_rows(plan: NoisePlan, table: NoisyTable) -> tuple[tuple[NoisyValue, .
     for step in query.steps:
         rows = _stepped(step, rows, outputs)
     columns = [outputs.column(output) for _, output in query.outputs]
+    if not intervals_hold(kept_share(plan, table)):
+        columns = [[replace(cell, low=None, high=None) for cell in column] for column in columns]
     return tuple(tuple([column[row] for column in columns]) for row in rows)
 
 

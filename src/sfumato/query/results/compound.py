@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sfumato.dp.loss import sequential
-from sfumato.errors import OverBudget
 from sfumato.query.options import CheckedOptions
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.results.answer import Answer
@@ -22,16 +21,11 @@ __all__ = ["ask_parts", "explain_parts"]
 
 
 def ask_parts(session: Session, sql: str, options: CheckedOptions) -> Answer | None:
-    """The answer to a query of several parts; None for others. All parts are checked before the first is paid for."""
+    """The answer to a query of several parts; None for others. All parts are paid for at once, or none."""
     query = parse_compound(sql, session.catalog)
     if query is None:
         return None
-    plans = _plans(session, query, options)
-    owed = [plan.cost for plan in plans if not session.checked(plan)]
-    left = session.remaining()
-    if owed and left is not None and left.measure is owed[0].measure and not sequential(owed) <= left:
-        raise OverBudget("The parts of the query together cost more than is left.", fix="Ask for fewer parts.")
-    return _combined_answer(query, [session.run_plan(plan, sql) for plan in plans])
+    return _combined_answer(query, session.run_plans(_plans(session, query, options), sql))
 
 
 def explain_parts(session: Session, sql: str, options: CheckedOptions) -> Explanation | None:
@@ -60,6 +54,7 @@ def _combined_answer(query: CompoundQuery, answers: Sequence[Answer]) -> Answer:
         rows=tuple(rows[place] for place in order[: query.limit]),
         loss=loss,
         cached=all(answer.cached for answer in answers),
+        kept=min((a.kept for a in answers if a.kept is not None), key=lambda kept: kept.high or 0, default=None),
         explanation=_combined_explanation([answer.explanation for answer in answers], str(loss)),
     )
 

@@ -6,9 +6,20 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts
+from sfumato.query.plan.aggregates import (
+    Aggregate,
+    BernsteinSum,
+    BinCounts,
+    Count,
+    DistinctCount,
+    FittingUnits,
+    Sum,
+    ValueCounts,
+)
+from sfumato.query.plan.first_rows import MOST_JOINED_ROWS, FirstRows
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import LinearCombination
+from sfumato.query.plan.relational import walk
 from sfumato.query.plan.row_steps import Compute
 
 __all__ = ["Explanation", "NoiseSummary", "digits", "explain"]
@@ -119,6 +130,12 @@ def explain(plan: NoisePlan) -> Explanation:
         noises.append(NoiseSummary(what=what, mechanism=name, error=plan.error(number, "0.95")))
     needed = None
     notes = ["Intervals cover the noise, not contributions beyond the bounds, which are cut."]
+    fitting = [plan.of(i) for i, m in enumerate(plan.query.aggregates) if isinstance(m, FittingUnits)]
+    if fitting:
+        notes = [
+            "Intervals cover the noise, not contributions beyond the limits, which are cut. How many people are cut is "
+            f"measured, too (±{digits(fitting[0].error('0.95'), 3)}); where it is above 1 %, there are no intervals."
+        ]
     if plan.partition_selection is not None or plan.threshold_selection is not None:
         needed, words = _needed(plan)
         notes.append(
@@ -137,6 +154,8 @@ def explain(plan: NoisePlan) -> Explanation:
         )
     if any(isinstance(m, ValueCounts) for m in plan.query.aggregates):
         notes.append("MODE is always one of the publicly known values, even where there are no rows.")
+    if any(isinstance(node, FirstRows) for node in walk(plan.query.rows)):
+        notes.append(f"At most {MOST_JOINED_ROWS} rows of one person are combined from each joined private table.")
     if any(isinstance(step, Compute) for step in plan.query.steps):
         notes.append("Window functions have no interval: the noise of many rows is in each.")
     return Explanation(

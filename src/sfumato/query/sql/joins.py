@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Cast, ColumnRef, equal, when
+from sfumato.engines.expressions import Cast, ColumnRef, Expression, equal, when
 from sfumato.engines.functions import Function
 from sfumato.query.catalog import PublicTable
-from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, UnitJoin
+from sfumato.query.plan.first_rows import truncated
+from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, UnitJoin, columns_of
 from sfumato.query.plan.scalar import TYPES, Scalar, flag
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.refusal import refuse
@@ -156,6 +157,7 @@ class JoinBinder:
         both = BoundRelation(rows=UnitJoin(left=left.rows, right=right.rows), columns=left.columns + right.columns,
                         limits=wider_limits(left.limits, right.limits))  # fmt: skip
         by_unit, rest = False, []
+        compared: tuple[list[Expression], list[Expression]] = [], []
         for one, other in self._equalities(join):
             if isinstance(one, str):
                 pairs = (left.columns.find("", one), right.columns.find("", one))
@@ -168,6 +170,10 @@ class JoinBinder:
                 by_unit = True
             else:
                 rest.append(flag(equal(a.node, b.node)))
+                for scalar in (a, b):
+                    for columns, side in zip(compared, (left, right), strict=True):
+                        own = {name for name, _ in side.rows.columns()}
+                        columns += [scalar.node] if columns_of([scalar.node]) <= own else []
         check_row_repetition(both.rows, join, self._text)
         if not by_unit:
             raise self._refuse(
@@ -175,6 +181,7 @@ class JoinBinder:
                 "Private tables must be joined on their privacy unit.",
                 "Use `AND a.unit = b.unit`.",
             )
+        one, two = truncated(left.rows, tuple(compared[0])), truncated(right.rows, tuple(compared[1]))
         if outer:
             # The other side's unit is missing where there is no partner: it is an ordinary column there.
             shared = {str(node.name).lower() for node in join.args.get("using") or ()}
@@ -183,9 +190,9 @@ class JoinBinder:
                 for alias, name, scalar in right.columns.items
                 if name.lower() not in shared
             )
-            joined = UnitJoin(left=left.rows, right=right.rows, outer=True, on=tuple(rest))
+            joined = UnitJoin(left=one, right=two, outer=True, on=tuple(rest))
             return replace(both, rows=joined, columns=left.columns + others)
-        rows: PlanNode = both.rows
+        rows: PlanNode = UnitJoin(left=one, right=two)
         for condition in rest:
             rows = Filter(child=rows, condition=condition)
         return replace(both, rows=rows)

@@ -74,9 +74,13 @@ class Query:
             count *= len(key.values)
         return count
 
-    def fingerprint(self) -> str:
-        """Hash of what is measured. Queries with the same rows, keys and aggregates have the same fingerprint."""
-        return canonical_form(self.rows, (self.keys, self.aggregates, self.limits, self.possible))
+    def fingerprint(self) -> tuple[str, tuple[int, ...]]:
+        """Hash of what is measured, and the order of the keys in it.
+
+        Queries with the same rows, keys in any order, and aggregates have the same fingerprint. Which groups are
+        possible follows from rows and keys.
+        """
+        return canonical_form(self.rows, self.keys, (self.aggregates, self.limits))
 
 
 def bind_query(tree: Any, catalog: Catalog, text: str, views: Mapping[str, Any]) -> Query:

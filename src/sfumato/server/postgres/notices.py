@@ -13,7 +13,7 @@ _MOST_ROWS = 100_000
 
 def answer_notice(answer: Answer) -> str:
     """One text for an answer: its cost, then an interval per number, or the widest of each column for many rows."""
-    lines = [answer.cost] if answer.cost else list(answer.notes)
+    lines = list(answer.remarks)
     known = [i for i in range(len(answer.columns)) if any(row[i].low is not None for row in answer.rows)]
     if len(answer.rows) * len(known) <= _MOST_CELLS:
         for row in answer.rows:

@@ -73,6 +73,8 @@ class QuestionBody(_Asking):
 
     sql: Annotated[str, Field(min_length=1, max_length=MOST_SQL)]
     bounding: Literal["sample", "clip"] | None = None
+    fit: Amount | None = None
+    """Share of the cost that measures how many people the contribution bounds cut; 1/20 if left out."""
 
 
 class WorkloadBody(_Asking):

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sfumato.engines.contribution_bounding import CODE_BITS, MOST_ROWS, SAFE, Bounded, Cut
+from sfumato.engines.contribution_bounding import CODE_BITS, FIT, MOST_ROWS, SAFE, Bounded, Cut
 
 __all__ = ["fold"]
 
@@ -51,7 +51,7 @@ def fold(batches: Iterable[Any], bounded: Bounded) -> list[tuple[int, ...]] | No
             np.copyto(into, np.from_dlpack(column), casting="safe")  # to_numpy would load pandas
         bits = bits or (_PARTS if rows > _SMALL_TABLE else 1)
         chunks.append(_deal(lying, bits))
-    return _totals(chunks, bounded) if rows else []
+    return _totals(chunks, bounded) if rows else [] if bounded.limits is None else [(FIT, 0, 0)]
 
 
 def _totals(chunks: list[tuple[_Whole, _Whole]], bounded: Bounded) -> list[tuple[int, ...]]:
@@ -67,11 +67,14 @@ def _totals(chunks: list[tuple[_Whole, _Whole]], bounded: Bounded) -> list[tuple
     marks = np.zeros((4, bounded.groups), np.int64)
     table = np.array(limits, np.int64).reshape(-1, 9)
     first, last = bounded.ends or (-1, -1)
+    limits_of = np.array(bounded.limits or (-1, -1), np.int64)
+    fitting = np.zeros(2, np.int64)
     units = 0
     for part in range(len(chunks[0][1]) - 2):
         own = np.concatenate([chunk[ends[part] : ends[part + 1]] for chunk, ends in chunks])
-        units = _bound(own, table, first, last, sums, parts, marks, units, totals)
-    return [(group, *totals[group].tolist()) for group in np.flatnonzero(totals[:, -1]).tolist()]
+        units = _bound(own, table, first, last, sums, parts, marks, units, totals, limits_of, fitting)
+    head: list[tuple[int, ...]] = [] if bounded.limits is None else [(FIT, *fitting.tolist())]
+    return [*head, *((group, *totals[group].tolist()) for group in np.flatnonzero(totals[:, -1]).tolist())]
 
 
 @njit(cache=True)
@@ -129,7 +132,7 @@ def _gather(rows: _Whole) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32],
 @njit(cache=True)
 def _bound(
     rows: _Whole, limits: _Whole, first: int, last: int, sums: _Whole, parts: _Whole, marks: _Whole, before: int,
-    totals: _Whole,
+    totals: _Whole, within: _Whole, fitting: _Whole,
 ) -> int:  # fmt: skip
     """Add the bounded contributions of all units in ``rows`` to the totals; returns the number of units so far."""
     order, ends, units = _gather(rows)
@@ -153,10 +156,23 @@ def _bound(
             for c in range(1, width):
                 sums[g, c] += rows[i, c + 1]
         begin = ends[j]
+        if within[0] >= 0:
+            fitting[0 if _fits(sums, seen, groups, within[0], within[1], first < 0) else 1] += 1
         if first >= 0 and groups > first + last:
             groups = _choose(places, seen, ordered, groups, first, last)
         _add(limits, first < 0, sums, parts, seen, groups, totals)
     return before + units
+
+
+@njit(cache=True)
+def _fits(sums: _Whole, seen: _Whole, groups: int, rows: int, most: int, norm: bool) -> bool:
+    """Whether a unit does not exceed the limits: its numbers of rows in each group, and of groups, or their norm."""
+    limit, square, largest = max(rows, 1), np.int64(0), np.int64(0)
+    for t in range(groups):
+        number = sums[seen[t], 0] if rows > 0 else np.int64(1)
+        square += number * number
+        largest = max(largest, number)
+    return bool(square <= most * limit * limit if norm else groups <= most and largest <= limit)
 
 
 @njit(cache=True)
