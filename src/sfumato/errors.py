@@ -25,6 +25,7 @@ __all__ = [
     "FileMissing",
     "HierarchyGap",
     "HierarchyNotNested",
+    "InvalidGraph",
     "InvalidRecipe",
     "LedgerBroken",
     "LedgerRolledBack",
@@ -241,6 +242,12 @@ class SingularData(SfumatoError):
     """The columns depend on each other, or hardly vary, so that a covariance cannot be inverted."""
 
     code = "SFU-207"
+
+
+class InvalidGraph(SfumatoError):
+    """Edge and node tables do not make a simple graph: self-loops, duplicate edges, unknown or repeated nodes."""
+
+    code = "SFU-208"
 
 
 # --- recipe: SFU-3xx ----------------------------------------------------------------------------------------------

@@ -34,6 +34,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "measure": ("sfumato.measures.utility", "sfumato.measures.disclosure"),
     "frequency-protocol": ("sfumato.collecting.local.frequencies",),
     "number-protocol": ("sfumato.collecting.local.numbers",),
+    "graph-method": ("sfumato.graphs.methods",),
+    "graph-model": ("sfumato.graphs.models",),
+    "graph-attack": ("sfumato.attacks.graph",),
+    "graph-measure": ("sfumato.measures.graph",),
     "demo": ("sfumato.demos.parts",),
 }
 """Kind of part, and the packages whose modules are the parts of that kind."""

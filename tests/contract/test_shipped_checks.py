@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 import sfumato.testing
 from sfumato.attacks import Linkage, Tracker
 from sfumato.attacks.base import Guesses, View
+from sfumato.attacks.graph._base import GraphView, NodeMatches
+from sfumato.attacks.graph.degree_matching import DegreeMatching
 from sfumato.attacks.query import RecoveredBits
 from sfumato.collecting import Duchi, GeneralizedRandomizedResponse
 from sfumato.collecting.local.number_protocol import STEPS
@@ -24,17 +27,19 @@ from sfumato.dp import Laplace, PrivacyLoss, pure
 from sfumato.engines import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerFailed
+from sfumato.graphs import Clusters, Graph, GraphChange, KDegreeAnonymity, SwitchEdges
 from sfumato.masking import Discernibility, KAnonymity
 from sfumato.masking.base import Context, Step
 from sfumato.masking.metric import CellLosses, ClassTotals, Floats
-from sfumato.measures import Hellinger, MeasureResult, ReleasePair
+from sfumato.measures import EdgesKept, Hellinger, MeasureResult, ReleasePair
+from sfumato.measures.graph._base import GraphPair
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.query import Exact
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy import Responder
 from sfumato.registry import KINDS
-from sfumato.release import Change
+from sfumato.release import Change, State, Verdict
 from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 from sfumato.rng import Rng
 from sfumato.schema import Dataset, MaskHierarchy
@@ -185,6 +190,34 @@ class Rounds(Duchi):
         return (positions > STEPS // 2).astype(np.int64)
 
 
+class Forgets(SwitchEdges):
+    """Breaks the contract: claims to have changed nothing."""
+
+    def apply(self, graph: Graph, rng: Rng, progress: Progress = SILENT) -> GraphChange:
+        return replace(super().apply(graph, rng, progress), counts={"added": 0, "deleted": 0})
+
+
+class Tolerant(KDegreeAnonymity):
+    """Breaks the contract: holds always."""
+
+    def check(self, graph: Graph, clusters: Clusters | None = None) -> Verdict:
+        return replace(super().check(graph, clusters), state=State.HOLDS)
+
+
+class GuessesFirst(DegreeMatching):
+    """Breaks the contract: an attacker who guesses the first node for everybody and learns nothing from degrees."""
+
+    def match(self, view: GraphView, rng: Rng, progress: Progress = SILENT) -> NodeMatches:
+        return NodeMatches.of_nodes(np.zeros(len(view.targets), dtype=np.int64), view.release.size)
+
+
+class Constant(EdgesKept):
+    """Breaks the contract: the value is the same for every graph."""
+
+    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+        return self.result(1.0)
+
+
 BROKEN: list[tuple[str, Part, str]] = [
     ("step", Unseeded(), "same seed"),
     ("step", Loses(), "rows were added or dropped"),
@@ -203,6 +236,10 @@ BROKEN: list[tuple[str, Part, str]] = [
     ("demo", SilentDemo(), "prints nothing"),
     ("frequency_protocol", Honest(epsilon=1, values=3), "stated probabilities"),
     ("number_protocol", Rounds(epsilon=1, low=0, high=1), "stated probabilities"),
+    ("graph_method", Forgets(share=0.1), "`counts` says"),
+    ("graph_model", Tolerant(k=5), "unlike all others"),
+    ("graph_attack", GuessesFirst(), "gives the attack nothing"),
+    ("graph_measure", Constant(), "as good as the original"),
 ]
 
 

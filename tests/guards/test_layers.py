@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("schema",),
     ("release",),
     ("dp", "engines"),
-    ("masking", "query", "profiling", "collecting"),
+    ("masking", "query", "profiling", "collecting", "graphs"),
     ("synthesis", "tables", "learning", "sequences"),
     ("attacks",),
     ("verification",),

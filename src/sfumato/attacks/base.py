@@ -56,6 +56,8 @@ class Discloses(StrEnum):
     """Whether a person is in the data."""
     SINGLING_OUT = "singling-out"
     """A predicate that is true for exactly one person of the original."""
+    LINK = "link"
+    """Whether two people are linked in a graph."""
 
 
 class Stage(IntEnum):

@@ -236,6 +236,8 @@ def _secret(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
             return ["Release a sample, or mask more: members have released rows close to their own values."]
         case "singling-out":
             return ["Generalize the columns that the descriptions use, or require k-anonymity over all of them."]
+        case "link":
+            return ["Delete and add more edges at random, or release clusters of nodes with counts."]
         case _:
             return []
 

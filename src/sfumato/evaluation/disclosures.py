@@ -51,6 +51,12 @@ DISCLOSURES: dict[Discloses, Disclosure] = {
         limit="The share of an attack's descriptions that fit exactly one person, beyond the same share for shuffled "
         f"columns, {_UPPER}.",
     ),
+    Discloses.LINK: Disclosure(
+        noun="Friendships detected",
+        achieves="is right about friendship for",
+        past="was right for {n} of every 100 pairs of people about whether they are friends",
+        limit=f"The share of pairs of people whose friendship any attack detects beyond guessing, {_UPPER}.",
+    ),
 }
 """One entry for each kind; a test checks that none is missing."""
 

@@ -1,15 +1,19 @@
 # Made by `make docs`.
 from sfumato.measures.base import About as About
 from sfumato.measures.utility.associations import Associations as Associations
+from sfumato.measures.graph.centrality_ranks import CentralityRanks as CentralityRanks
 from sfumato.measures.disclosure.class_attributes import ClassAttributes as ClassAttributes
 from sfumato.measures.disclosure.class_sizes import ClassSizes as ClassSizes
 from sfumato.measures.utility.classifier_two_sample import ClassifierTwoSample as ClassifierTwoSample
-from sfumato.measures.utility.clustering import Clustering as Clustering
+from sfumato.measures.graph.clustering import Clustering as Clustering
+from sfumato.measures.graph.communities_kept import CommunitiesKept as CommunitiesKept
 from sfumato.measures.disclosure.concealment import Concealment as Concealment
 from sfumato.measures.utility.contingency import Contingency as Contingency
 from sfumato.measures.utility.correlations import Correlations as Correlations
 from sfumato.measures.utility.covariance_eigenvalues import CovarianceEigenvalues as CovarianceEigenvalues
 from sfumato.measures.utility.custom import Custom as Custom
+from sfumato.measures.graph.degree_distribution import DegreeDistribution as DegreeDistribution
+from sfumato.measures.graph.edges_kept import EdgesKept as EdgesKept
 from sfumato.measures.utility.hellinger import Hellinger as Hellinger
 from sfumato.measures.disclosure.household_risk import HouseholdRisk as HouseholdRisk
 from sfumato.measures.utility.il1 import Il1 as Il1
@@ -26,12 +30,15 @@ from sfumato.measures.utility.mutual_information import MutualInformation as Mut
 from sfumato.measures.utility.ncp import NcpMeasure as NcpMeasure
 from sfumato.measures.disclosure.neighbour_risk import NeighbourRisk as NeighbourRisk
 from sfumato.measures.utility.pairs import Pairs as Pairs
+from sfumato.measures.graph.path_lengths import PathLengths as PathLengths
 from sfumato.measures.base import Picture as Picture
 from sfumato.measures.disclosure.population_uniqueness import PopulationUniquenessMeasure as PopulationUniquenessMeasure
 from sfumato.measures.utility.propensity import Propensity as Propensity
 from sfumato.measures.disclosure.prosecutor import Prosecutor as Prosecutor
 from sfumato.measures.utility.quantiles import QuantilesMeasure as QuantilesMeasure
 from sfumato.measures.base import ReleasePair as ReleasePair
+from sfumato.measures.graph.spectrum import Spectrum as Spectrum
+from sfumato.measures.graph.structural_uniqueness import StructuralUniqueness as StructuralUniqueness
 from sfumato.measures.disclosure.suda import Suda as Suda
 from sfumato.measures.utility.summary import Summary as Summary
 from sfumato.measures.disclosure.uniqueness import Uniqueness as Uniqueness

@@ -56,6 +56,8 @@ class Limits:
     """The same for who is in the data at all."""
     singling_out: float | None = None
     """The same for descriptions that fit exactly one person; ``singling-out`` in a recipe."""
+    link: float | None = None
+    """The same for friendships between two people of a graph."""
     accepted: Accepted | None = None
     """Who accepts that the limit on risk holds only for attackers who know the declared columns, and why."""
 

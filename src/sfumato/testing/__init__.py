@@ -8,6 +8,12 @@ from sfumato.testing.attacks import check_attack
 from sfumato.testing.demos import check_demo
 from sfumato.testing.engines import check_engine
 from sfumato.testing.formats import check_format
+from sfumato.testing.graphs import (
+    check_graph_attack,
+    check_graph_measure,
+    check_graph_method,
+    check_graph_model,
+)
 from sfumato.testing.hierarchies import check_hierarchy
 from sfumato.testing.measures import check_measure
 from sfumato.testing.mechanisms import check_mechanism
@@ -26,6 +32,10 @@ __all__ = [
     "check_engine",
     "check_format",
     "check_frequency_protocol",
+    "check_graph_attack",
+    "check_graph_measure",
+    "check_graph_method",
+    "check_graph_model",
     "check_hierarchy",
     "check_measure",
     "check_mechanism",

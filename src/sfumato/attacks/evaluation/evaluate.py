@@ -20,7 +20,7 @@ from sfumato.attacks.evaluation.singling_out import evaluate_singling_out
 from sfumato.attacks.evaluation.units import evaluate_units
 from sfumato.attacks.scenario import AttackScenario
 from sfumato.deadline import check_deadline
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -73,6 +73,8 @@ def evaluate_attack(
             evaluate = evaluate_membership
         case Discloses.SINGLING_OUT:
             evaluate = evaluate_singling_out
+        case Discloses.LINK:
+            raise NotApplicable("A table has no links.", fix="Attacks on links are for graphs.")
         case other:  # pragma: no cover - a new kind of disclosure needs its success criterion here
             assert_never(other)
     return evaluate(attack, scenario, own, progress, n_targets)

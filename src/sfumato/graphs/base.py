@@ -1,0 +1,46 @@
+"""Base classes of methods that protect a graph and of privacy models of graphs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.graphs.clusters import Clusters
+from sfumato.graphs.graph import Graph
+from sfumato.params import Part
+from sfumato.progress import SILENT, Progress
+from sfumato.release import Verdict
+from sfumato.rng import Rng
+
+__all__ = ["GraphChange", "GraphMethod", "GraphModel"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphChange:
+    """The result of a method."""
+
+    graph: Graph
+    """The protected graph, with the nodes of the original in the same order. For a generalized graph: one of the
+    graphs that have the released counts, drawn at random."""
+    clusters: Clusters | None = None
+    """For a generalized graph: what is released instead of edges."""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    """What was changed, for the owner: counts of the original are not published."""
+
+
+class GraphMethod(Part):
+    """A method that changes the edges of a graph. Its parameters are public, and adversaries know them."""
+
+    @abstractmethod
+    def apply(self, graph: Graph, rng: Rng, progress: Progress = SILENT) -> GraphChange:
+        """Protect the graph; the input is not changed."""
+
+
+class GraphModel(Part):
+    """A privacy model that a released graph meets or not."""
+
+    @abstractmethod
+    def check(self, graph: Graph, clusters: Clusters | None = None) -> Verdict:
+        """The verdict on a released graph, or on the released clusters of nodes."""
