@@ -23,7 +23,7 @@ def anonymous_degrees(degrees: Ints, k: int, *, deletion_weight: int | None = No
     reference. With 1 the cost is the L1 distance, and each group gets its median.
 
     >>> anonymous_degrees(np.array([5, 4, 4, 2, 1]), 2).tolist()
-    [5, 5, 4, 4, 4]
+    [5, 5, 5, 2, 2]
     >>> anonymous_degrees(np.array([5, 4, 4, 2, 1]), 2, deletion_weight=1).tolist()
     [4, 4, 4, 1, 1]
     """

@@ -22,7 +22,7 @@ def synthetic_friends(size: int, rng: Rng, *, degree: float = 12.0, community: i
     most people of a community share.
 
     >>> synthetic_friends(500, Rng(1))
-    <Graph: 500 nodes, 2,999 edges>
+    <Graph: 500 nodes, 3,000 edges>
     """
     if size < 10 or degree >= size / 4:
         raise BadParameter("A synthetic graph has at least 10 people, whose mean degree is below a quarter of them.")

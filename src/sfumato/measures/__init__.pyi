@@ -5,7 +5,7 @@ from sfumato.measures.graph.centrality_ranks import CentralityRanks as Centralit
 from sfumato.measures.disclosure.class_attributes import ClassAttributes as ClassAttributes
 from sfumato.measures.disclosure.class_sizes import ClassSizes as ClassSizes
 from sfumato.measures.utility.classifier_two_sample import ClassifierTwoSample as ClassifierTwoSample
-from sfumato.measures.graph.clustering import Clustering as Clustering
+from sfumato.measures.utility.clustering import Clustering as Clustering
 from sfumato.measures.graph.communities_kept import CommunitiesKept as CommunitiesKept
 from sfumato.measures.disclosure.concealment import Concealment as Concealment
 from sfumato.measures.utility.contingency import Contingency as Contingency
@@ -41,6 +41,7 @@ from sfumato.measures.graph.spectrum import Spectrum as Spectrum
 from sfumato.measures.graph.structural_uniqueness import StructuralUniqueness as StructuralUniqueness
 from sfumato.measures.disclosure.suda import Suda as Suda
 from sfumato.measures.utility.summary import Summary as Summary
+from sfumato.measures.graph.triangle_clustering import TriangleClustering as TriangleClustering
 from sfumato.measures.disclosure.uniqueness import Uniqueness as Uniqueness
 from sfumato.measures.utility.wasserstein import Wasserstein as Wasserstein
 from sfumato.measures.utility.workload import WorkloadMeasure as WorkloadMeasure

@@ -14,10 +14,10 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Clustering"]
+__all__ = ["TriangleClustering"]
 
 
-class Clustering(GraphMeasure):
+class TriangleClustering(GraphMeasure):
     """Change of the mean local clustering coefficient: how often two friends of somebody are friends.
 
     Large graphs are sampled: the coefficient is the mean over ``sample`` nodes with at least two friends.
