@@ -13,14 +13,17 @@ from sfumato.api.results import CheckResults
 from sfumato.data import Table, read
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.masking.base import method_of
+from sfumato.masking.model import model_of
 from sfumato.recipe import Recipe
 from sfumato.release import Release, State, Verdict
+from sfumato.release.class_counts import ReleaseCounts
 from sfumato.release.folder import load_lineage, load_release
 from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.verification.copied_rows import copied_verdict
 from sfumato.verification.counts import count_classes
 from sfumato.verification.derived_columns import derived_verdict
 from sfumato.verification.intersection import guard_intersection
+from sfumato.verification.row_queries import SqlRowQueries
 from sfumato.verification.rules import verify
 
 __all__ = ["check"]
@@ -74,7 +77,14 @@ def check(
     undecided = (*_of_steps(opened), *_undecided(columns, table.columns))
     if not quasi:
         reason = "No column of the release is known to be a quasi-identifier."
-        unchecked = _not_checked([str(next(iter(model))) for model in models], reason)
+        rows = ReleaseCounts(keys=(), sizes=(), own_rows=(), rows=SqlRowQueries(release=table))
+        unchecked = [
+            next(iter(verify([model], rows)))
+            if not model_of(str(name)).on_classes
+            else Verdict(model=str(name), state=State.NOT_CHECKED, reason=reason)
+            for model in models
+            for name in model
+        ]
         return CheckResults(verdicts=(*unchecked, *undecided))
     before = None
     if original is not None:

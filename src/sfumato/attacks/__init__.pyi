@@ -18,6 +18,7 @@ from sfumato.attacks.transparency.downcoding import Downcoding as Downcoding
 from sfumato.attacks.query.expressions import Expressions as Expressions
 from sfumato.attacks.graph.friend_inference import FriendInference as FriendInference
 from sfumato.attacks.base import Guesses as Guesses
+from sfumato.attacks.inference.hidden_results import HiddenResults as HiddenResults
 from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage as HouseholdLinkage
 from sfumato.attacks.base import Inference as Inference
 from sfumato.attacks.inference.intersection import Intersection as Intersection

@@ -58,6 +58,8 @@ class Discloses(StrEnum):
     """A predicate that is true for exactly one person of the original."""
     LINK = "link"
     """Whether two people are linked in a graph."""
+    RESULT = "result"
+    """A result of data mining that the release was changed to hide."""
 
 
 class Stage(IntEnum):
@@ -150,7 +152,7 @@ class Guesses:
     value: pl.Series | None = None
     member: npt.NDArray[np.bool_] | None = None
     predicates: tuple[Predicate, ...] = ()
-    """For singling out: one predicate per guess."""
+    """For singling out and hidden results: one predicate per guess."""
     made: npt.NDArray[np.bool_]
     confidence: npt.NDArray[np.float64]
     detail: Mapping[str, Any] = field(default_factory=dict)

@@ -238,6 +238,10 @@ def _secret(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
             return ["Generalize the columns that the descriptions use, or require k-anonymity over all of them."]
         case "link":
             return ["Delete and add more edges at random, or release clusters of nodes with counts."]
+        case "result":
+            return [
+                "Hide results with a support well below the one that analysts use, so that they are no near misses."
+            ]
         case _:
             return []
 

@@ -57,6 +57,12 @@ DISCLOSURES: dict[Discloses, Disclosure] = {
         past="was right for {n} of every 100 pairs of people about whether they are friends",
         limit=f"The share of pairs of people whose friendship any attack detects beyond guessing, {_UPPER}.",
     ),
+    Discloses.RESULT: Disclosure(
+        noun="Hidden results found",
+        achieves="finds, of the results that were hidden,",
+        past="found {n} of every 100 results that were hidden",
+        limit=f"The share of hidden results that an attack finds in the release, beyond guessing, {_UPPER}.",
+    ),
 }
 """One entry for each kind; a test checks that none is missing."""
 

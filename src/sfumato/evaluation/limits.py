@@ -7,7 +7,7 @@ entry (:func:`sfumato.evaluation.run.attack_to_dict`) and never compute them aga
 |---|---|
 | identity, columns declared as known | upper end of the interval of the risk |
 | identity, any released columns | the same, unless the recipe accepts these attackers (``accepted``) |
-| attribute, membership, singling out | the same, beyond the reference, as a share of what was left to learn |
+| attribute, membership, singling out, result | the same, beyond the reference, as a share of what was left to learn |
 
 The reference is the success rate without the person's record: the larger of the baseline and the lower end of the
 control group's interval. A small control group proves little, so only what it shows with confidence is deducted.
@@ -41,7 +41,7 @@ class LimitResult:
     """A limit, the largest value that was compared with it, and whether it is met."""
 
     limit: str
-    """Its name in a recipe: ``risk`` (identity), ``attribute``, ``membership`` or ``singling-out``."""
+    """Its name in a recipe: ``risk`` (identity), ``attribute``, ``membership``, ``singling-out`` or ``result``."""
     wanted: float
     value: float | None
     """The largest judged risk; None when no attack of this kind has a result."""

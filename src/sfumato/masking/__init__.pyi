@@ -13,6 +13,7 @@ from sfumato.masking.metrics.discernibility_without_suppression import Discernib
 from sfumato.masking.metrics.entropy import Entropy as Entropy
 from sfumato.masking.methods.generalize import Generalize as Generalize
 from sfumato.masking.metrics.height import Height as Height
+from sfumato.masking.methods.hide_results import HideResults as HideResults
 from sfumato.masking.models.k_anonymity import KAnonymity as KAnonymity
 from sfumato.masking.models.k_map import KMap as KMap
 from sfumato.masking.metrics.kl import Kl as Kl
@@ -33,6 +34,7 @@ from sfumato.masking.methods.pseudonymize import Pseudonymize as Pseudonymize
 from sfumato.masking.methods.rank_swap import RankSwap as RankSwap
 from sfumato.masking.methods.recode import Recode as Recode
 from sfumato.masking.methods.remove import Remove as Remove
+from sfumato.masking.models.result_privacy import ResultPrivacy as ResultPrivacy
 from sfumato.masking.methods.round import Round as Round
 from sfumato.masking.methods.sample import Sample as Sample
 from sfumato.masking.methods.shift_dates import ShiftDates as ShiftDates

@@ -38,6 +38,11 @@ class Context:
     before: int = 0
     """Number of steps that changed the table before this one."""
 
+    @property
+    def class_models(self) -> tuple[PrivacyModel, ...]:
+        """The models that are conditions on equivalence classes."""
+        return tuple(model for model in self.models if model.on_classes)
+
 
 class Step(Part):
     """One masking method with its parameters.

@@ -129,7 +129,7 @@ class PrivacyModel(Part):
     """The guarantee in words, for reports. ``{known}`` is replaced by the quasi-identifiers, ``{worst}`` by the worst
     value over all classes. If empty, reports quote the first sentence of the docstring."""
 
-    protects: ClassVar[frozenset[Literal["identity", "attribute", "membership"]]] = frozenset()
+    protects: ClassVar[frozenset[Literal["identity", "attribute", "membership", "result"]]] = frozenset()
     """The kinds of disclosure that the model limits."""
 
     estimate: ClassVar[bool] = False
@@ -141,6 +141,16 @@ class PrivacyModel(Part):
 
     size_parameter: ClassVar[str | None] = None
     """The parameter that is the minimum number of rows of an equivalence class, for models that require one."""
+
+    on_classes: ClassVar[bool] = True
+    """Whether the condition is one on equivalence classes. A model that is not overrides :meth:`check`; searches for
+    equivalence classes leave it to the steps that know it."""
+
+    unpublished: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that would disclose what the model protects; no release names them."""
+
+    def public(self) -> dict[str, Any]:
+        return {name: value for name, value in super().public().items() if name not in self.unpublished}
 
     @abstractmethod
     def bind(self, table: EquivalenceClasses) -> ModelRule:

@@ -14,6 +14,7 @@ from sfumato.measures.utility.covariance_eigenvalues import CovarianceEigenvalue
 from sfumato.measures.utility.custom import Custom as Custom
 from sfumato.measures.graph.degree_distribution import DegreeDistribution as DegreeDistribution
 from sfumato.measures.graph.edges_kept import EdgesKept as EdgesKept
+from sfumato.measures.utility.ghost_rules import GhostRules as GhostRules
 from sfumato.measures.utility.hellinger import Hellinger as Hellinger
 from sfumato.measures.disclosure.household_risk import HouseholdRisk as HouseholdRisk
 from sfumato.measures.utility.il1 import Il1 as Il1
@@ -23,6 +24,7 @@ from sfumato.measures.disclosure.item_uniqueness import ItemUniqueness as ItemUn
 from sfumato.measures.utility.ks import Ks as Ks
 from sfumato.measures.utility.learning import Learning as Learning
 from sfumato.measures.disclosure.log_linear_risk import LogLinearRisk as LogLinearRisk
+from sfumato.measures.utility.lost_rules import LostRules as LostRules
 from sfumato.measures.utility.marginals import Marginals as Marginals
 from sfumato.measures.base import Measure as Measure
 from sfumato.measures.base import MeasureResult as MeasureResult

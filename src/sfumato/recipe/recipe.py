@@ -58,6 +58,8 @@ class Limits:
     """The same for descriptions that fit exactly one person; ``singling-out`` in a recipe."""
     link: float | None = None
     """The same for friendships between two people of a graph."""
+    result: float | None = None
+    """The same for results that were hidden."""
     accepted: Accepted | None = None
     """Who accepts that the limit on risk holds only for attackers who know the declared columns, and why."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["CannotCheck", "ConditionResult", "Counts", "ReleaseCounts", "Shares", "shares"]
+__all__ = ["CannotCheck", "ConditionResult", "Counts", "ReleaseCounts", "RowQueries", "Shares", "shares"]
 
 Counts = Mapping[str | None, int]
 Shares = Mapping[str | None, float]
@@ -18,6 +18,20 @@ Shares = Mapping[str | None, float]
 
 class CannotCheck(Exception):
     """An independent check lacks something it needs; the message becomes the reason of "not checked"."""
+
+
+class RowQueries(Protocol):
+    """Counts over all released rows, for models that are not about equivalence classes; filled by SQL."""
+
+    @property
+    def total(self) -> int:
+        """Number of rows."""
+
+    def having(self, values: Mapping[str, Any]) -> int:
+        """Number of rows with all these values; 0 if a column is not released."""
+
+    def correlation(self, one: str, other: str) -> float | None:
+        """Pearson's correlation of two columns; None if it is not defined."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +56,8 @@ class ReleaseCounts:
     """People of the population who match each class."""
     unmatched_population: bool = False
     """Whether some person of the population matches no class."""
+    rows: RowQueries | None = None
+    """Counts over all rows."""
 
     def people(self) -> tuple[int, ...]:
         """People of the population per class; without a population table the check is not possible."""
@@ -71,6 +87,10 @@ class ConditionResult:
     """For each class, whether it satisfies the condition."""
     table_holds: bool = True
     """Whether the condition on all classes together holds, such as a limit on an average."""
+    failing: int | None = None
+    """For a condition on all rows instead of classes: the number of rows that fail."""
+    reason: str = ""
+    """For such a condition: why it fails."""
 
 
 def shares(counts: Counts) -> dict[str | None, float]:

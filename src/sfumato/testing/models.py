@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from math import isclose
 from typing import Any
 
@@ -22,6 +24,17 @@ __all__ = ["MODEL_CHECKS", "check_model", "model_sample", "model_samples"]
 _SAMPLES = ((1, 2), (2, 6), (3, 30), (4, 1), (0, 6), (5, 5000))
 """Seed and number of ZIP codes of each random table, from few large to many small equivalence classes."""
 _TAXONOMY = {"table": {"rows": [["1", "low", "*"], ["2", "low", "*"], ["3", "high", "*"], ["4", "high", "*"]]}}
+
+
+def _on_classes(check: Callable[[PrivacyModel], None]) -> Callable[[PrivacyModel], None]:
+    """A check for models that are conditions on equivalence classes; others have nothing to keep."""
+
+    @wraps(check)
+    def checked(model: PrivacyModel) -> None:
+        if model.on_classes:
+            check(model)
+
+    return checked
 
 
 def check_model(model: PrivacyModel, data: Dataset | None = None) -> None:
@@ -120,6 +133,7 @@ def one_verdict_for_every_table(model: PrivacyModel) -> None:
         assert bool(verdict.reason) is not verdict.holds, "a failing verdict needs a reason, a holding one none"
 
 
+@_on_classes
 def without_quasi_identifiers_nothing_is_checked(model: PrivacyModel) -> None:
     data = model_sample()
     bare = Dataset(table=data.table, schema=Schema(columns={"grade": data.schema.columns["grade"]}))
@@ -128,6 +142,7 @@ def without_quasi_identifiers_nothing_is_checked(model: PrivacyModel) -> None:
     assert verdict.reason, "a verdict of `not checked` gives no reason"
 
 
+@_on_classes
 def monotone_as_declared(model: PrivacyModel) -> None:
     """Random classes, some pure and some mixed, merged in pairs."""
     table, rule = _bind(model, model_sample())
@@ -142,6 +157,7 @@ def monotone_as_declared(model: PrivacyModel) -> None:
     assert rule.about_table or passed.any() or not rule.columns, "no random class passes"
 
 
+@_on_classes
 def rows_that_are_due_are_suppressed_by_every_split(model: PrivacyModel) -> None:
     """Unions of four random classes: at least the rows that are due belong to classes that fail."""
     table, rule = _bind(model, model_sample())
@@ -156,6 +172,7 @@ def rows_that_are_due_are_suppressed_by_every_split(model: PrivacyModel) -> None
         assert (due[~passed] >= 1).all(), "no row of a failing class is due"
 
 
+@_on_classes
 def classes_below_the_least_size_fail(model: PrivacyModel) -> None:
     _, rule = _bind(model, model_sample())
     size = rule.least - 1
@@ -185,7 +202,11 @@ def _independent_check_agrees(model: PrivacyModel, data: Dataset) -> State:
         population=model.population_frame(data),
         paths={name: {row[0]: tuple(row) for row in bound.rows()} for name, bound in hierarchies.items()},
     )
-    for parameters in (model.to_dict(), model.public()):
+    assert not {*model.public()} & {*model.unpublished}, "a parameter in `unpublished` is published"
+    if model.unpublished:
+        [blind] = verify([{model.part_name(): model.public()}], counts, lookup=lambda name: type(model))
+        assert blind.state is State.NOT_CHECKED, "a verdict rests on parameters that are not published"
+    for parameters in (model.to_dict(), *(() if model.unpublished else (model.public(),))):
         [second] = verify([{model.part_name(): parameters}], counts, lookup=lambda name: type(model))
         assert second.state is not State.NOT_CHECKED, f"the independent check says: {second.reason}"
         assert second.state is verdict.state, "the independent check and the model disagree"
@@ -206,12 +227,14 @@ def unreadable_parameters_are_not_checked(model: PrivacyModel) -> None:
         assert verdict.reason, "a verdict of `not checked` gives no reason"
 
 
+@_on_classes
 def size_parameter_is_the_least_size(model: PrivacyModel) -> None:
     if model.size_parameter is not None:
         _, rule = _bind(model, model_sample())
         assert rule.least >= getattr(model, model.size_parameter) >= 2, "`size_parameter` is not the least size"
 
 
+@_on_classes
 def dropping_a_class_hurts_no_other(model: PrivacyModel) -> None:
     """Where a rule ``shrinks``: its judgement of the other classes survives the loss of any one."""
     table, rule = _bind(model, model_sample())
@@ -226,6 +249,7 @@ def dropping_a_class_hurts_no_other(model: PrivacyModel) -> None:
     assert rule.shrinks is not rule.about_table, "a rule about the whole table does not shrink, and no other"
 
 
+@_on_classes
 def sizes_are_enough_where_declared(model: PrivacyModel) -> None:
     """Searches count rows alone where ``sizes_only``, and drop classes smaller than ``least`` before other tests."""
     table, rule = _bind(model, model_sample())

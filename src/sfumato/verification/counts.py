@@ -13,6 +13,7 @@ import polars as pl
 
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.release.class_counts import Counts, ReleaseCounts
+from sfumato.verification.row_queries import SqlRowQueries
 
 __all__ = ["count_classes"]
 
@@ -101,6 +102,7 @@ def count_classes(
         paths=paths or {},
         population=people,
         unmatched_population=unmatched,
+        rows=SqlRowQueries(release=release),
     )
 
 

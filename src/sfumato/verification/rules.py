@@ -28,27 +28,39 @@ def verify(
 
 
 def _verdict(name: str, parameters: Any, counts: ReleaseCounts, lookup: ModelLookup) -> Verdict:
-    if not counts.sizes:
+    if not counts.sizes and lookup(name).on_classes:
         return Verdict(model=name, state=State.NOT_CHECKED, reason="The release has no equivalence class.")
     try:
         result = _evaluate(lookup(name), parameters, counts)
     except CannotCheck as missing:
         return Verdict(model=name, state=State.NOT_CHECKED, reason=str(missing))
+    if result.failing is not None:
+        return Verdict(
+            model=name,
+            state=State.HOLDS if result.table_holds else State.FAILS,
+            worst=_whole(result.worst),
+            wanted=result.wanted,
+            failing=result.failing,
+            reason="" if result.table_holds else result.reason,
+        )
     failing = sum(rows for rows, passes in zip(counts.own_rows, result.passes, strict=True) if not passes)
     failed = list(result.passes).count(False)
     holds = not failed and result.table_holds
     reason = "" if holds else f"{failed} of {len(result.passes)} equivalence classes fail."
     if not failed and not holds:
         failing, reason = sum(counts.own_rows), "Every equivalence class passes, but not all of them together."
-    whole = result.worst is not None and float(result.worst).is_integer()
     return Verdict(
         model=name,
         state=State.HOLDS if holds else State.FAILS,
-        worst=int(result.worst) if whole and result.worst is not None else result.worst,
+        worst=_whole(result.worst),
         wanted=result.wanted,
         failing=failing,
         reason=reason,
     )
+
+
+def _whole(worst: float | None) -> float | int | None:
+    return int(worst) if worst is not None and float(worst).is_integer() else worst
 
 
 def _evaluate(model: type[PrivacyModel], parameters: Any, counts: ReleaseCounts) -> ConditionResult:

@@ -16,6 +16,7 @@ from sfumato.attacks.evaluation.households import evaluate_households
 from sfumato.attacks.evaluation.identity import evaluate_identity
 from sfumato.attacks.evaluation.membership import evaluate_membership
 from sfumato.attacks.evaluation.outcome import Outcome
+from sfumato.attacks.evaluation.results import evaluate_results
 from sfumato.attacks.evaluation.singling_out import evaluate_singling_out
 from sfumato.attacks.evaluation.units import evaluate_units
 from sfumato.attacks.scenario import AttackScenario
@@ -75,6 +76,8 @@ def evaluate_attack(
             evaluate = evaluate_singling_out
         case Discloses.LINK:
             raise NotApplicable("A table has no links.", fix="Attacks on links are for graphs.")
+        case Discloses.RESULT:
+            evaluate = evaluate_results
         case other:  # pragma: no cover - a new kind of disclosure needs its success criterion here
             assert_never(other)
     return evaluate(attack, scenario, own, progress, n_targets)

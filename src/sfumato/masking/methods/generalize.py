@@ -109,7 +109,7 @@ class Generalize(Step):
 
         space = LatticeSpace(
             table,
-            tuple(model.bind(table) for model in context.models),
+            tuple(model.bind(table) for model in context.class_models),
             metric_of(self.metric),
             limit=floor_share(self.suppression, table.rows),
             weights=self.weights,
@@ -209,7 +209,7 @@ def _compressed(data: Dataset, context: Context, metric: LossMetric) -> Equivale
         raise NotApplicable(
             "generalize: no column has the role `quasi`.", fix="Give the columns outsiders know that role."
         )
-    if not context.models:
+    if not context.class_models:
         raise BadParameter(
             "generalize: the recipe has no privacy model.",
             fix="Add for example `models: [k-anonymity: 5]`.",
@@ -224,7 +224,7 @@ def _compressed(data: Dataset, context: Context, metric: LossMetric) -> Equivale
                 column=name,
             )
     track = tuple(dict.fromkeys((*data.sensitive, *([metric.target] if metric.target is not None else []))))
-    return compress(data, track=track, population=shared_population(context.models, data))
+    return compress(data, track=track, population=shared_population(context.class_models, data))
 
 
 def _passing_with_stars(

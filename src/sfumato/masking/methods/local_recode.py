@@ -72,9 +72,9 @@ class LocalRecode(Step):
         refuse_wildcards(data.schema, columns_with_gaps(data), self.part_name())
         metric = metric_of(self.metric)
         table = compress(data)
-        conditions = Conditions(table, context.models, method=self.part_name())
+        conditions = Conditions(table, context.class_models, method=self.part_name())
         table, home = with_spares(table, data, conditions.least)
-        conditions = Conditions(table, context.models, method=self.part_name())
+        conditions = Conditions(table, context.class_models, method=self.part_name())
         losses = metric.bind(table, self.weights)
         varies = any(len(hierarchy.leaves) > 1 for hierarchy in table.hierarchies)
         if varies and all(not level.any() for column in losses.cells for level in column):

@@ -94,7 +94,7 @@ class Mondrian(Step):
         data = table.empty
         self._check_columns(data)
         ordered = frozenset(name for name in data.quasi if data.kind(name) in _ORDERED)
-        counts = count_classes(table, context.models, without_hierarchy=ordered)
+        counts = count_classes(table, context.class_models, without_hierarchy=ordered)
         missing = [column.name for column in counts.columns if column.values.null_count()]
         refuse_wildcards(table.schema, missing, self.part_name())
         kinds = tuple(data.kind(name) for name in counts.names)
@@ -126,7 +126,7 @@ class Mondrian(Step):
         self, table: EquivalenceClasses, kinds: tuple[Kind, ...], context: Context
     ) -> tuple[_Boxes, list[pl.Series], dict[str, Any], dict[str, Any]]:
         """The boxes, what each shows of every column, and the public and the private outcome."""
-        conditions = Conditions(table, context.models, method=self.part_name())
+        conditions = Conditions(table, context.class_models, method=self.part_name())
         weights = np.array([float(self.weights.get(name, 1.0)) for name in table.columns])
         axes = axes_of(table.hierarchies, kinds, weights)
         place = np.stack([axis.rank[table.codes[:, i]] for i, axis in enumerate(axes.axes)], axis=1)

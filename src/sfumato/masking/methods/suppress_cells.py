@@ -102,7 +102,7 @@ class SuppressCells(Step):
         )
 
     def _wildcards(self, data: Dataset, table: EquivalenceClasses, costs: Any, context: Context) -> tuple[Mask, bool]:
-        conditions = Conditions(table, context.models, method=self.part_name())
+        conditions = Conditions(table, context.class_models, method=self.part_name())
         if not conditions.sizes_only:
             raise NotApplicable(
                 "suppress-cells supports only k-anonymity if empty cells are wildcards.",
@@ -126,9 +126,9 @@ class SuppressCells(Step):
     def _alike(
         self, data: Dataset, table: EquivalenceClasses, costs: Any, context: Context
     ) -> tuple[EquivalenceClasses, Mask]:
-        conditions = Conditions(table, context.models, method=self.part_name())
+        conditions = Conditions(table, context.class_models, method=self.part_name())
         table, home = with_spares(table, data, conditions.least)
-        conditions = Conditions(table, context.models, method=self.part_name())
+        conditions = Conditions(table, context.class_models, method=self.part_name())
         # an emptied cell has its column's loss; other cells have none
         cells = [(np.zeros(len(hierarchy.leaves)), np.ones(1)) for hierarchy in table.hierarchies]
         trees = hierarchy_arrays(table, cells, costs)

@@ -38,12 +38,12 @@ def generalize_stored(step: Generalize, table: StoredTable, context: Context) ->
     quasi = table.empty.quasi
     if not quasi:
         raise NotApplicable("No column has the role `quasi`.", fix="Give the columns outsiders know that role.")
-    track = tracked_columns(context.models, table.empty.sensitive, metric_of(step.metric).target)
+    track = tracked_columns(context.class_models, table.empty.sensitive, metric_of(step.metric).target)
     coded = [coded_column(table, name, level=step.lowest.get(name, 0)) for name in quasi]
     coded, raised = raise_levels(table, coded, step.highest)
     counts = count_combinations(table, coded, [coded_column(table, name) for name in track])
     refuse_overlap(counts)
-    classes = compressed(counts, shared_population(context.models, counts.sample()))
+    classes = compressed(counts, shared_population(context.class_models, counts.sample()))
     chosen = step.model_copy(update={"lowest": {**step.lowest, **raised}})
     space, best, public, private = chosen.decide(classes, context)
     if raised:
