@@ -167,7 +167,7 @@ def _solve(
             return (found, False) if found else None
         found, optimal = [solver.value(variable) for variable in number], optimal and state == cp_model.OPTIMAL
         model.add(goal <= round(solver.objective_value))
-        model.clear_hints()
+        model.clear_hints()  # type: ignore[no-untyped-call]
         for variable, value in zip(number, found, strict=True):
             model.add_hint(variable, value)
     return found, optimal
