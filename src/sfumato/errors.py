@@ -40,6 +40,7 @@ __all__ = [
     "OutOfTime",
     "OutputExists",
     "OverBudget",
+    "PartyFailed",
     "PolicyNotMet",
     "Problem",
     "QueryRefused",
@@ -489,6 +490,13 @@ class Cancelled(SfumatoError):
 
     code = "SFU-807"
     status = 1
+
+
+class PartyFailed(SfumatoError):
+    """A party of a question cannot be reached, stopped, or replied with something that is no reply."""
+
+    code = "SFU-808"
+    status = 3
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from sfumato.cli._console import NUMBER, emit_json, json_option, note, typed_pat
 
 if TYPE_CHECKING:
     from sfumato.api.connect import RemoteSession
+    from sfumato.collecting.parties.coordinator import Coordinator
     from sfumato.query import Answer, Session
 
 
@@ -73,8 +74,31 @@ if TYPE_CHECKING:
     default=None,
     help="Address of a query server. METADATA is then the name of the data set, and SFUMATO_TOKEN holds the token.",
 )
+@click.option(
+    "--parties",
+    "identity",
+    type=typed_path,
+    default=None,
+    help="Ask several parties. METADATA is then their parties file; this is the analyst's certificate (NAME.crt, with "
+    "NAME.key and authority.crt beside it).",
+)
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1),
+    default=None,
+    help="With --parties: ask again without a party that stopped. Each attempt is charged in full.",
+)
 @json_option
-def command(metadata: Path, sql: str, explain: bool, as_json: bool, server: str | None, **options: Any) -> None:
+def command(
+    metadata: Path,
+    sql: str,
+    explain: bool,
+    as_json: bool,
+    server: str | None,
+    identity: Path | None,
+    attempts: int | None,
+    **options: Any,
+) -> None:
     """Answer the query SQL on the data set that METADATA describes; `-` reads the query from standard input.
 
     `sfumato init FILE --query` writes the METADATA for the owner to complete.
@@ -93,6 +117,12 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, server: str 
     stripped = text.lstrip()
     if stripped[:8].upper() == "EXPLAIN ":
         explain, text = True, stripped[8:]
+    if identity is not None:
+        given = {"attempts": attempts} if attempts and not explain else {}
+        _show(_parties(metadata, identity, options), text, {**options, **given}, explain=explain, as_json=as_json)
+        return
+    if attempts is not None:
+        raise click.UsageError("--attempts belongs to --parties.")
     if server is not None:
         _show(_remote(server, str(metadata), options), text, options, explain=explain, as_json=as_json)
         return
@@ -112,6 +142,29 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, server: str 
     _show(session, text, options, explain=explain, as_json=as_json)
 
 
+def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Coordinator:
+    """The parties of a parties file, asked in the name of a certificate."""
+    from sfumato.collecting.parties.agreement import Agreement
+    from sfumato.collecting.parties.certificates import client_context
+    from sfumato.collecting.parties.channels import https_channels
+    from sfumato.collecting.parties.coordinator import Coordinator
+
+    if options.pop("delta") != "0":
+        raise click.UsageError("--delta is not used: noise that parties share is Laplace noise.")
+    for name in ("rho", "share", "bounding", "engine", "pace"):
+        if options.pop(name) is not None:
+            raise click.UsageError(f"--{name} is not used with --parties.")
+    if options.pop("analyst") is not None:
+        raise click.UsageError("--analyst is not used with --parties: the certificate names the analyst.")
+    if options["epsilon"] is None:
+        raise click.UsageError("Give --epsilon.")
+    agreement = Agreement.load(parties)
+    context = client_context(
+        certificate=identity, key=identity.with_suffix(".key"), authority=identity.with_name("authority.crt")
+    )
+    return Coordinator(agreement=agreement, channels=https_channels(agreement, context), base=parties.parent)
+
+
 def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession:
     """The data set on a server. It knows the analyst by the token, and chooses engine and pace itself."""
     from sfumato.api.connect import connect
@@ -123,7 +176,7 @@ def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession
 
 
 def _show(
-    session: Session | RemoteSession, text: str, options: dict[str, Any], *, explain: bool, as_json: bool
+    session: Session | RemoteSession | Coordinator, text: str, options: dict[str, Any], *, explain: bool, as_json: bool
 ) -> None:
     if explain:
         explanation = session.explain(text, **options)

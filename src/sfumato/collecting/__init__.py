@@ -15,12 +15,16 @@ from sfumato.registry import exports
 
 __getattr__, __dir__ = exports(
     __name__,
+    Agreement="parties.agreement",
+    Coordinator="parties.coordinator",
     Deployment="local.longitudinal",
     FrequencyEstimate="local.estimates",
     FrequencyProtocol="local.frequency_protocol",
     HeavyHitters="local.heavy_hitters",
+    LocalChannel="parties.channels",
     MeanEstimate="local.estimates",
     NumberProtocol="local.number_protocol",
+    Party="parties.party",
     Rappor="local.rappor",
     Survey="local.survey",
     Tally="local.estimates",

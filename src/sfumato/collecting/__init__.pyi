@@ -1,4 +1,6 @@
 # Made by `make docs`.
+from sfumato.collecting.parties.agreement import Agreement as Agreement
+from sfumato.collecting.parties.coordinator import Coordinator as Coordinator
 from sfumato.collecting.local.frequencies.count_mean_sketch import CountMeanSketch as CountMeanSketch
 from sfumato.collecting.local.longitudinal import Deployment as Deployment
 from sfumato.collecting.local.numbers.duchi import Duchi as Duchi
@@ -9,10 +11,12 @@ from sfumato.collecting.local.frequencies.hadamard_count_mean_sketch import Hada
 from sfumato.collecting.local.frequencies.hadamard_response import HadamardResponse as HadamardResponse
 from sfumato.collecting.local.heavy_hitters import HeavyHitters as HeavyHitters
 from sfumato.collecting.local.numbers.hybrid import Hybrid as Hybrid
+from sfumato.collecting.parties.channels import LocalChannel as LocalChannel
 from sfumato.collecting.local.estimates import MeanEstimate as MeanEstimate
 from sfumato.collecting.local.number_protocol import NumberProtocol as NumberProtocol
 from sfumato.collecting.local.frequencies.optimized_local_hashing import OptimizedLocalHashing as OptimizedLocalHashing
 from sfumato.collecting.local.frequencies.optimized_unary_encoding import OptimizedUnaryEncoding as OptimizedUnaryEncoding
+from sfumato.collecting.parties.party import Party as Party
 from sfumato.collecting.local.numbers.piecewise import Piecewise as Piecewise
 from sfumato.collecting.local.rappor import Rappor as Rappor
 from sfumato.collecting.local.numbers.square_wave import SquareWave as SquareWave

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["below", "below_big", "bits", "words"]
+__all__ = ["below", "below_big", "below_each", "bits", "words"]
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -37,6 +37,21 @@ def below(bound: int, count: int) -> Ints:
         more = words(count - len(accepted) + 16)
         accepted = np.concatenate([accepted, more[more <= fair]])
     return (accepted[:count] % np.uint64(bound)).astype(np.int64)
+
+
+def below_each(bounds: Ints) -> Ints:
+    """One uniform integer in 0 .. bound - 1 for each bound (1 .. 2**63 - 1), by rejection sampling."""
+    if len(bounds) and int(bounds.min()) < 1:
+        raise ValueError("a bound must be at least 1")
+    sizes = bounds.astype(np.uint64)
+    top = np.uint64(2**64 - 1)
+    fair = top - (top % sizes + np.uint64(1)) % sizes
+    drawn = words(len(sizes)).copy()
+    unfair = np.flatnonzero(drawn > fair)
+    while len(unfair):
+        drawn[unfair] = words(len(unfair))
+        unfair = unfair[drawn[unfair] > fair[unfair]]
+    return (drawn % sizes).astype(np.int64)
 
 
 def below_big(bound: int) -> int:

@@ -30,6 +30,7 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "exponential_race",
+    "geometric",
     "round_scale_up",
     "rounded_normal",
 ]
@@ -153,8 +154,8 @@ def _draw_until(count: int, draw_batch: Callable[[int], Ints]) -> Ints:
     return np.concatenate(parts)
 
 
-def discrete_laplace(scale: Fraction, count: int) -> Ints:
-    """Discrete Laplace noise: integers y with probability proportional to exp(-abs(y) / scale)."""
+def _geometric_batches(scale: Fraction) -> Callable[[int], Ints]:
+    """Draws batches of about as many geometric variables as asked for."""
     if scale <= 0:
         raise BadParameter("a scale must be above 0.")
     scale = round_scale_up(scale)
@@ -167,9 +168,23 @@ def discrete_laplace(scale: Fraction, count: int) -> Ints:
         whole = _whole_exponentials(len(unit))
         if len(whole) and int(whole.max()) > 400:
             raise OverflowError("an event of probability below e**-400 happened")
-        size = unit + top * whole
-        if bottom > 1:
-            size //= bottom
+        size: Ints = unit + top * whole
+        return size // bottom if bottom > 1 else size
+
+    return draw_batch
+
+
+def geometric(scale: Fraction, count: int) -> Ints:
+    """Geometric variables: integers k >= 0 with probability proportional to exp(-k / scale)."""
+    return _draw_until(count, _geometric_batches(scale))
+
+
+def discrete_laplace(scale: Fraction, count: int) -> Ints:
+    """Discrete Laplace noise: integers y with probability proportional to exp(-abs(y) / scale)."""
+    draw_sizes = _geometric_batches(scale)
+
+    def draw_batch(missing: int) -> Ints:
+        size = draw_sizes(missing)
         negative = bits(len(size))
         kept: Ints = np.where(negative, -size, size)[~(negative & (size == 0))]
         return kept

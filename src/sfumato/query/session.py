@@ -118,6 +118,11 @@ class Session:
         return session
 
     @property
+    def running(self) -> Running:
+        """The open tables. What is computed on them is secret."""
+        return self._engine
+
+    @property
     def _policy_name(self) -> str:
         return "differential-privacy" if self.policy is None else self.policy.part_name()
 

@@ -24,9 +24,20 @@ from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sq
 from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
 from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
 from sfumato.query.plan.noise import Measurement, NoisePlan
+from sfumato.query.sql.parse import Query
 from sfumato.secret import SecretValue
 
-__all__ = ["NoisyTable", "additive_totals", "check_plan", "execute_plan", "statements"]
+__all__ = [
+    "NoisyTable",
+    "additive_measurements",
+    "additive_totals",
+    "check_plan",
+    "exact_vectors",
+    "execute_plan",
+    "public_groups",
+    "split_parts",
+    "statements",
+]
 
 Key = tuple[Any, ...]
 Ints = npt.NDArray[np.int64]
@@ -108,38 +119,24 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
     query = plan.query
     receipts = _receipts(plan, receipt)
     secret = int.from_bytes(os.urandom(7), "little")
-    width = len(group_columns(query))
-    every = tuple(product(*(key.values or () for key in query.keys))) if query.public_keys else None
-    groups = every if every is None or query.possible is None else tuple(every[number] for number in query.possible)
+    width, every = len(group_columns(query)), _combinations(query)
 
     def key_of(row: Key) -> Key:
-        return _plain(row[:width]) if every is None or not width else every[row[0]]
+        return _key_of(row, width, every)
 
-    added = [i for i, m in enumerate(query.aggregates) if isinstance(m, Count | Sum)]
     table: dict[Key, Key] = {}
     fitting: Key | None = None
-    if added or plan.partition_selection is not None:
-        rows = additive_totals(plan, engine, secret).open(receipt)
-        if every is not None and width and rows and rows[0][0] == FIT:
-            fitting, rows = rows[0][1:], rows[1:]
-        table = {key_of(row): tuple(row[width:]) for row in rows}
+    if additive_measurements(plan) or plan.partition_selection is not None:
+        table, fitting = _totals_by_key(plan, engine, secret, receipt)
     if plan.threshold_selection is not None:
         keys = _known(plan, table)
     else:
+        groups = public_groups(query)
         keys = groups if groups is not None else _named(plan, table, receipts)
     values: dict[int, tuple[float | int, ...]] = {}
-    place = 0
-    for i in added:
-        measurement = plan.of(i)
-        if measurement.aggregate != i:
-            continue  # a share, released with the first one
-        blank = (0,) * measurement.parts
-        lying = (table[key][place : place + measurement.parts] if key in table else blank for key in keys)
-        exact = np.array([int(value) for row in lying for value in row], dtype=object)
-        place += measurement.parts
-        noisy = _noisy(measurement, SecretValue(exact), receipts[i])
-        for part, index in enumerate(measurement.covers):
-            values[index] = noisy[part :: measurement.parts]
+    for measurement, exact in _vectors(plan, table, keys):
+        noisy = _noisy(measurement, SecretValue(exact), receipts[measurement.aggregate])
+        values |= split_parts(measurement, noisy)
     if plan.threshold_selection is not None:
         keys = _keep_named(plan.threshold_selection, keys, values)
     for i, aggregate in enumerate(query.aggregates):
@@ -160,6 +157,61 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
             exact = np.array([int(number) for number in fitting], dtype=object)
             values[i] = _noisy(plan.of(i), SecretValue(exact), receipts[i])
     return NoisyTable(keys=keys, values=values)
+
+
+def additive_measurements(plan: NoisePlan) -> list[Measurement]:
+    """The measurements of counts and sums, in the order of their columns; the shares of a number are one."""
+    query = plan.query
+    added = [i for i, m in enumerate(query.aggregates) if isinstance(m, Count | Sum)]
+    return [plan.of(i) for i in added if plan.of(i).aggregate == i]
+
+
+def exact_vectors(plan: NoisePlan, engine: Running, receipt: Receipt) -> SecretValue[list[Ints]]:
+    """The exact integers behind each additive measurement of a plan with public keys: key by key, part by part."""
+    keys = public_groups(plan.query)
+    assert keys is not None
+    table, _ = _totals_by_key(plan, engine, int.from_bytes(os.urandom(7), "little"), receipt)
+    return SecretValue([exact for _, exact in _vectors(plan, table, keys)])
+
+
+def split_parts(measurement: Measurement, noisy: tuple[float | int, ...]) -> dict[int, tuple[float | int, ...]]:
+    """The noisy numbers of a measurement by aggregate, one number per key."""
+    return {index: noisy[part :: measurement.parts] for part, index in enumerate(measurement.covers)}
+
+
+def public_groups(query: Query) -> tuple[Key, ...] | None:
+    """The keys of all groups in the answer; None where keys are private."""
+    every = _combinations(query)
+    return every if every is None or query.possible is None else tuple(every[number] for number in query.possible)
+
+
+def _combinations(query: Query) -> tuple[Key, ...] | None:
+    return tuple(product(*(key.values or () for key in query.keys))) if query.public_keys else None
+
+
+def _key_of(row: Key, width: int, every: tuple[Key, ...] | None) -> Key:
+    return _plain(row[:width]) if every is None or not width else every[row[0]]
+
+
+def _totals_by_key(
+    plan: NoisePlan, engine: Running, secret: int, receipt: Receipt
+) -> tuple[dict[Key, Key], Key | None]:
+    """The totals of each group, and the numbers of fitting units where the statement counted them too."""
+    width, every = len(group_columns(plan.query)), _combinations(plan.query)
+    rows = additive_totals(plan, engine, secret).open(receipt)
+    fitting: Key | None = None
+    if every is not None and width and rows and rows[0][0] == FIT:
+        fitting, rows = rows[0][1:], rows[1:]
+    return {_key_of(row, width, every): tuple(row[width:]) for row in rows}, fitting
+
+
+def _vectors(plan: NoisePlan, table: dict[Key, Key], keys: tuple[Key, ...]) -> Iterator[tuple[Measurement, Ints]]:
+    place = 0
+    for measurement in additive_measurements(plan):
+        blank, end = (0,) * measurement.parts, place + measurement.parts
+        lying = (table[key][place:end] if key in table else blank for key in keys)
+        yield measurement, np.array([int(value) for row in lying for value in row], dtype=object)
+        place = end
 
 
 def _plain(key: Key) -> Key:

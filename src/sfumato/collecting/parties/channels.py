@@ -1,0 +1,121 @@
+"""Channels to a party: in the same process, for simulations, or over HTTPS with mutual TLS."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from sfumato.collecting.parties.agreement import Agreement
+from sfumato.collecting.parties.party import Party
+from sfumato.collecting.parties.question import PartiesQuestion
+from sfumato.collecting.parties.residues import BYTES, Residues, from_bytes
+from sfumato.collecting.parties.secure_sum import Announcement
+from sfumato.errors import (
+    AnswerFailed,
+    OverBudget,
+    PartyFailed,
+    QueryRefused,
+    SfumatoError,
+    TooManyRequests,
+    UnknownBudget,
+)
+
+__all__ = ["HttpsChannel", "LocalChannel", "https_channels"]
+
+_LARGEST = 256 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalChannel:
+    """A party in this process."""
+
+    party: Party
+    analyst: str
+
+    def join(self, question: PartiesQuestion) -> Announcement:
+        return self.party.join(question, analyst=self.analyst)
+
+    def contribute(self, digest: str, announcements: Sequence[Announcement], size: int) -> Residues:
+        return self.party.contribute(digest, announcements, analyst=self.analyst)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpsChannel:
+    """A party behind `sfumato party serve`. A reply that does not fit raises ``PartyFailed``."""
+
+    name: str
+    address: str
+    context: ssl.SSLContext
+    seconds: float = 600.0
+
+    def join(self, question: PartiesQuestion) -> Announcement:
+        reply = self._post("/join", asdict(question))
+        try:
+            return Announcement.from_dict(reply)
+        except QueryRefused:
+            raise self._nonsense() from None
+
+    def contribute(self, digest: str, announcements: Sequence[Announcement], size: int) -> Residues:
+        body = {"question": digest, "announcements": [each.to_dict() for each in announcements]}
+        text = self._post("/contribute", body).get("masked")
+        try:
+            data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+        except ValueError:
+            data = b""
+        if len(data) != size * BYTES:
+            raise self._nonsense()
+        return from_bytes(data)
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        parts = urlsplit(self.address)
+        connection = http.client.HTTPSConnection(
+            parts.hostname or "", parts.port or 443, timeout=self.seconds, context=self.context
+        )
+        try:
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            text = response.read(_LARGEST + 1)
+            document = json.loads(text) if len(text) <= _LARGEST else None
+        except ssl.SSLCertVerificationError:
+            raise PartyFailed(
+                f"The certificate of party {self.name} is not valid for its address.", fix="Compare the authorities."
+            ) from None
+        except (OSError, http.client.HTTPException):
+            raise PartyFailed(f"Party {self.name} cannot be reached.", fix="Ask its owner.") from None
+        except (ValueError, RecursionError):
+            raise self._nonsense() from None
+        finally:
+            connection.close()
+        if not isinstance(document, dict):
+            raise self._nonsense()
+        if response.status == 200:
+            return document
+        raise self._refusal(document.get("error"))
+
+    def _nonsense(self) -> PartyFailed:
+        return PartyFailed(f"Party {self.name} sent something that is no reply.", fix="Ask its owner.")
+
+    def _refusal(self, error: object) -> SfumatoError:
+        """A party's refusal as the error that it is; its words are shortened."""
+        if not isinstance(error, dict) or not all(
+            isinstance(error.get(key), str) for key in ("code", "message", "fix")
+        ):
+            return self._nonsense()
+        kinds = (QueryRefused, OverBudget, UnknownBudget, AnswerFailed, TooManyRequests)
+        kind = next((kind for kind in kinds if kind.code == error["code"]), QueryRefused)
+        text, fix = (" ".join(error[key][:500].split()) for key in ("message", "fix"))
+        return kind(text if self.name in text else f"Party {self.name}: {text}", fix=fix)
+
+
+def https_channels(agreement: Agreement, context: ssl.SSLContext, *, seconds: float = 600.0) -> dict[str, HttpsChannel]:
+    """The channels to all parties of an agreement."""
+    return {
+        name: HttpsChannel(name=name, address=party.address, context=context, seconds=seconds)
+        for name, party in agreement.parties.items()
+    }

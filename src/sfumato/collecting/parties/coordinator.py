@@ -1,0 +1,174 @@
+"""The coordinator: sends an analyst's question to all parties and adds up what they return.
+
+It needs no trust: it sees signed keys and masked numbers, of which only the sum of all means something, and that sum
+has the noise that the cost states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from sfumato.collecting.parties.agreement import Agreement
+from sfumato.collecting.parties.question import PartiesPlan, PartiesQuestion, plan_question
+from sfumato.collecting.parties.residues import Residues, add, to_integers
+from sfumato.collecting.parties.secure_sum import Announcement, check_announcements
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.errors import BadParameter, PartyFailed, SfumatoError
+from sfumato.query.execute.executor import NoisyTable, additive_measurements, public_groups, split_parts
+from sfumato.query.results.answer import Answer, answer_rows, column_titles
+from sfumato.query.results.explain import Explanation, explain
+from sfumato.rationals import Number
+
+__all__ = ["Coordinator", "PartyChannel"]
+
+Reply = TypeVar("Reply")
+_AT_ONCE = 32
+
+
+class PartyChannel(Protocol):
+    """The way to one party. A party that cannot be reached, or whose reply is no reply, raises ``PartyFailed``."""
+
+    def join(self, question: PartiesQuestion) -> Announcement: ...
+
+    def contribute(self, digest: str, announcements: Sequence[Announcement], size: int) -> Residues: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coordinator:
+    """Asks the parties of an agreement."""
+
+    agreement: Agreement
+    channels: Mapping[str, PartyChannel]
+    base: Path = Path()
+    """Folder of the public tables."""
+
+    def explain(self, sql: str, *, epsilon: Number, rows: int | None = None, groups: int | None = None) -> Explanation:
+        """The cost and the expected error with all parties. Asks nobody and costs nothing."""
+        _, plan = self._planned(sql, epsilon, rows, groups)
+        return self._explanation(plan, len(self.agreement.parties))
+
+    def ask(
+        self, sql: str, *, epsilon: Number, rows: int | None = None, groups: int | None = None, attempts: int = 1
+    ) -> Answer:
+        """The noisy total over all parties.
+
+        Parties that do not answer the first message are left out if enough others are there. One that stops after the
+        second message was sent ends the attempt: nothing can be read, and the others have charged for it. With more
+        ``attempts`` the question is asked again without that party, as a new question at its full cost.
+        """
+        if attempts < 1:
+            raise BadParameter("at least one attempt is needed.")
+        absent: set[str] = set()
+        for attempt in range(1, attempts + 1):
+            question, plan = self._planned(sql, epsilon, rows, groups)
+            joined = self._joined(question, plan, absent, charged=attempt > 1)
+            replies = self._contributions(question, plan, joined)
+            stopped = {name: reply for name, reply in replies.items() if isinstance(reply, SfumatoError)}
+            if not stopped:
+                return self._answer(plan, list(replies.values()), tuple(sorted(joined)), attempt)
+            absent |= set(stopped)
+            if len(self.agreement.parties) - len(absent) < self.agreement.fewest:
+                break
+        raise PartyFailed(
+            f"{_listed(stopped)} did not contribute. No answer can be computed, and parties that did have charged for "
+            f"it. {_reasons(stopped)}",
+            fix="Ask again, or pass more `attempts`: each is charged in full.",
+        )
+
+    def _planned(
+        self, sql: str, epsilon: Number, rows: int | None, groups: int | None
+    ) -> tuple[PartiesQuestion, PartiesPlan]:  # fmt: skip
+        catalog = self.agreement.catalog(self.base)
+        question = PartiesQuestion.new(
+            sql, agreement=self.agreement.digest(catalog), epsilon=str(epsilon), rows=rows, groups=groups
+        )
+        return question, plan_question(self.agreement, catalog, question)
+
+    def _joined(
+        self, question: PartiesQuestion, plan: PartiesPlan, absent: set[str], *, charged: bool
+    ) -> dict[str, Announcement]:
+        """The announcements of the parties that take part. A refusal of one party ends the question at no cost."""
+        present = [name for name in self.agreement.parties if name not in absent]
+        replies = self._all(present, lambda name: self.channels[name].join(question))
+        missing = {name: reply for name, reply in replies.items() if isinstance(reply, PartyFailed)}
+        for name, reply in replies.items():
+            if isinstance(reply, SfumatoError) and name not in missing:
+                raise reply
+        joined = {name: reply for name, reply in replies.items() if isinstance(reply, Announcement)}
+        if len(joined) < self.agreement.fewest:
+            raise PartyFailed(
+                f"{_listed(missing)} cannot be reached, and an answer needs {self.agreement.fewest} parties. "
+                f"{'The attempts before were' if charged else 'Nothing was'} charged. {_reasons(missing)}",
+                fix="Ask when they are there.",
+            )
+        if any(each.party != name for name, each in joined.items()):
+            raise PartyFailed("A party announced itself under another name.")
+        check_announcements(
+            list(joined.values()), keys=self.agreement.keys, question=question.digest(), plan=plan.digest
+        )
+        return joined
+
+    def _contributions(
+        self, question: PartiesQuestion, plan: PartiesPlan, joined: Mapping[str, Announcement]
+    ) -> dict[str, Residues | SfumatoError]:
+        digest, said = question.digest(), list(joined.values())
+        return self._all(joined, lambda name: self.channels[name].contribute(digest, said, plan.size))
+
+    @staticmethod
+    def _all(
+        names: Sequence[str] | Mapping[str, object], call: Callable[[str], Reply]
+    ) -> dict[str, Reply | SfumatoError]:
+        def one(name: str) -> Reply | SfumatoError:
+            try:
+                return call(name)
+            except SfumatoError as error:
+                return error
+
+        with ThreadPoolExecutor(min(_AT_ONCE, len(names))) as pool:
+            return dict(zip(names, pool.map(one, names), strict=True))
+
+    def _answer(
+        self, plan: PartiesPlan, replies: Sequence[Residues | SfumatoError], parties: tuple[str, ...], attempts: int
+    ) -> Answer:
+        masked = [reply for reply in replies if not isinstance(reply, SfumatoError)]
+        totals = to_integers(reduce(add, masked))
+        reported = plan.reported(len(parties), self.agreement.colluding)
+        keys = public_groups(plan.noise.query)
+        assert keys is not None
+        values: dict[int, tuple[float | int, ...]] = {}
+        for measurement in additive_measurements(plan.noise):
+            own, totals = totals[: len(keys) * measurement.parts], totals[len(keys) * measurement.parts :]
+            mechanism = measurement.mechanism
+            assert isinstance(mechanism, Laplace)
+            grid = mechanism.grid
+            noisy = tuple(own) if grid == 1 else tuple(float(value * Fraction(grid)) for value in own)
+            values |= split_parts(measurement, noisy)
+        return Answer(
+            columns=column_titles(plan.noise.query),
+            rows=answer_rows(reported, NoisyTable(keys=keys, values=values)),
+            loss=plan.cost.times(attempts),
+            cached=False,
+            explanation=self._explanation(plan, len(parties), parties),
+        )
+
+    def _explanation(self, plan: PartiesPlan, count: int, parties: tuple[str, ...] = ()) -> Explanation:
+        made = explain(plan.reported(count, self.agreement.colluding))
+        who = f"Total over {count} parties" + (f": {', '.join(parties)}." if 0 < len(parties) <= 20 else ".")
+        trust = f"The noise protects even if {self.agreement.colluding} of them share what they know with the analyst."
+        return replace(made, notes=(*made.notes, who, trust))
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    some = sorted(names)
+    more = f" and {len(some) - 5} more" if len(some) > 5 else ""
+    return f"Part{'y' if len(some) == 1 else 'ies'} {', '.join(some[:5])}{more}"
+
+
+def _reasons(errors: Mapping[str, SfumatoError]) -> str:
+    return " ".join(sorted({error.message for error in errors.values()})[:3])

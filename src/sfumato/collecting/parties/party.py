@@ -1,0 +1,156 @@
+"""One party: answers a question about its own table with masked noisy numbers, and keeps its own ledger.
+
+A question takes two messages. :meth:`Party.join` plans it and returns a signed key; it reads no data and costs nothing.
+:meth:`Party.contribute` learns who else takes part, charges the ledger, computes the bounded aggregates, adds its share
+of the noise and the masks, and returns the result, once. Whatever happens later, the ledger has charged for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sfumato.collecting.parties.agreement import Agreement
+from sfumato.collecting.parties.question import PartiesPlan, PartiesQuestion, plan_question
+from sfumato.collecting.parties.residues import Residues, add, from_integers
+from sfumato.collecting.parties.secure_sum import Announcement, OpenRound, check_announcements, open_round
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.noise_shares import laplace_shares
+from sfumato.dp.receipt import Receipt, require
+from sfumato.engines.engine import failed
+from sfumato.errors import BadParameter, OverBudget, QueryRefused, TooManyRequests, UnknownBudget
+from sfumato.query.execute.executor import additive_measurements, check_plan, exact_vectors
+from sfumato.query.execute.timing import quantize_response
+from sfumato.query.session import Session
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+__all__ = ["Party"]
+
+_MOST_OPEN = 256
+_SECONDS = 300.0
+"""How long a party waits for the second message of a question."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Joined:
+    question: PartiesQuestion
+    plan: PartiesPlan
+    round: OpenRound
+    analyst: str
+    until: float
+
+
+class Party:
+    """One party of an agreement with its open tables, its ledger and its key."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        agreement: Agreement,
+        session: Session,
+        identity: Ed25519PrivateKey,
+        pace: float | None = None,
+    ) -> None:
+        if name not in agreement.parties:
+            raise BadParameter(f"the parties file does not name party `{name}`.")
+        if identity.public_key().public_bytes_raw() != agreement.keys[name]:
+            raise BadParameter(f"the key of party `{name}` is not the one in the parties file.")
+        self.name, self.agreement = name, agreement
+        self._session, self._identity, self._pace = session, identity, pace
+        self._digest = agreement.digest(session.catalog)
+        self._joined: dict[str, _Joined] = {}
+        self._lock = threading.Lock()
+        self._running = threading.Lock()
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._session.ledger
+
+    def join(self, question: PartiesQuestion, *, analyst: str) -> Announcement:
+        """Plan a question and announce a key for it. Refusals depend on public facts and on the budget only."""
+        if question.agreement != self._digest:
+            raise QueryRefused(
+                f"Party {self.name} has another parties file.", fix="Give all parties and the analyst the same file."
+            )
+        plan = plan_question(self.agreement, self._session.catalog, question)
+        with self._running:
+            check_plan(plan.noise, self._session.running)
+        self._check_budget(plan, analyst)
+        digest = question.digest()
+        opened = open_round(self.name, self._identity, question=digest, plan=plan.digest)
+        joined = _Joined(question=question, plan=plan, round=opened, analyst=analyst, until=time.monotonic() + _SECONDS)
+        with self._lock:
+            now = time.monotonic()
+            self._joined = {key: each for key, each in self._joined.items() if each.until > now}
+            if digest in self._joined:
+                raise QueryRefused("This question was asked before.", fix="Ask again with a new nonce.")
+            if len(self._joined) >= _MOST_OPEN:
+                raise TooManyRequests("Too many questions wait for their second message.", fix="Try again later.")
+            self._joined[digest] = joined
+        return opened.announcement
+
+    def contribute(self, digest: str, announcements: Sequence[Announcement], *, analyst: str) -> Residues:
+        """The party's masked noisy numbers for a question that it joined; a question is contributed to once."""
+        with quantize_response(self._pace):
+            with self._lock:
+                joined = self._joined.pop(digest, None)
+            if joined is None or joined.until < time.monotonic() or joined.analyst != analyst:
+                raise QueryRefused("There is no open question of this analyst with this number.", fix="Ask again.")
+            mask = self._checked_mask(joined, announcements)
+            cost, ledger = joined.plan.cost, self._session.ledger
+            receipt = ledger.reserve(
+                cost, dataset=self.agreement.federation, analyst=analyst, query=digest, text=joined.question.sql
+            )
+            try:
+                return add(self._noisy(joined.plan, len(announcements), receipt), mask)
+            except Exception:
+                # The reason is withheld: it could depend on the data.
+                ledger.note_failure(receipt.entry)
+                raise failed() from None
+
+    def _checked_mask(self, joined: _Joined, announcements: Sequence[Announcement]) -> Residues:
+        if not self.agreement.fewest <= len(announcements) <= len(self.agreement.parties):
+            raise QueryRefused(
+                f"An answer needs at least {self.agreement.fewest} parties.", fix="Ask when more of them are there."
+            )
+        check_announcements(
+            announcements, keys=self.agreement.keys, question=joined.question.digest(), plan=joined.plan.digest
+        )
+        if joined.round.announcement not in announcements:
+            raise QueryRefused(f"The round does not contain the key that party {self.name} announced.")
+        return joined.round.mask(joined.plan.size, announcements)
+
+    def _noisy(self, plan: PartiesPlan, parties: int, receipt: Receipt) -> Residues:
+        """The bounded totals with this party's share of the noise."""
+        require(receipt, plan.cost)
+        shares = plan.shares(parties, self.agreement.colluding)
+        with self._running:
+            vectors = exact_vectors(plan.noise, self._session.running, receipt).open(receipt)
+        numbers: list[int] = []
+        for measurement, exact in zip(additive_measurements(plan.noise), vectors, strict=True):
+            mechanism = measurement.mechanism
+            assert isinstance(mechanism, Laplace)
+            noise = laplace_shares(mechanism.steps(), shares, len(exact))
+            numbers += [int(value) + int(drawn) for value, drawn in zip(exact, noise, strict=True)]
+        if len(numbers) != plan.size:
+            raise AssertionError("the numbers do not fit the plan")
+        return from_integers(numbers)
+
+    def _check_budget(self, plan: PartiesPlan, analyst: str) -> None:
+        """Refuse before anybody else is charged; the charge itself is checked again."""
+        dataset, ledger = self.agreement.federation, self._session.ledger
+        if ledger.balance(dataset=dataset).cap is None:
+            raise UnknownBudget(
+                f"Party {self.name} has set no budget for `{dataset}`.", fix="Its owner calls `sfumato ledger set`."
+            )
+        for name, person in ((dataset, ""), (dataset, analyst), ("", analyst)):
+            left = ledger.balance(dataset=name, analyst=person).left
+            if left is not None and not plan.cost <= left:
+                raise OverBudget(f"The budget of party {self.name} does not cover {plan.cost}.")

@@ -1,0 +1,160 @@
+"""Secure aggregation: masks that hide every party's numbers and cancel in the sum of all.
+
+For each question a party makes a fresh X25519 key and signs it with its long-lived Ed25519 key (:class:`Announcement`).
+Each pair of parties derives one mask from its shared secret; one of the two adds it, the other subtracts it. The masks
+are uniform modulo 2**128, so that the messages of any set of parties, not all, are uniform and independent of their
+numbers, for everybody who does not know the masks.
+
+A round is used once: the keys are fresh, and the derivation contains the hash of all announcements, so that the masks
+of parties that were told different things do not cancel. If a party stops, the messages of the others stay uniform. The
+next round has new keys and new noise and is charged anew: should the late message arrive after all, both rounds are
+paid for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sfumato.collecting.parties.residues import BYTES, Residues, add, from_bytes, subtract
+from sfumato.errors import ExtraMissing, QueryRefused, missing_extra
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+__all__ = ["Announcement", "OpenRound", "check_announcements", "no_cryptography", "open_round", "transcript"]
+
+_CONTEXT = b"sfumato parties 1 "
+
+
+def no_cryptography(what: str) -> ExtraMissing:
+    return missing_extra("parties", "cryptography", needed_by=what)
+
+
+def _framed(*parts: bytes) -> bytes:
+    """Parts with their lengths: no two lists give the same bytes."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Announcement:
+    """A party's signed key for one round."""
+
+    party: str
+    question: str
+    """Hash of the question and of the public agreement of the parties."""
+    plan: str
+    """Hash of the noise plan: parties whose versions would add other noise do not fit together."""
+    key: bytes
+    """Public X25519 key of this round."""
+    signature: bytes = b""
+
+    def signed(self) -> bytes:
+        """The bytes that the signature is about."""
+        texts = (self.party.encode(), self.question.encode(), self.plan.encode())
+        return _CONTEXT + b"announcement " + _framed(*texts, self.key)
+
+    def to_dict(self) -> dict[str, str]:
+        return {
+            "party": self.party, "question": self.question, "plan": self.plan,
+            "key": self.key.hex(), "signature": self.signature.hex(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, document: object) -> Announcement:
+        """The inverse of :meth:`to_dict`; anything else is refused."""
+        names = ("party", "question", "plan", "key", "signature")
+        if isinstance(document, dict) and set(document) == set(names):
+            party, question, plan, key, signature = (document[name] for name in names)
+            if all(isinstance(text, str) and len(text) <= 1000 for text in document.values()):
+                try:
+                    made = bytes.fromhex(key), bytes.fromhex(signature)
+                except ValueError:
+                    made = b"", b""
+                if len(made[0]) == 32 and len(made[1]) == 64:
+                    return cls(party=party, question=question, plan=plan, key=made[0], signature=made[1])
+        raise QueryRefused("An announcement of a party is not well-formed.", fix="Use the same version everywhere.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenRound:
+    """A party's own side of a round: the announcement and the key that belongs to it. Use it once."""
+
+    announcement: Announcement
+    secret: X25519PrivateKey
+
+    def mask(self, size: int, announcements: Sequence[Announcement]) -> Residues:
+        """The sum of the masks with all other parties of the round. All parties' masks add up to zero."""
+        try:
+            from cryptography.hazmat.primitives import hashes
+            from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+            from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+        except ImportError:
+            raise no_cryptography("Secure aggregation") from None
+        own, salt = self.announcement.party, transcript(announcements)
+        blank = bytes(BYTES * size)
+        total = from_bytes(blank)
+        for other in announcements:
+            if other.party == own:
+                continue
+            try:
+                shared = self.secret.exchange(X25519PublicKey.from_public_bytes(other.key))
+            except ValueError:  # a point of small order
+                raise QueryRefused(f"The key of party {other.party} is not usable.") from None
+            first, second = sorted((own, other.party))
+            info = _CONTEXT + b"mask " + _framed(first.encode(), second.encode())
+            key = HKDF(algorithm=hashes.SHA256(), length=32, salt=salt, info=info).derive(shared)
+            # The key is used for this one stream, so that the nonce may be constant.
+            stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor().update(blank)
+            total = (add if own == first else subtract)(total, from_bytes(stream))
+        return total
+
+
+def open_round(party: str, identity: Ed25519PrivateKey, *, question: str, plan: str) -> OpenRound:
+    """Make a fresh key for one question and sign it."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    secret = X25519PrivateKey.from_private_bytes(os.urandom(32))
+    blank = Announcement(party=party, question=question, plan=plan, key=secret.public_key().public_bytes_raw())
+    signature = identity.sign(blank.signed())
+    made = Announcement(party=party, question=question, plan=plan, key=blank.key, signature=signature)
+    return OpenRound(announcement=made, secret=secret)
+
+
+def transcript(announcements: Sequence[Announcement]) -> bytes:
+    """Hash of all announcements, in the order of the parties' names."""
+    parts = [_framed(each.signed(), each.signature) for each in sorted(announcements, key=lambda a: a.party)]
+    return hashlib.sha256(_CONTEXT + b"transcript " + _framed(*parts)).digest()
+
+
+def check_announcements(
+    announcements: Sequence[Announcement], *, keys: Mapping[str, bytes], question: str, plan: str
+) -> None:
+    """Refuse a round unless its parties are known, differ, mean the same question and plan, and signed it."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    names = [each.party for each in announcements]
+    if len(set(names)) < len(names) or len({each.key for each in announcements}) < len(names):
+        raise QueryRefused("A party is named twice in the round.")
+    for each in announcements:
+        if each.party not in keys:
+            raise QueryRefused("The round names a party that is not in the parties file.")
+        if each.question != question:
+            raise QueryRefused(f"Party {each.party} announced another question.", fix="Ask again.")
+        if each.plan != plan:
+            raise QueryRefused(
+                f"Party {each.party} plans other noise for this query.",
+                fix="Use the same version of sfumato everywhere.",
+            )
+        try:
+            Ed25519PublicKey.from_public_bytes(keys[each.party]).verify(each.signature, each.signed())
+        except InvalidSignature:
+            raise QueryRefused(
+                f"The signature of party {each.party} is wrong.", fix="Compare its key with the parties file."
+            ) from None

@@ -1,0 +1,69 @@
+"""Parties in one process, with small tables, for the tests of :mod:`sfumato.collecting.parties`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from sfumato.collecting.parties.agreement import Agreement
+from sfumato.collecting.parties.channels import LocalChannel
+from sfumato.collecting.parties.coordinator import Coordinator
+from sfumato.collecting.parties.party import Party
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import pure
+from sfumato.query.session import Session
+from sfumato.rationals import Number
+
+WARDS = ("east", "west")
+COLUMNS: dict[str, Any] = {
+    "person": {"kind": "integer"},
+    "ward": {"kind": "category", "domain": {"values": list(WARDS)}},
+    "bill": {"kind": "number", "domain": {"low": 0, "high": 100}},
+}
+
+
+def rows(ward: str, people: int, bill: float, *, first: int = 0) -> pl.DataFrame:
+    """One row per person."""
+    return pl.DataFrame(
+        {"person": range(first, first + people), "ward": [ward] * people, "bill": [bill] * people},
+        schema_overrides={"person": pl.Int64},
+    )
+
+
+def keys(count: int) -> dict[str, Ed25519PrivateKey]:
+    """The same keys in every run."""
+    return {f"p{i:03d}": Ed25519PrivateKey.from_private_bytes(i.to_bytes(32, "big")) for i in range(count)}
+
+
+def agreement(count: int, **changed: Any) -> Agreement:
+    document: dict[str, Any] = {
+        "sfumato": 1, "federation": "clinics", "parties_per_person": 1, "colluding": 0,
+        "parties": {
+            name: {"address": f"https://localhost:{9000 + i}", "key": key.public_key().public_bytes_raw().hex()}
+            for i, (name, key) in enumerate(keys(count).items())
+        },
+        "tables": {"visits": {"unit": "person", "rows": 1, "groups": 1, "columns": COLUMNS}},
+    }  # fmt: skip
+    return Agreement.model_validate(document | changed)
+
+
+def parties(agreed: Agreement, frames: list[pl.DataFrame], *, budget: Number = 1000) -> dict[str, Party]:
+    made = {}
+    for (name, key), frame in zip(keys(len(frames)).items(), frames, strict=True):
+        ledger = Ledger.open(":memory:")
+        ledger.set_cap(pure(budget), dataset=agreed.federation)
+        session = Session(agreed.catalog(Path()), {"visits": frame}, ledger=ledger, analyst="-")
+        made[name] = Party(name=name, agreement=agreed, session=session, identity=key)
+    return made
+
+
+def coordinator(agreed: Agreement, members: dict[str, Party], analyst: str = "ann") -> Coordinator:
+    channels = {name: LocalChannel(party=party, analyst=analyst) for name, party in members.items()}
+    return Coordinator(agreement=agreed, channels=channels)
+
+
+def spent(party: Party) -> float:
+    return float(party.ledger.balance(dataset="clinics").spent.size)
