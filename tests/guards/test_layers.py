@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("params", "progress"),
-    ("registry", "rng", "rationals", "secret", "deadline", "memory"),
+    ("registry", "rng", "rationals", "secret", "deadline", "memory", "threads"),
     ("data",),
     ("schema",),
     ("release",),

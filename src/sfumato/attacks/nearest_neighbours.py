@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit, prange
+from numba import njit
 
 from sfumato.attacks.best_row import next_random
 from sfumato.deadline import batches, check_deadline
 from sfumato.progress import SILENT, Progress
+from sfumato.threads import map_slices
 
 __all__ = ["BoxTree", "Nearest", "distinct_points", "nearest", "squared_distance"]
 
@@ -94,7 +95,7 @@ class BoxTree:
     def _in_time(self, search: Callable[[slice], None], targets: Floats, progress: Progress, title: str) -> int:
         done = 0
         for part in batches(progress, title, len(targets), max(100, _PORTION // max(1, self.values.size))):
-            search(part)
+            map_slices(search, part)
             done = part.stop
         return done
 
@@ -281,13 +282,13 @@ def _distances(
             total[place] += gap * gap
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _near(
     targets: Floats, values: Floats, edges: Ints, boxes: Floats, wanted: int
 ) -> tuple[Ints, Floats]:  # pragma: no cover - compiled
     rows = np.zeros((len(targets), wanted), dtype=np.int64)
     distance = np.full((len(targets), wanted), np.inf)
-    for index in prange(len(targets)):
+    for index in range(len(targets)):
         target = targets[index].copy()
         total = np.empty(_LEAF)
         waiting, away = np.zeros(_DEEPEST, dtype=np.int64), np.zeros(_DEEPEST)
@@ -309,14 +310,14 @@ def _near(
     return rows, distance
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _nearest(
     targets: Floats, values: Floats, edges: Ints, boxes: Floats, sizes: Ints, seeds: Ints
 ) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled
     best = np.zeros(len(targets), dtype=np.int64)
     ties = np.zeros(len(targets), dtype=np.int64)
     distance = np.empty(len(targets))
-    for index in prange(len(targets)):
+    for index in range(len(targets)):
         target = targets[index].copy()
         state = np.uint64(seeds[index])
         total = np.empty(_LEAF)

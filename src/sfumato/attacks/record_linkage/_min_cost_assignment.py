@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit, prange
+from numba import njit
 
 from sfumato.attacks.base import Linking, View
 from sfumato.attacks.candidate_rows import compare
@@ -27,6 +27,7 @@ from sfumato.errors import NotApplicable
 from sfumato.memory import require_memory
 from sfumato.progress import Progress
 from sfumato.rng import Rng
+from sfumato.threads import map_slices
 
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
@@ -193,16 +194,20 @@ def _prices(view: View, by: By, rng: Rng, progress: Progress) -> tuple[list[Pric
 def _negative_log_likelihood(learned: Likelihood, view: View) -> Price:
     table, joint = learned.table, learned.joint
     known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
-    return lambda part: _scores(table, joint.scores, joint.columns, joint.excess, known[part], seen)
+
+    def price(some: slice) -> Singles:
+        return _scores(table, joint.scores, joint.columns, joint.excess, known[some], seen)
+
+    return lambda part: np.concatenate(map_slices(price, part))
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _scores(
     table: Singles, normal: Singles, tied: Ints, excess: Singles, known: Ints, seen: Ints
 ) -> Singles:  # pragma: no cover - compiled
     rows = len(seen)
     costs = np.empty((len(known), rows), dtype=np.float32)
-    for index in prange(len(known)):
+    for index in range(len(known)):
         scores = np.empty(rows)
         fill(scores, table, normal, tied, excess, known[index], seen, 0, rows)
         for row in range(rows):

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, prange
+from numba import njit
 from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
@@ -17,6 +17,7 @@ from sfumato.deadline import batches
 from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+from sfumato.threads import map_slices
 
 __all__ = ["Simulation"]
 
@@ -65,10 +66,14 @@ class Simulation(Linking):
         seeds = rng.child("ties").generator.integers(1, 2**62, size=len(known), dtype=np.int64)
         row, share = np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
         done = 0
-        for part in batches(progress, "linking by likelihood", len(known), max(1, PORTION // seen.size)):
-            row[part], share[part] = _link(
-                table, joint.scores, joint.columns, joint.excess, known[part], seen, seeds[part], joint.most + FAR
+
+        def link(some: slice) -> None:
+            row[some], share[some] = _link(
+                table, joint.scores, joint.columns, joint.excess, known[some], seen, seeds[some], joint.most + FAR
             )
+
+        for part in batches(progress, "linking by likelihood", len(known), max(1, PORTION // seen.size)):
+            map_slices(link, part)
             done = part.stop
         detail = {
             "rounds": learned.rounds,
@@ -79,7 +84,7 @@ class Simulation(Linking):
         return Guesses.of_rows(row[:done], share[:done], detail, tried=done)
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _link(
     table: npt.NDArray[np.float32],
     normal: npt.NDArray[np.float32],
@@ -93,7 +98,7 @@ def _link(
     rows = len(seen)
     row = np.zeros(len(known), dtype=np.int64)
     share = np.zeros(len(known))
-    for index in prange(len(known)):
+    for index in range(len(known)):
         state = start(seeds[index])
         scores = np.empty(PIECE)
         for first in range(0, rows, PIECE):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, prange
+from numba import njit
 from pydantic import Field
 
 from sfumato.attacks.base import Guesses, Inference, Stage, View
@@ -23,6 +23,7 @@ from sfumato.errors import NotApplicable
 from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+from sfumato.threads import map_slices
 
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
@@ -99,18 +100,22 @@ class SimulationInference(Inference):
         prior = _priors(view, channel, progress)
         done = 0
         size = max(1, min(PORTION // seen.size, _VOTES // len(channel.values)))
-        for part in batches(progress, "weighing by likelihood", len(known), size):
-            votes, top = _votes(
+
+        def weigh(some: slice) -> tuple[Floats, Floats]:
+            return _votes(
                 table,
                 joint.scores,
                 joint.columns,
                 joint.excess,
-                known[part],
+                known[some],
                 seen,
                 channel.codes,
                 len(channel.values),
                 joint.most + FAR,
             )
+
+        for part in batches(progress, "weighing by likelihood", len(known), size):
+            votes, top = (np.concatenate(arrays) for arrays in zip(*map_slices(weigh, part), strict=True))
             best[part], share[part] = _decided(votes, top, channel, prior(part), windows, len(seen))
             done = part.stop
         return Guesses(
@@ -163,7 +168,7 @@ def _decided(
     return best, close[np.arange(len(best)), best] / mass.sum(axis=1)
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _votes(
     table: Singles,
     normal: Singles,
@@ -179,7 +184,7 @@ def _votes(
     rows = len(seen)
     votes = np.zeros((len(known), width))
     top = np.zeros(len(known))
-    for index in prange(len(known)):
+    for index in range(len(known)):
         scores = np.empty(PIECE)
         best = -1e300
         for first in range(0, rows, PIECE):
@@ -191,7 +196,9 @@ def _votes(
                     continue
                 score = scores[place]
                 if score > best:
-                    votes[index] *= np.exp(best - score)
+                    smaller = np.exp(best - score)
+                    for other in range(width):
+                        votes[index, other] *= smaller
                     best = score
                     votes[index, code] += 1.0
                 elif score > best - FAR:

@@ -280,10 +280,19 @@ def _directions(problem: LinkageProblem, theta: Floats, generators: Floats, draw
 def _smallest(score: Floats, starts: Ints, count: int) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
     kept = np.empty(len(score), dtype=np.int64)
     edges = np.zeros(len(starts), dtype=np.int64)
+    lowest = np.empty(count)
     total = 0
     for person in range(len(starts) - 1):
         part = score[starts[person] : starts[person + 1]]
-        limit = np.partition(part, count - 1)[count - 1] if len(part) > count else np.inf
+        lowest[:] = np.inf
+        for value in part:
+            slot = count - 1
+            if value < lowest[slot]:
+                while slot > 0 and lowest[slot - 1] > value:
+                    lowest[slot] = lowest[slot - 1]
+                    slot -= 1
+                lowest[slot] = value
+        limit = lowest[count - 1]
         taken = 0
         for place in range(len(part)):
             if part[place] <= limit and taken < count:
@@ -330,11 +339,20 @@ def _range(form: Form, constraints: Floats, theta: Floats, direction: Floats) ->
     return low, high
 
 
-@njit(cache=True)
-def _line(
-    score: Floats, slope: Floats, starts: Ints, low: float, high: float
-) -> tuple[float, int]:  # pragma: no cover - compiled
+def _line(score: Floats, slope: Floats, starts: Ints, low: float, high: float) -> tuple[float, int]:
     """The step that links the most people: each is linked on one interval; sweep over the interval ends."""
+    first, last = _intervals(score, slope, starts, low, high)
+    first.sort()
+    last.sort()
+    step, count = _most_covered(first, last)
+    return float(step), int(count)
+
+
+@njit(cache=True)
+def _intervals(
+    score: Floats, slope: Floats, starts: Ints, low: float, high: float
+) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+    """Ends of the intervals of steps on which a person is linked."""
     people = len(starts) - 1
     first, last = np.empty(people), np.empty(people)
     count = 0
@@ -353,11 +371,14 @@ def _line(
         if left < right:
             first[count], last[count] = left, right
             count += 1
-    if count == 0:
-        return np.nan, 0
-    opening, closing = np.sort(first[:count]), np.sort(last[:count])
+    return first[:count], last[:count]
+
+
+@njit(cache=True)
+def _most_covered(opening: Floats, closing: Floats) -> tuple[float, int]:  # pragma: no cover - compiled
+    """A point in the most intervals, given their sorted ends, and how many these are."""
     best, best_width, step = 0, -1.0, np.nan
-    closed = 0
+    count, closed = len(opening), 0
     for opened in range(count):
         while closing[closed] <= opening[opened]:
             closed += 1

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, prange
+from numba import njit
 
 from sfumato.attacks.best_row import PIECE, best_of, share_of, start
 from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
 from sfumato.deadline import batches
 from sfumato.progress import SILENT, Progress
+from sfumato.threads import map_slices
 
 __all__ = ["Model", "Patterns", "fit", "link", "patterns"]
 
@@ -31,8 +32,6 @@ Bytes = npt.NDArray[np.uint8]
 _MAX_TARGETS = 4000
 _MAX_PAIRS = 20_000_000
 """Weights are estimated from at most this many targets and pairs, but from at least 100 targets."""
-_PARTS = 64
-"""Number of pieces of work for the threads."""
 _PORTION = 50_000_000
 """Number of pairs compared, in a fraction of a second, between two checks of the deadline."""
 
@@ -118,7 +117,10 @@ def fit(pattern: Patterns, *, rounds: int = 200, draw: np.random.Generator) -> M
     chosen = draw.permutation(np.flatnonzero(size))[:_MAX_TARGETS]
     enough = max(100, int(np.searchsorted(np.cumsum(size[chosen]), _MAX_PAIRS)))
     chosen = np.sort(chosen[:enough])
-    counts = _counted(chosen, *_layout(pattern), int(np.prod(pattern.levels)))
+    layout, combinations = _layout(pattern), int(np.prod(pattern.levels))
+    counts = np.sum(
+        map_slices(lambda part: _counted(chosen[part], *layout, combinations), slice(0, len(chosen))), axis=0
+    )
     present = np.flatnonzero(counts)
     count = counts[present].astype(np.float64)
     level = np.column_stack(np.unravel_index(present, tuple(pattern.levels))).astype(np.uint8)
@@ -163,10 +165,15 @@ def link(
     best, share = np.full(people, -1, dtype=np.int64), np.zeros(people)
     done = 0
     size = max(1, _PORTION * people // max(1, pattern.blocks.pairs))
+    layout, order = _layout(pattern), np.arange(people)
+
+    def link_some(some: slice) -> None:
+        _linked(order[some], *layout, table, seeds, best, share)
+
     for part in batches(progress, "probabilistic linkage", people, size):
         # Targets of one block are processed together, because their rows are in the cache.
-        together = part.start + np.argsort(pattern.blocks.first[part], kind="stable")
-        _linked(together, *_layout(pattern), table, seeds, best, share)
+        order[part] = part.start + np.argsort(pattern.blocks.first[part], kind="stable")
+        map_slices(link_some, part)
         done = part.stop
     row = np.where(best >= 0, pattern.blocks.order[best], -1)
     return row[:done], share[:done]
@@ -257,53 +264,44 @@ def _forget(
             meaning[fits[place]] = rest[fits[place]]
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _counted(
     chosen: Ints, begin: Ints, end: Ints, known: Floats, released: Floats, cuts: Floats, values: Ints,
     codes: npt.NDArray[np.int32], starts: Ints, fits: npt.NDArray[np.int32], level: Bytes, rest: Bytes, stride: Ints,
     blank: npt.NDArray[np.bool_], size: int,
 ) -> Ints:  # pragma: no cover - compiled  # fmt: skip
-    parts = min(8, len(chosen))
-    counts = np.zeros((parts, size), dtype=np.int64)
-    for part in prange(parts):
-        meaning = rest.copy()
-        code = np.empty(PIECE, dtype=np.int64)
-        for number in range(part, len(chosen), parts):
-            person = chosen[number]
-            _mean(meaning, values[person], starts, fits, level)
-            for first in range(begin[person], end[person], PIECE):
-                count = min(PIECE, end[person] - first)
-                _codes(code, first, count, person, known, released, cuts, codes, meaning, stride, blank)
-                for place in range(count):
-                    counts[part, code[place]] += 1
-            _forget(meaning, values[person], starts, fits, rest)
-    total = np.zeros(size, dtype=np.int64)
-    for part in range(parts):
-        total += counts[part]
-    return total
+    counts = np.zeros(size, dtype=np.int64)
+    meaning = rest.copy()
+    code = np.empty(PIECE, dtype=np.int64)
+    for person in chosen:
+        _mean(meaning, values[person], starts, fits, level)
+        for first in range(begin[person], end[person], PIECE):
+            count = min(PIECE, end[person] - first)
+            _codes(code, first, count, person, known, released, cuts, codes, meaning, stride, blank)
+            for place in range(count):
+                counts[code[place]] += 1
+        _forget(meaning, values[person], starts, fits, rest)
+    return counts
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _linked(
     order: Ints, begin: Ints, end: Ints, known: Floats, released: Floats, cuts: Floats, values: Ints,
     codes: npt.NDArray[np.int32], starts: Ints, fits: npt.NDArray[np.int32], level: Bytes, rest: Bytes, stride: Ints,
     blank: npt.NDArray[np.bool_], table: Floats, seeds: Ints, best: Ints, share: Floats,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
-    parts = min(_PARTS, len(order))
-    for part in prange(parts):
-        meaning = rest.copy()
-        code = np.empty(PIECE, dtype=np.int64)
-        score = np.empty(PIECE)
-        for number in range(part * len(order) // parts, (part + 1) * len(order) // parts):
-            person = order[number]
-            _mean(meaning, values[person], starts, fits, level)
-            state = start(seeds[person])
-            for first in range(begin[person], end[person], PIECE):
-                count = min(PIECE, end[person] - first)
-                _codes(code, first, count, person, known, released, cuts, codes, meaning, stride, blank)
-                for place in range(count):
-                    score[place] = table[code[place]]
-                state = best_of(state, score, count, first)
-            best[person] = state[3]
-            share[person] = share_of(state)
-            _forget(meaning, values[person], starts, fits, rest)
+    meaning = rest.copy()
+    code = np.empty(PIECE, dtype=np.int64)
+    score = np.empty(PIECE)
+    for person in order:
+        _mean(meaning, values[person], starts, fits, level)
+        state = start(seeds[person])
+        for first in range(begin[person], end[person], PIECE):
+            count = min(PIECE, end[person] - first)
+            _codes(code, first, count, person, known, released, cuts, codes, meaning, stride, blank)
+            for place in range(count):
+                score[place] = table[code[place]]
+            state = best_of(state, score, count, first)
+        best[person] = state[3]
+        share[person] = share_of(state)
+        _forget(meaning, values[person], starts, fits, rest)
