@@ -38,6 +38,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "graph-model": ("sfumato.graphs.models",),
     "graph-attack": ("sfumato.attacks.graph",),
     "graph-measure": ("sfumato.measures.graph",),
+    "learner": ("sfumato.learning.integral.learners",),
     "demo": ("sfumato.demos.parts",),
 }
 """Kind of part, and the packages whose modules are the parts of that kind."""

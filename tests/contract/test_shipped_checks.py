@@ -28,6 +28,9 @@ from sfumato.engines import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerFailed
 from sfumato.graphs import Clusters, Graph, GraphChange, KDegreeAnonymity, SwitchEdges
+from sfumato.learning.integral.encoding import Codes
+from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
+from sfumato.learning.integral.records import Records
 from sfumato.masking import Discernibility, KAnonymity
 from sfumato.masking.base import Context, Step
 from sfumato.masking.metric import CellLosses, ClassTotals, Floats
@@ -216,6 +219,11 @@ class Constant(EdgesKept):
 
     def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return self.result(1.0)
+class Remembers(DecisionTreeLearner):
+    """Breaks the contract: the model depends on which row stands first."""
+
+    def fit(self, records: Records, counts: Codes) -> bytes:
+        return super().fit(records, counts) + records.cell_of_row.tobytes()
 
 
 BROKEN: list[tuple[str, Part, str]] = [
@@ -235,6 +243,7 @@ BROKEN: list[tuple[str, Part, str]] = [
     ("format", Shortens(), "values differ"),
     ("demo", SilentDemo(), "prints nothing"),
     ("frequency_protocol", Honest(epsilon=1, values=3), "stated probabilities"),
+    ("learner", Remembers(depth=1), "order of the records"),
     ("number_protocol", Rounds(epsilon=1, low=0, high=1), "stated probabilities"),
     ("graph_method", Forgets(share=0.1), "`counts` says"),
     ("graph_model", Tolerant(k=5), "unlike all others"),

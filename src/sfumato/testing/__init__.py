@@ -15,6 +15,7 @@ from sfumato.testing.graphs import (
     check_graph_model,
 )
 from sfumato.testing.hierarchies import check_hierarchy
+from sfumato.testing.learners import check_learner
 from sfumato.testing.measures import check_measure
 from sfumato.testing.mechanisms import check_mechanism
 from sfumato.testing.metrics import check_metric
@@ -37,6 +38,7 @@ __all__ = [
     "check_graph_method",
     "check_graph_model",
     "check_hierarchy",
+    "check_learner",
     "check_measure",
     "check_mechanism",
     "check_metric",

@@ -1,0 +1,5 @@
+# Made by `make docs`.
+from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner as DecisionTreeLearner
+from sfumato.learning.integral.learners.k_means import KMeansLearner as KMeansLearner
+from sfumato.learning.integral.learners.linear_regression import LinearRegressionLearner as LinearRegressionLearner
+from sfumato.learning.integral.learners.logistic_regression import LogisticRegressionLearner as LogisticRegressionLearner

@@ -1,0 +1,1 @@
+"""Deterministic learners whose models can be compared exactly. One module per learner."""

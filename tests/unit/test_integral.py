@@ -1,0 +1,171 @@
+"""Integral privacy: encodings, learners, verdicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.errors import BadParameter, SfumatoError, UnknownColumn, WrongKind
+from sfumato.learning.integral import (
+    ColumnEncoding,
+    Encoding,
+    Learner,
+    Records,
+    all_generators,
+    explain,
+    explain_groups,
+)
+from sfumato.learning.integral.function_learner import FunctionLearner
+from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
+from sfumato.learning.integral.learners.k_means import KMeansLearner
+from sfumato.learning.integral.learners.linear_regression import LinearRegressionLearner
+from sfumato.learning.integral.learners.logistic_regression import LogisticRegressionLearner
+
+
+def numbers(people: int = 60) -> pl.DataFrame:
+    draw = np.random.default_rng(5)
+    x, z = draw.uniform(0, 100, people), draw.uniform(0, 10, people)
+    return pl.DataFrame({"x": x, "z": z, "y": 0.4 * x + 3 * z + draw.normal(0, 4, people)})
+
+
+def grid(label: ColumnEncoding | str | None) -> Encoding:
+    bounds = {"x": (0.0, 100.0), "z": (0.0, 10.0)}
+    return Encoding.from_bounds({**bounds, "y": (0.0, 80.0)} if label == "y" else bounds, label=label)
+
+
+CASES: list[tuple[Learner, Encoding]] = [
+    (LinearRegressionLearner(step=0.02), grid("y")),
+    (LogisticRegressionLearner(step=0.2), grid(ColumnEncoding(name="y", edges=(35.0,)))),
+    (KMeansLearner(clusters=3, step=0.02), grid(None)),
+    (DecisionTreeLearner(depth=2), Encoding.from_table(numbers(), features=["x", "z"], label="y", threshold=35)),
+    (FunctionLearner(function=lambda table: str(round(float(table["x"].mean()), -1))), grid(None)),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("learner", "encoding"), CASES, ids=lambda one: type(one).__name__)
+def test_models_do_not_depend_on_order_or_batch(learner: Learner, encoding: Encoding) -> None:
+    frame = numbers()
+    records, shuffled = Records.of(frame, encoding), Records.of(frame.reverse(), encoding)
+    model = learner.fit(records, records.counts)
+    assert learner.fit(shuffled, shuffled.counts) == model
+    counts = np.stack([records.without([row]) for row in range(20)])
+    assert list(learner.fit_many(records, counts)) == [learner.fit(records, row) for row in counts]
+    assert len(learner.describe(model, encoding)) >= 1
+    assert np.isfinite(learner.score(model, records))
+    found = explain(learner, records, model, size=1)
+    assert found.unchanged
+    stays = [row for row in range(60) if learner.fit(records, records.without([row])) == model]
+    assert found.ways == len(stays)
+
+
+def test_coefficients_are_those_of_least_squares() -> None:
+    frame = numbers(400)
+    records = Records.of(frame, grid("y"))
+    linear = LinearRegressionLearner(step=0.001)
+    design = np.column_stack([np.ones(400), frame["x"] / 100, frame["z"] / 10])
+    expected = np.linalg.lstsq(design, frame["y"].to_numpy() / 80, rcond=None)[0]
+    assert linear.parameters(linear.fit(records, records.counts)) == pytest.approx(expected, abs=0.003)
+
+
+def test_logistic_coefficients_solve_the_penalized_equations() -> None:
+    frame = numbers(300)
+    records = Records.of(frame, grid(ColumnEncoding(name="y", edges=(35.0,))))
+    learner = LogisticRegressionLearner(step=1e-7, iterations=40)
+    beta = learner.parameters(learner.fit(records, records.counts))
+    design = np.column_stack([np.ones(len(records.cells)), records.features / 1024])
+    chance = 1 / (1 + np.exp(-design @ beta))
+    gradient = design.T @ (records.counts * (chance - records.labels)) + np.array([0.01, 1, 1]) * beta
+    assert gradient == pytest.approx(0, abs=1e-4)
+
+
+def test_two_clusters_are_found() -> None:
+    frame = pl.DataFrame({"x": [10.0, 12.0, 11.0, 80.0, 82.0, 81.0], "z": [1.0, 1.0, 1.0, 9.0, 9.0, 9.0]})
+    records = Records.of(frame, grid(None))
+    learner = KMeansLearner(clusters=2, step=0.01)
+    centres = np.asarray(learner.to_json(learner.fit(records, records.counts))).reshape(2, 2)
+    assert centres == pytest.approx(np.array([[0.11, 0.1], [0.81, 0.9]]))
+
+
+def mortgage() -> tuple[pl.DataFrame, Encoding]:
+    """Salaries from 5,000 to 60,000: those between 15,000 and 20,000 were refused, others by their debts."""
+    draw = np.random.default_rng(3)
+    salary = draw.integers(5, 60, 600) * 1000 + 500
+    debts = draw.integers(0, 30, 600) * 1000 + 1
+    refused = ((salary > 15_000) & (salary < 20_000)) | ((debts > 20_000) & (salary < 40_000))
+    frame = pl.DataFrame({"salary": salary, "debts": debts, "mortgage": np.where(refused, "no", "yes")})
+    edges = {"salary": [10_000, 15_000, 20_000, 30_000, 40_000], "debts": [5_000, 10_000, 20_000]}
+    return frame, Encoding.from_table(frame, features=["salary", "debts"], label="mortgage", edges=edges)
+
+
+def test_a_removed_salary_band_is_named_by_the_two_trees() -> None:
+    """The new tree no longer refuses salaries from 15,000 to 20,000: the two trees name the group that was removed."""
+    frame, encoding = mortgage()
+    records, tree = Records.of(frame, encoding), DecisionTreeLearner(depth=3)
+    band = frame.with_row_index().filter(pl.col("salary").is_between(15_000, 20_000))["index"].to_numpy()
+    new = tree.fit(records, records.without(band))
+    found = explain_groups(tree, records, new)
+    assert found.verdict(2).state == "fails"
+    assert found.people_in_all == found.people == len(band)
+    assert found.shared()["salary"] == [2]
+    # Nobody who is known to have stayed can be in the group.
+    assert explain_groups(tree, records, new, known=[int(band[0])]).ways == 0
+    assert not explain(tree, records, new, size=1).minimal
+
+
+def test_the_only_member_of_a_cell_is_disclosed() -> None:
+    frame = pl.DataFrame({"a": [0, 0, 0, 1], "t": ["n", "n", "n", "y"]})
+    records = Records.of(frame, Encoding.from_table(frame, features=["a"], label="t", edges={"a": [0]}))
+    tree = DecisionTreeLearner(depth=1, min_leaf=1)
+    found = explain(tree, records, tree.fit(records, records.without([3])), size=1)
+    assert found.verdict(2).state == "fails"
+    assert found.people_in_all == 1
+    assert found.shared() == {"a": [1], "t": [1]}
+
+
+def test_a_search_that_was_not_finished_is_not_checked() -> None:
+    frame, encoding = mortgage()
+    records, tree = Records.of(frame, encoding), DecisionTreeLearner(depth=3)
+    new = tree.fit(records, records.without(range(100)))
+    found = explain(tree, records, new, size=2, max_refits=10)
+    assert found.refits == 10
+    assert found.verdict(1000).state == "not checked"
+
+
+@pytest.mark.parametrize("k", [0, 1, True])
+def test_k_is_at_least_two(k: int) -> None:
+    frame, encoding = mortgage()
+    records, tree = Records.of(frame.head(5), encoding), DecisionTreeLearner(depth=1)
+    with pytest.raises(BadParameter):
+        explain(tree, records, tree.fit(records, records.counts), size=1).verdict(k)
+    with pytest.raises(BadParameter):
+        all_generators(tree, records, k=k)
+
+
+@pytest.mark.parametrize(
+    ("frame", "error"),
+    [
+        (pl.DataFrame({"a": [1, None], "t": ["x", "y"]}), WrongKind),
+        (pl.DataFrame({"a": [1.0, float("nan")], "t": ["x", "y"]}), WrongKind),
+        (pl.DataFrame({"a": ["1", "2"], "t": ["x", "y"]}), WrongKind),
+        (pl.DataFrame({"a": [1, 2], "t": ["x", "secret-value"]}), WrongKind),
+        (pl.DataFrame({"b": [1, 2], "t": ["x", "y"]}), UnknownColumn),
+        (pl.DataFrame({"a": [], "t": []}, schema={"a": pl.Int64, "t": pl.String}), BadParameter),
+    ],
+    ids=["null", "nan", "text", "unknown category", "no column", "no rows"],
+)
+def test_bad_tables_are_refused_without_showing_a_value(frame: pl.DataFrame, error: type[SfumatoError]) -> None:
+    encoding = Encoding(
+        features=(ColumnEncoding(name="a", edges=(0.5,)),), label=ColumnEncoding(name="t", categories=("x", "y"))
+    )
+    with pytest.raises(error) as raised:
+        Records.of(frame, encoding)
+    assert "secret-value" not in str(raised.value)
+
+
+def test_a_random_function_is_refused() -> None:
+    draw = np.random.default_rng(1)
+    learner = FunctionLearner(function=lambda table: str(draw.random()))
+    records = Records.of(numbers(), grid(None))
+    with pytest.raises(BadParameter):
+        learner.fit(records, records.counts)
