@@ -76,7 +76,7 @@ class ColumnEncoding(BaseModel):
                     fix="Declare all categories.",
                     column=self.name,
                 )
-            return codes.astype(np.int64)
+            return np.asarray(codes, dtype=np.int64)
         if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
             raise WrongKind(f"Column `{self.name}` holds no numbers.", fix="Declare categories.", column=self.name)
         values = series.cast(pl.Float64).to_numpy()

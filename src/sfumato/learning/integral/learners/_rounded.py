@@ -34,7 +34,7 @@ class RoundedLearner(Learner):
 
     def parameters(self, model: bytes) -> Floats:
         """The published parameters."""
-        return np.frombuffer(model, dtype=np.int64) * self.step
+        return np.frombuffer(model, dtype=np.int64).astype(np.float64) * self.step
 
     def coarser(self) -> Iterator[Learner]:
         step = 2 * self.step

@@ -14,13 +14,13 @@ MAX_RECORDS = 2_000_000
 """Products of three counts must fit in 63 bits."""
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def _exceeds(a: int, b: int, c: int, d: int) -> bool:
     """Whether a / b > c / d for positive b and d, by continued fractions: no product that could overflow."""
     while True:
         whole, other = a // b, c // d
         if whole != other:
-            return whole > other  # type: ignore[no-any-return]
+            return whole > other
         a, c = a - whole * b, c - other * d
         if a == 0:
             return False
@@ -29,7 +29,7 @@ def _exceeds(a: int, b: int, c: int, d: int) -> bool:
         a, b, c, d = d, c, b, a
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def fit_trees(
     features: Any, labels: Any, counts: Any, sizes: Any, ordered: Any, n_classes: int, depth: int, min_leaf: int
 ) -> Any:
@@ -99,7 +99,7 @@ def fit_trees(
     return trees
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def predict_cells(tree: Any, features: Any, ordered: Any) -> Any:
     """The class that a tree predicts for each cell."""
     classes = np.zeros(features.shape[0], np.int64)
