@@ -81,10 +81,10 @@ class ColumnEncoding(BaseModel):
             raise WrongKind(f"Column `{self.name}` holds no numbers.", fix="Declare categories.", column=self.name)
         values = series.cast(pl.Float64).to_numpy()
         if self.edges is not None:
-            return np.searchsorted(np.asarray(self.edges), values, side="left").astype(np.int64)
+            return np.asarray(np.searchsorted(np.asarray(self.edges), values, side="left"), dtype=np.int64)
         assert self.grid is not None
         low, high, steps = self.grid
-        return np.rint((np.clip(values, low, high) - low) / (high - low) * steps).astype(np.int64)
+        return np.asarray(np.rint((np.clip(values, low, high) - low) / (high - low) * steps), dtype=np.int64)
 
     def text(self, code: int) -> str:
         """A code in words.
