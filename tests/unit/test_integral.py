@@ -6,15 +6,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.errors import BadParameter, SfumatoError, UnknownColumn, WrongKind
+from sfumato.errors import BadParameter, NotComparable, SfumatoError, UnknownColumn, WrongKind
 from sfumato.learning.integral import (
     ColumnEncoding,
     Encoding,
     Learner,
     Records,
     all_generators,
+    decide_publication,
     explain,
     explain_groups,
+    explain_nearby,
+    suggest_changes,
 )
 from sfumato.learning.integral.function_learner import FunctionLearner
 from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
@@ -169,3 +172,49 @@ def test_a_random_function_is_refused() -> None:
     records = Records.of(numbers(), grid(None))
     with pytest.raises(BadParameter):
         learner.fit(records, records.counts)
+
+
+def test_deletions_near_a_large_one_are_minimal_and_few_records_prove_it() -> None:
+    frame, encoding = mortgage()
+    records, tree = Records.of(frame, encoding), DecisionTreeLearner(depth=3, min_leaf=1)
+    deleted = list(range(0, 600, 7))
+    new = tree.fit(records, records.without(deleted))
+    found = explain_nearby(tree, records, deleted, enough=5)
+    assert found.minimal
+    for one in found.minimal[:5]:
+        counts = records.counts.copy()
+        for cell, number in one.taken().items():
+            counts[cell] -= number
+        assert tree.fit(records, counts) == new
+        for part in one.submodifications():
+            left = records.counts.copy()
+            for cell, number in part.taken().items():
+                left[cell] -= number
+            assert tree.fit(records, left) != new
+    assert found.verdict(10_000_000).state == "not checked"
+
+
+def test_an_erasure_that_discloses_comes_with_changes_that_help() -> None:
+    """One person alone holds up a split: k = 2 fails for the fine tree, and the changes on offer are tried ones."""
+    frame = pl.DataFrame(
+        {"a": [*range(40), 100], "b": [number % 7 for number in range(41)], "t": ["n"] * 20 + ["y"] * 20 + ["n"]}
+    )
+    edges = {"a": [9.5, 19.5, 29.5, 50.0], "b": [2.5]}
+    encoding = Encoding.from_table(frame, features=["a", "b"], label="t", edges=edges)
+    records, tree = Records.of(frame, encoding), DecisionTreeLearner(depth=2, min_leaf=1)
+    old, new = tree.fit(records, records.counts), tree.fit(records, records.without([40]))
+    decision = decide_publication(tree, records, old, new, k=2)
+    assert not decision.publish
+    assert decision.to_dict()["people_in_all"] == 1
+    changes = list(suggest_changes(tree, frame, encoding, [40], k=2))
+    assert any(one.change.startswith("Publish a coarser model") for one in changes)
+    for one in changes:
+        assert 0 <= one.score <= 1
+    # A secret column that all explanations share stops publication as well.
+    kept = tree.fit(records, records.without([0]))
+    assert decide_publication(tree, records, old, kept, k=2).publish
+    shared = explain(tree, records, kept, size=1).shared()
+    for column in ("a", "b", "t"):
+        assert decide_publication(tree, records, old, kept, k=2, secrets=[column]).publish == (column not in shared)
+    with pytest.raises(NotComparable):
+        decide_publication(tree, records, b"another", new, k=2)
