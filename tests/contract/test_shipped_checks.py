@@ -219,6 +219,8 @@ class Constant(EdgesKept):
 
     def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return self.result(1.0)
+
+
 class Remembers(DecisionTreeLearner):
     """Breaks the contract: the model depends on which row stands first."""
 
