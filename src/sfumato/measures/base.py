@@ -37,6 +37,8 @@ class Picture(StrEnum):
     """One cell per pair of columns."""
     CLASS_SIZES = "class sizes"
     """The histogram of equivalence class sizes in ``detail``, before and after."""
+    CURVE = "curve"
+    """A share by number of known events: ``by_events`` and ``by_events_before`` in ``detail``."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -211,10 +211,12 @@ def pair_figure(report: ReportData) -> Figure | None:
 
 
 def cost_figures(report: ReportData) -> tuple[Figure, ...]:
-    """Measures with a value per column, as bars."""
+    """Measures with a value per column, as bars, and those by number of known events, as curves."""
     figures: list[Figure] = []
     for measure in report.measures:
         title, values = measure_label(measure), measure.get("columns", {})
+        if measure_of(str(measure.get("measure"))).picture is Picture.CURVE:
+            figures += _curve(measure, title, len(figures) + 1)
         as_bars = measure_of(str(measure.get("measure"))).picture is Picture.BARS
         if not as_bars or not values or not all(0 <= value <= 1 for value in values.values()):
             continue
@@ -235,6 +237,34 @@ def cost_figures(report: ReportData) -> tuple[Figure, ...]:
             )
         )
     return tuple(figures)
+
+
+def _curve(measure: Mapping[str, Any], title: str, place: int) -> list[Figure]:
+    """Unicity: the share of unique people by the number of known events, before and after."""
+    detail = measure.get("detail", {})
+    keys = {"before": "by_events_before", "after": "by_events"}
+    sides = {when: detail[key] for when, key in keys.items() if detail.get(key)}
+    if not sides:
+        return []
+    counts = sorted({int(count) for side in sides.values() for count in side})
+    drawn = [
+        {"events": count, "when": when, "share": side[str(count)]}
+        for when, side in sides.items()
+        for count in counts
+        if str(count) in side
+    ]
+    most = counts[-1]
+    ends = "; ".join(f"{when}: {percent(side.get(str(most)))}" for when, side in sides.items())
+    return [
+        Figure(
+            name=f"cost-{place}",
+            title=title,
+            alternative=f"Share of people who are unique by the number of known events. With {most} events, {ends}.",
+            spec=pictures.curve(drawn),
+            head=("Known events", *(f"{when.capitalize()}: share of people" for when in sides)),
+            rows=tuple((str(n), *(percent(side.get(str(n))) for side in sides.values())) for n in counts),
+        )
+    ]
 
 
 def _capital(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sfumato.reports.report_data import ColumnPicture
 
-__all__ = ["AFTER", "BEFORE", "HEAT", "base_spec", "by_column", "class_sizes", "column", "pairs", "risk"]
+__all__ = ["AFTER", "BEFORE", "HEAT", "base_spec", "by_column", "class_sizes", "column", "curve", "pairs", "risk"]
 
 Spec = dict[str, Any]
 
@@ -283,3 +283,17 @@ def by_column(rows: Sequence[Mapping[str, Any]], *, width: int = 400) -> Spec:
         {**text, "encoding": {"y": y, "x": x, "text": {"field": "words", "type": "nominal"}}},
     ]
     return base_spec(width, {"step": 20}, {"data": {"values": rows}, "layer": layers})
+
+
+def curve(rows: Sequence[Mapping[str, Any]], *, width: int = 400) -> Spec:
+    """A share by the number of known events, before and after. ``rows``: events, when, share."""
+    whens = list(dict.fromkeys(row["when"] for row in rows))
+    x: Spec = {"field": "events", "type": "quantitative", "title": "events known to the attacker"}
+    x |= {"axis": {"tickMinStep": 1, "format": "d", **_APART}}
+    y: Spec = {"field": "share", "type": "quantitative", "title": "share of people who are unique"}
+    y |= {"axis": {"format": ".0%", "tickCount": 4}, "scale": {"domain": [0, 1]}}
+    colour: Spec = {"field": "when", "type": "nominal", "scale": _TWO, "legend": {} if len(whens) > 1 else None}
+    lines: Spec = {"mark": {"type": "line", "point": {"size": 45, "filled": True}, "strokeWidth": 2}}
+    return base_spec(
+        width, 220, {"data": {"values": list(rows)}, **lines, "encoding": {"x": x, "y": y, "color": colour}}
+    )

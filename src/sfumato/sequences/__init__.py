@@ -21,5 +21,8 @@ from sfumato.registry import exports
 __getattr__, __dir__ = exports(
     __name__,
     ItemSets="item_sets",
+    SearchLog="synthetic_log",
+    identifying_kinds="identifying_queries",
+    search_log="synthetic_log",
     smallest_support="item_set_check",
 )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.normalize import canonical
+from sfumato.data.row_codes import number_rows
 from sfumato.errors import NotApplicable
-from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
+from sfumato.measures.base import About, Measure, MeasureResult, Picture, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -19,16 +21,19 @@ __all__ = ["ItemUniqueness"]
 
 
 class ItemUniqueness(Measure):
-    """The share of people who are the only ones to have done some few random things that they did.
+    """Unicity: the share of people who are the only ones with some few random events of theirs.
 
-    For tables with a row per event and a privacy unit: films, purchases, places. The value is for ``events`` things,
-    which are drawn at random among those of the person; ``detail`` has the share for every smaller number. Dates and
-    ratings are not used: knowing them too makes more people unique (see sparse linkage). People with fewer things are
-    asked about all they have.
+    For tables with a row per event and a privacy unit: films, purchases, searches, points of a trajectory. An event is
+    the item, together with ``columns`` if they are named (its time, its place). The value is for ``events`` events,
+    drawn at random among those of the person; ``detail`` has the share for every smaller number, and the same for the
+    original. People with fewer events are asked about all they have.
     """
 
     about: ClassVar[About] = About.DISCLOSURE
-    examples: ClassVar = ({"item": "zip", "events": 3},)
+    label: ClassVar[str] = "unique by a few events"
+    percentage: ClassVar[bool] = True
+    picture: ClassVar[Picture] = Picture.CURVE
+    examples: ClassVar = ({"item": "zip", "events": 3}, {"item": "zip", "columns": ["age"], "events": 2})
     reference: ClassVar[str] = (
         "de Montjoye, Y.-A. et al. (2013). Unique in the crowd: the privacy bounds of human mobility. Scientific "
         "Reports 3:1376. doi:10.1038/srep01376"
@@ -37,7 +42,9 @@ class ItemUniqueness(Measure):
     item: str
     """Column that says what was done."""
     events: Annotated[int, Field(ge=1, le=100)]
-    """How many things are known."""
+    """How many events are known."""
+    columns: tuple[str, ...] = ()
+    """Further columns of an event that are known, such as its time and place."""
     people: Annotated[int, Field(ge=1)] = 1000
     """How many people are drawn."""
 
@@ -49,15 +56,36 @@ class ItemUniqueness(Measure):
                 fix="Declare that column as `unit`.",
             )
         pair.release.table.require([self.item])
-        whose = pair.masked[unit].rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
-        label = canonical(pair.masked[self.item])
-        events = pl.DataFrame({"person": whose, "item": label.rank("dense").cast(pl.Int64)}).drop_nulls().unique()
+        unique = self._unique(pair.masked, unit, rng.generator, progress)
+        shares = unique.mean(axis=0)
+        before = self._unique(pair.original.table.frame, unit, rng.child("original").generator, progress).mean(axis=0)
+        low, high = wilson(int(unique[:, -1].sum()), len(unique))
+        return MeasureResult(
+            measure=self.part_name(),
+            value=float(shares[-1]),
+            low=low,
+            high=high,
+            detail={
+                "by_events": {str(count + 1): float(share) for count, share in enumerate(shares)},
+                "before": float(before[-1]),
+                "by_events_before": {str(count + 1): float(share) for count, share in enumerate(before)},
+            },
+        )
+
+    def _unique(
+        self, frame: pl.DataFrame, unit: str, draw: np.random.Generator, progress: Progress
+    ) -> npt.NDArray[np.bool_]:
+        """For each person drawn and each number of known events whether they are alone with them."""
+        whose = frame[unit].rank("dense").cast(pl.Int64).fill_null(0)
+        names = [self.item, *(name for name in self.columns if name in frame.columns)]
+        codes = [canonical(frame[name]).rank("dense").cast(pl.Int64).fill_null(0).to_numpy() for name in names]
+        point = pl.Series(number_rows(codes)[0].astype(np.int64)).set(pl.Series(codes[0] == 0), None)
+        events = pl.DataFrame({"person": whose, "item": point}).drop_nulls().unique()
         person, item = events.sort("person", "item").select("person", "item").to_numpy().T
         if len(person) == 0:
-            raise NotApplicable(f"The released column `{self.item}` is empty.")
+            raise NotApplicable(f"The column `{self.item}` is empty.")
         by_item = np.lexsort((person, item))
         holders, edges = person[by_item], np.searchsorted(item[by_item], np.arange(int(item.max()) + 2))
-        draw = rng.generator
         known = np.unique(person)
         chosen = draw.choice(known, min(self.people, len(known)), replace=False)
         unique = np.zeros((len(chosen), self.events), dtype=np.bool_)
@@ -70,12 +98,4 @@ class ItemUniqueness(Measure):
                     left = fits if left is None else left[np.isin(left, fits, assume_unique=True)]
                     unique[number, step:] = len(left) == 1
                 tick(1)
-        shares = unique.mean(axis=0)
-        low, high = wilson(int(unique[:, -1].sum()), len(chosen))
-        return MeasureResult(
-            measure=self.part_name(),
-            value=float(shares[-1]),
-            low=low,
-            high=high,
-            detail={"by_events": {str(count + 1): float(share) for count, share in enumerate(shares)}},
-        )
+        return unique

@@ -1,0 +1,119 @@
+"""Detection of identifying queries: names of people, places, account numbers, contacts, searches for oneself.
+
+Rules on the text of a query with word lists; nothing is learned. A query without a finding is not proven harmless.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Literal, get_args
+
+import polars as pl
+
+from sfumato.profiling.check_digits import iban, luhn
+from sfumato.profiling.words import word_list
+
+__all__ = ["KINDS", "QueryKind", "identifying_kinds", "own_names"]
+
+QueryKind = Literal["account", "contact", "name", "place"]
+KINDS: tuple[QueryKind, ...] = get_args(QueryKind)
+
+_WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
+_CARD = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{2,4}){3,8}\b", re.IGNORECASE)
+_SSN = re.compile(r"(?<!\d)(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?!\d)")
+_MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
+_PHONE = re.compile(r"(?<!\d)(?:\+\d[\d\s().-]{6,18}\d|\(?\d{3}\)?[\s.-]\d{3}[\s.-]\d{4})(?!\d)")
+_ALSO_WORDS = frozenset({"al", "co", "de", "hi", "id", "in", "la", "me", "ok", "or"})
+"""Abbreviations of states that are words or names too."""
+_ZIP = re.compile(r"(?<!\d)\d{5}(?:-\d{4})?(?!\d)")
+_STREET = re.compile(r"\b\d{1,5} [^\W\d_]+(?: [^\W\d_]+)? (?:st|street|ave|avenue|rd|road|dr|drive|ln|lane|blvd)\b")
+
+
+def _account(text: str, words: list[str]) -> bool:
+    if any(luhn(found) for found in _CARD.findall(text)) or _SSN.search(text):
+        return True
+    return any(_valid_iban(found) for found in _IBAN.findall(text))
+
+
+def _valid_iban(text: str) -> bool:
+    return 15 <= len(re.sub(r"\s", "", text)) <= 34 and iban(text)
+
+
+def _contact(text: str, words: list[str]) -> bool:
+    return bool(_MAIL.search(text) or _PHONE.search(text))
+
+
+def _name(text: str, words: list[str]) -> bool:
+    """A given name followed by a family name, with an initial or a second given name between them."""
+    given, family = word_list("given_names"), word_list("surnames")
+    for first, word in enumerate(words):
+        if word not in given:
+            continue
+        for following in words[first + 1 : first + 3]:
+            if following in family:
+                return True
+            if len(following) > 1 and following not in given:
+                break
+    return False
+
+
+def _place(text: str, words: list[str]) -> bool:
+    """A ZIP code, a street with a number, or a word followed by a US state."""
+    states = word_list("us_states") - _ALSO_WORDS
+    if _ZIP.search(text) or _STREET.search(text):
+        return True
+    pairs = [" ".join(words[at : at + 2]) for at in range(1, len(words))]
+    alone = words[-1] in states if len(words) > 1 else False
+    return alone or any(pair in states for pair in pairs)
+
+
+_RULES: dict[QueryKind, Callable[[str, list[str]], bool]] = {
+    "account": _account,
+    "contact": _contact,
+    "name": _name,
+    "place": _place,
+}
+
+
+def _kind(text: str) -> QueryKind | None:
+    words = [word.lower() for word in _WORD.findall(text)]
+    return next((kind for kind in KINDS if _RULES[kind](text.lower() if kind == "place" else text, words)), None)
+
+
+def identifying_kinds(queries: pl.Series) -> pl.Series:
+    """The kind of identifier that each query contains, null if the rules find none. The first of the kinds counts.
+
+    >>> found = ["maria garcia", "pizza springfield il", "4111 1111 1111 1111", "how to knit socks"]
+    >>> identifying_kinds(pl.Series(found)).to_list()
+    ['name', 'place', 'account', None]
+    """
+    distinct = queries.drop_nulls().unique()
+    kinds = pl.Series(_kinds(distinct), dtype=pl.String)
+    table = pl.DataFrame({"query": distinct.cast(pl.String), "kind": kinds})
+    joined = pl.DataFrame({"query": queries.cast(pl.String)}).join(table, on="query", how="left", maintain_order="left")
+    return joined["kind"].alias(queries.name)
+
+
+def _kinds(distinct: pl.Series) -> Iterator[QueryKind | None]:
+    """Texts without a digit, an @ or a word of the lists are passed over without trying any rule."""
+    given = word_list("given_names")
+    states = {word.split()[-1] for word in word_list("us_states") - _ALSO_WORDS}
+    for text in distinct.cast(pl.String).to_list():
+        words = text.lower().split()
+        plain = not any(character.isdigit() or character == "@" for character in text)
+        if plain and not any(word in given or word in states for word in words):
+            yield None
+        else:
+            yield _kind(text)
+
+
+def own_names(events: pl.DataFrame, *, unit: str, item: str, kinds: pl.Series, repeats: int = 2) -> pl.Series:
+    """Whether an event is probably a search for oneself: a name that one person alone searches for, repeatedly.
+
+    ``kinds`` is the result of :func:`identifying_kinds` for the events.
+    """
+    frame = events.select(pl.col(unit).alias("u"), pl.col(item).alias("q")).with_columns(kinds.alias("kind"))
+    alone = (pl.col("u").n_unique().over("q") == 1) & (pl.len().over("q") >= repeats)
+    return frame.select(((pl.col("kind") == "name") & alone).fill_null(value=False)).to_series().alias("own_name")
