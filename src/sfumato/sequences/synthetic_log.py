@@ -85,11 +85,13 @@ def search_log(users: int, queries: int, *, seed: int, vocabulary: int | None = 
     # activity has a long tail: the mean is several times the median
     wanted = np.maximum(1, (draw.lognormal(0, 1.1, users) * queries / users / np.exp(1.1**2 / 2)).astype(np.int64))
     owner = np.repeat(np.arange(users), wanted)
-    favourite = draw.integers(0, len(topics), (users, 3))
+    popular = 1 / (draw.permutation(len(topics)) + 2.0)
+    popular /= popular.sum()
+    favourite = draw.choice(len(topics), (users, 3), p=popular)
     topic = np.where(
         draw.random(len(owner)) < 0.6,
         favourite[owner, draw.integers(0, 3, len(owner))],
-        draw.integers(0, len(topics), len(owner)),
+        draw.choice(len(topics), len(owner), p=popular),
     )
     per_topic = size // len(topics)
     rank = np.exp(draw.random(len(owner)) * np.log(per_topic)).astype(np.int64) - 1  # Zipf's law: P(rank) ~ 1 / rank

@@ -77,7 +77,9 @@ class DirectoryLinkage(UnitLinking):
             )
         else:
             texts = self._entries(original, owner)
-        words = texts.group_by("who").agg(_words(pl.col("text")).explode().drop_nulls().unique().sort().alias(self.item))
+        words = texts.group_by("who").agg(
+            _words(pl.col("text")).explode().drop_nulls().unique().sort().alias(self.item)
+        )
         return pl.DataFrame({"who": who}).join(words, on="who", how="left", maintain_order="left").select(
             pl.col(self.item).fill_null([])
         )  # fmt: skip
