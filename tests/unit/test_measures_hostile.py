@@ -35,6 +35,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "household-risk": {"fraction": 0.1},
     "neighbour-risk": {"k": 2},
     "item-uniqueness": {"item": "c", "events": 2},
+    "recommender": {"item": "c"},
     "custom": {"function": "builtins:len"},
 }
 

@@ -12,6 +12,7 @@ from sfumato.attacks.graph.correlated_neighbourhoods import CorrelatedNeighbourh
 from sfumato.attacks.transparency.counterfeits import Counterfeits as Counterfeits
 from sfumato.attacks.graph.degree_matching import DegreeMatching as DegreeMatching
 from sfumato.attacks.query.differencing import Differencing as Differencing
+from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage as DirectoryLinkage
 from sfumato.attacks.base import Discloses as Discloses
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage as DistanceLinkage
 from sfumato.attacks.transparency.downcoding import Downcoding as Downcoding

@@ -167,12 +167,16 @@ def evaluate(
 
 
 def _unprotected(scenario: AttackScenario) -> AttackScenario:
-    """The naive release: identifiers removed, nothing else done."""
+    """The naive release: identifiers removed, nothing else done. A unit that the release shows becomes a number."""
     protected = run_steps(scenario.original, steps=(), rng=Rng(0), order="kept")
     manifest = {"columns": {}, "steps": [step.public() for step in protected.steps], "rows": protected.data.rows}
+    table, unit = protected.data.table, scenario.original.schema.unit
+    if unit is not None and unit not in table.columns and unit in scenario.release.table.columns:
+        number = scenario.original.table.column(unit).rank("dense")
+        table = table.with_frame(table.frame.with_columns(number.alias(unit)))
     return AttackScenario(
         original=scenario.original,
-        release=Release(table=protected.data.table, manifest=manifest),
+        release=Release(table=table, manifest=manifest),
         lineage=protected.lineage,
         control=scenario.control,
         folds=tuple(_unprotected(fold) for fold in scenario.folds),

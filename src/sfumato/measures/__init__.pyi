@@ -38,6 +38,7 @@ from sfumato.measures.disclosure.population_uniqueness import PopulationUniquene
 from sfumato.measures.utility.propensity import Propensity as Propensity
 from sfumato.measures.disclosure.prosecutor import Prosecutor as Prosecutor
 from sfumato.measures.utility.quantiles import QuantilesMeasure as QuantilesMeasure
+from sfumato.measures.utility.recommender import Recommender as Recommender
 from sfumato.measures.base import ReleasePair as ReleasePair
 from sfumato.measures.graph.spectrum import Spectrum as Spectrum
 from sfumato.measures.graph.structural_uniqueness import StructuralUniqueness as StructuralUniqueness

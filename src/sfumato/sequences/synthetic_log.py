@@ -161,8 +161,9 @@ def _personal(
         who = np.flatnonzero(draw.random(users) < 0.45)
         town = towns.gather(who)
         # people often leave the state out
-        town = pl.select(pl.when(pl.Series(draw.random(len(who)) < 0.3)).then(town.str.head(-3)).otherwise(town))
-        add(who, pl.select(pl.lit(f"{prefix} ") + town.to_series()).to_series(), "place")
+        short = pl.Series(draw.random(len(who)) < 0.3)
+        where = pl.when(short).then(town.str.head(-3)).otherwise(town)
+        add(who, pl.select(pl.lit(f"{prefix} ") + where).to_series(), "place")
     who = np.flatnonzero(draw.random(users) < 0.02)
     add(who, pl.Series([_card_number(draw) for _ in who], dtype=pl.String), "account")
     return np.concatenate(owners), pl.concat(texts), pl.concat(kinds)

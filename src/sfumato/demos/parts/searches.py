@@ -112,7 +112,8 @@ class SearchesDemo(Demo):
         table = counts.apply(data, Context(rng=Rng(self.seed))).table.frame
         say(
             "\n[bold]5. Counts only.[/bold] With differential privacy (epsilon 2, at most 10 queries of a person) "
-            f"{table.height} frequent queries are released. A query that only one person made passes with probability at most 0.000001."
+            f"{table.height} frequent queries are released. A query of one person passes with probability at most "
+            "0.000001."
         )
         say(f"\nTry it:  sfumato protect {folder / 'recipe.yaml'} --out {folder / 'release'}")
         return {

@@ -37,7 +37,7 @@ class Recommender(Measure):
     better = "high"
     label: ClassVar[str] = "hit rate of a recommender"
     percentage: ClassVar[bool] = True
-    examples: ClassVar = ({"item": "zip", "people": 50},)
+    examples: ClassVar = ({"item": "diagnosis", "person": "zip", "people": 50},)
     reference: ClassVar[str] = (
         "Cremonesi, P., Koren, Y., Turrin, R. (2010). Performance of recommender algorithms on top-n recommendation "
         "tasks. doi:10.1145/1864708.1864721"
@@ -49,9 +49,11 @@ class Recommender(Measure):
     """Number of suggestions."""
     people: Annotated[int, Field(ge=10)] = 500
     """Number of people for whom an item is hidden, at most."""
+    person: str | None = None
+    """Column that identifies a person. Default: the recipe's ``unit``."""
 
     def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        unit = pair.original.schema.unit
+        unit = self.person or pair.original.schema.unit
         if unit is None or unit not in pair.release.table.columns:
             raise NotApplicable(
                 "A recommender needs several rows per person: no released column is the privacy unit.",

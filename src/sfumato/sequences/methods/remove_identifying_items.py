@@ -26,7 +26,7 @@ class RemoveIdentifyingItems(Step):
     did = "texts with names, places, accounts or contacts removed"
     truthful = True
     simulable = False
-    examples = ({"item": "note"}, {"item": "diagnosis", "kinds": ["name", "account"]})
+    examples = ({"item": "diagnosis"}, {"item": "diagnosis", "kinds": ["name", "account"]})
     reference = (
         "Jones, Kumar, Pang, Tomkins: Vanity fair: privacy in querylog bundles (2008), doi:10.1145/1458082.1458195"
     )
