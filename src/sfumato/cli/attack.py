@@ -96,6 +96,8 @@ def command(
     Without --original nobody can tell which guesses are right. --auxiliary FILE is then linked to RELEASE: how many
     rows fit each person, certain matches, the expected number of right matches, and what the rows would tell. The files
     that --candidates and --html write are private and never replace existing ones.
+
+    RELEASE may also be a released graph; --original is then the recipe that names the original tables.
     """
     if release.suffix.lower() in (".yaml", ".yml"):
         outside: dict[str, Any] = {
@@ -112,6 +114,18 @@ def command(
         options: dict[str, Any] = {"epsilon": epsilon, "budget": budget, "seed": seed, "seconds": seconds}
         options |= {"attacks": names, "knows": listed(knows) or None, "secrets": listed(secrets), "limit": limit}
         return _attack_queries(release, n_targets=min(tries, 40), as_json=as_json, **options)
+    from sfumato.release.folder import is_graph_release
+
+    if is_graph_release(release):
+        from sfumato.cli._graph import attack_graph, refuse_options
+
+        unused: dict[str, Any] = {"--auxiliary": auxiliary, "--rename": rename, "--control": control, "--knows": knows}
+        unused |= {"--secret": secrets, "--recipe": recipe, "--lineage": lineage, "--key": key, "--row": people}
+        unused |= {"--aligned": aligned, "--population": population, "--candidates": candidates, "--html": html}
+        refuse_options(unused | {"--epsilon": epsilon, "--budget": budget})
+        return attack_graph(
+            release, original, attacks=names, seed=seed, n_targets=tries, seconds=seconds, limit=limit, as_json=as_json
+        )
     if epsilon is not None or budget is not None:
         raise click.UsageError("--epsilon and --budget are for the metadata of a query service.")
     if original is None:

@@ -30,6 +30,13 @@ def command(
     table take it from --original, or else from the release itself. With --earlier (and --original) the check also
     covers what this release and earlier ones disclose together. Exit code 1 if a model fails or could not be checked.
     """
+    from sfumato.release.folder import is_graph_release
+
+    if is_graph_release(release):
+        from sfumato.cli._graph import check_graph, refuse_options
+
+        refuse_options({"--original": original, "--population": population, "--recipe": recipe, "--earlier": earlier})
+        return check_graph(release, as_json=as_json)
     from sfumato.api import check
 
     results = check(release, original=original, population=population, recipe=recipe, earlier=earlier)

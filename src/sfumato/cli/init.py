@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 @click.command("init")
-@click.argument("data")
+@click.argument("data", required=False)
+@click.option("--edges", multiple=True, help="Edge table of a graph; may be repeated. DATA is then the node table.")
 @click.option(
     "--out",
     type=typed_path,
@@ -64,7 +65,8 @@ if TYPE_CHECKING:
 @force_option
 @json_option
 def command(
-    data: str,
+    data: str | None,
+    edges: tuple[str, ...],
     out: Path,
     k: int | None,
     preset: str | None,
@@ -81,7 +83,16 @@ def command(
     The recipe is a proposal for review: each column has a role with its reason. Columns that are not recognized are
     `undecided`, and `sfumato protect` refuses them: see `sfumato decide`. Without --k or --preset, `k` has no value
     yet, and `sfumato protect` refuses the recipe until you fill it in.
+
+    With --edges the recipe is for a graph.
     """
+    if edges:
+        from sfumato.cli._graph import init_graph
+
+        init_graph(data, edges, out, k=k, force=force, as_json=as_json)
+        return
+    if data is None:
+        raise click.UsageError("Name a data file, or the edge tables of a graph with --edges.")
     from urllib.parse import urlsplit
 
     from sfumato.data import preview, replacing

@@ -39,6 +39,14 @@ def command(
     RELEASE is a folder that `sfumato protect` wrote, or any data file; then roles come from --knows and --secret or
     from a recipe.
     """
+    from sfumato.release.folder import is_graph_release
+
+    if is_graph_release(release):
+        from sfumato.cli._graph import measure_graph, refuse_options
+
+        refuse_options({"--knows": knows, "--secret": secrets, "--recipe": recipe, "--lineage": lineage})
+        measure_graph(release, original, measures=names, seed=seed, as_json=as_json)
+        return
     from sfumato.api import measure
     from sfumato.recipe import Recipe
 

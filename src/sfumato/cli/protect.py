@@ -52,7 +52,18 @@ def command(
     secret row map and the recipe. Exit code 1 if a model or a limit is not met; nothing is written then, unless --unmet
     is set. With --seconds, inexpensive attacks run first, what was not reached is shown as stopped, and a limit whose
     attack was not reached is not met.
+
+    A recipe with a key `graph` is for a graph: edge tables, and a node table.
     """
+    from sfumato.recipe.graph_recipe import is_graph_recipe
+
+    if is_graph_recipe(recipe):
+        from sfumato.cli._graph import protect_graph, refuse_options
+
+        refuse_options({"DATA": data, "--format": suffix, "--engine": None if engine in ("auto", "memory") else engine})
+        return protect_graph(
+            recipe, out, unmet=unmet, force=force, as_json=as_json, seed=seed, n_targets=tries, seconds=seconds
+        )
     from sfumato.api import protect
     from sfumato.data.format import format_for
     from sfumato.recipe import Recipe

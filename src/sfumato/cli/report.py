@@ -25,6 +25,13 @@ def command(release: Path, audience: str, out: Path, force: bool, as_json: bool)
     The external report contains no count of the original: no row counts, no suppressed records, no pictures of columns
     before masking.
     """
+    from sfumato.release.folder import is_graph_release
+
+    if is_graph_release(release):
+        from sfumato.cli._graph import report_graph
+
+        report_graph(release, out, internal=audience == "internal", force=force, as_json=as_json)
+        return
     from sfumato.api import report
     from sfumato.api.report import load_report
     from sfumato.reports import report_json

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sfumato.graphs.clusters import Clusters
-from sfumato.graphs.graph import Graph
+from sfumato.graphs.graph import Graph, Ints
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
@@ -26,6 +26,8 @@ class GraphChange:
     graphs that have the released counts, drawn at random."""
     clusters: Clusters | None = None
     """For a generalized graph: what is released instead of edges."""
+    labels: Ints | None = None
+    """For a generalized graph: the cluster of each node. Confidential."""
     counts: Mapping[str, Any] = field(default_factory=dict)
     """What was changed, for the owner: counts of the original are not published."""
 

@@ -33,7 +33,7 @@ def synthetic_friends(size: int, rng: Rng, *, degree: float = 12.0, community: i
     wanted = round(size * degree / 2)
     keys = _grow(np.empty(0, dtype=np.int64), round(wanted * 2 / 3), size, lambda n: _meet(n, town, weight, random))
     keys = _grow(keys, wanted, size, lambda n: _introduce(n, keys, size, random))
-    vote = np.where(random.random(size) < 0.7, random.integers(len(_VIEWS), size=towns)[town], -1)
+    vote = np.where(random.random(size) < 0.7, random.permutation(np.arange(towns) % len(_VIEWS))[town], -1)
     vote = np.where(vote < 0, random.integers(len(_VIEWS), size=size), vote)
     nodes = pl.DataFrame(
         {

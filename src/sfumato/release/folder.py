@@ -28,6 +28,7 @@ __all__ = [
     "LINEAGE",
     "MANIFEST",
     "PRIVATE",
+    "is_graph_release",
     "load_lineage",
     "load_release",
     "private_folder",
@@ -82,6 +83,14 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     text = json.dumps(full, indent=1, ensure_ascii=False, allow_nan=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
     return full
+
+
+def is_graph_release(path: Path) -> bool:
+    """Whether a folder is the release of a graph: its manifest has a key ``graph``."""
+    try:
+        return "graph" in json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def load_release(path: Any) -> Release:

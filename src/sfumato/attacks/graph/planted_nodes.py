@@ -42,7 +42,7 @@ class PlantedNodes(Planting):
 
     nodes: Annotated[int, Field(ge=6, le=60)] = 12
     """Number of planted accounts."""
-    beam: Annotated[int, Field(ge=1)] = 100
+    beam: Annotated[int, Field(ge=1)] = 1000
     """Number of partial patterns that the search keeps."""
 
     def plant(self, graph: Graph, targets: Ints, rng: Rng) -> tuple[Graph, _Memory]:
@@ -76,22 +76,26 @@ class PlantedNodes(Planting):
         return NodeMatches.of_nodes(nodes, release.size, found=True)
 
     def _search(self, release: Graph, memory: _Memory, progress: Progress) -> list[int] | None:
-        """The nodes that fit the pattern best: a beam search along the chain, cheapest partial pattern first."""
+        """The nodes that fit the pattern best: a beam search along the chain, cheapest partial patterns first."""
         unlike = np.abs(release.degrees - memory.degrees[0]) / max(int(memory.degrees[0]), 1)
-        first = np.argsort(unlike, kind="stable")[: self.beam * 4]
-        beam = [(float(unlike[node]), [int(node)]) for node in first]
+        paths = np.argsort(unlike, kind="stable")[: self.beam * 4].reshape(-1, 1)
+        costs = unlike[paths[:, 0]]
         for account in range(1, self.nodes):
             check_deadline(progress)
-            longer: list[tuple[float, list[int]]] = []
-            wanted, degree = memory.inside[account, :account], int(memory.degrees[account])
-            for cost, path in beam:
-                nodes = np.setdiff1d(release.neighbours(path[-1]), path).astype(np.int64)
-                if not len(nodes):
-                    continue
-                links = np.stack([release.has_edges(np.full(len(nodes), old), nodes) for old in path])
-                more = (links != wanted[:, None]).sum(axis=0) + np.abs(release.degrees[nodes] - degree) / degree
-                for place in np.argsort(more, kind="stable")[:20]:
-                    longer.append((cost + float(more[place]), [*path, int(nodes[place])]))
-            longer.sort(key=lambda entry: entry[0])
-            beam = longer[: self.beam]
-        return beam[0][1] if beam else None
+            last = paths[:, -1]
+            row = np.repeat(np.arange(len(paths)), release.degrees[last])
+            within = np.arange(len(row)) - np.repeat(
+                np.cumsum(release.degrees[last]) - release.degrees[last], release.degrees[last]
+            )
+            nodes = release.indices[release.indptr[last][row] + within].astype(np.int64)
+            degree = int(memory.degrees[account])
+            more = costs[row] + np.abs(release.degrees[nodes] - degree) / degree
+            for old in range(account):
+                more += release.has_edges(paths[row, old], nodes) != memory.inside[account, old]
+                more[paths[row, old] == nodes] = np.inf
+            best = np.argsort(more, kind="stable")[: self.beam]
+            best = best[np.isfinite(more[best])]
+            if not len(best):
+                return None
+            paths, costs = np.column_stack([paths[row[best]], nodes[best]]), more[best]
+        return [int(node) for node in paths[0]]

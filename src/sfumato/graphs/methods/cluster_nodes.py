@@ -43,7 +43,7 @@ class ClusterNodes(GraphMethod):
         clusters = Clusters.of(graph, labels)
         sampled = clusters.sample(rng.child("sample").generator, labels)
         world = sampled if not graph.nodes.width else Graph.of(sampled.edges(), size=graph.size, nodes=graph.nodes)
-        return GraphChange(graph=world, clusters=clusters, counts={"clusters": len(clusters.sizes)})
+        return GraphChange(graph=world, clusters=clusters, labels=labels, counts={"clusters": len(clusters.sizes)})
 
 
 def _similar_nodes(graph: Graph, k: int, rng: Rng) -> Ints:

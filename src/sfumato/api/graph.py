@@ -1,0 +1,336 @@
+"""The verbs for graphs: ``protect``, ``check``, ``attack``, ``measure`` and ``report``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.api.results import AttackResults, CheckResults, MeasureResults
+from sfumato.attacks.graph._base import GraphAttack
+from sfumato.data.atomic import replacing_folder, sha256
+from sfumato.deadline import Deadline
+from sfumato.errors import (
+    BadParameter,
+    FileMissing,
+    NotThatFormat,
+    PolicyNotMet,
+    ReleaseChanged,
+    Unmet,
+    counted,
+)
+from sfumato.evaluation import Evaluation
+from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release, protect_graph
+from sfumato.evaluation.limits import judge_limits, same_limit
+from sfumato.graphs.clusters import Clusters
+from sfumato.graphs.graph import Graph
+from sfumato.graphs.read_graph import as_graph
+from sfumato.measures.graph._base import GraphMeasure
+from sfumato.progress import AUTO, Progress
+from sfumato.recipe import Limits
+from sfumato.recipe.graph_recipe import GraphRecipe
+from sfumato.registry import registry
+from sfumato.release import Lineage
+from sfumato.release.folder import (
+    MANIFEST,
+    PRIVATE,
+    load_lineage,
+    private_folder,
+    refuse_existing,
+    write_lineage,
+    write_manifest,
+)
+from sfumato.reports.graph_page import external_document, graph_html
+from sfumato.reports.graph_picture import before_and_after
+from sfumato.rng import Rng
+from sfumato.verification.graph_counts import check_graph_files
+
+__all__ = [
+    "GraphProtection",
+    "attack_graph_release",
+    "check_graph_release",
+    "load_graph_report",
+    "measure_graph_release",
+    "protect_graph_recipe",
+]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class GraphProtection:
+    """The released graph, which may be published, and everything its owner must keep. Nothing is written yet."""
+
+    recipe: GraphRecipe
+    original: Graph
+    released: GraphRelease
+    evaluation: Evaluation
+    """Outcomes of attacks, measures, verdicts and limits."""
+    rng: Rng
+
+    @property
+    def graph(self) -> Graph:
+        """The released graph."""
+        return self.released.graph
+
+    @property
+    def attacks(self) -> AttackResults:
+        """The outcome of each attack, with limits."""
+        return AttackResults(
+            outcomes=self.evaluation.attacks, limits=self.evaluation.limits, manifest=self.evaluation.manifest
+        )
+
+    @property
+    def measures(self) -> MeasureResults:
+        """Disclosure risk and utility of the released graph."""
+        return MeasureResults(results=self.evaluation.measures)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """In words, every model that does not hold and every limit that is exceeded."""
+        return self.evaluation.unmet
+
+    def __repr__(self) -> str:
+        state = f"not met: {len(self.unmet)}" if self.unmet else "all models and limits met"
+        return f"<GraphProtection: {counted(self.graph.size, 'node')} released, {state}>"
+
+    @cached_property
+    def _pictures(self) -> tuple[str, str]:
+        random = self.rng.child("picture").generator
+        return before_and_after(self.original, self.graph, self.released.lineage, random)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that ``sfumato protect --json`` prints: for the owner, with counts of the original."""
+        released = "clusters" if self.released.clusters is not None else "edges"
+        return {
+            "title": self.recipe.title,
+            "released": released,
+            "nodes": self.graph.size,
+            "edges": self.graph.edge_count,
+            "original_nodes": self.original.size,
+            "original_edges": self.original.edge_count,
+            "rows": self.graph.size,
+            "original_rows": self.original.size,
+            "steps": [*(self.released.steps)],
+            **{key: value for key, value in self.evaluation.to_dict().items() if key in _RESULTS},
+        }
+
+    def save(self, folder: str | Path, *, force: bool = False, unmet: bool = False) -> dict[str, Any]:
+        """Write the release folder and the private folder beside it, both or neither.
+
+        The release holds ``edges.csv`` and ``nodes.csv`` with random node numbers, or ``clusters.csv`` and
+        ``links.csv``. A release that does not meet its models or limits is refused unless ``unmet`` is set.
+        """
+        target = Path(folder)
+        if self.unmet and not unmet:
+            raise (PolicyNotMet if self.evaluation.holds else Unmet)(
+                "The release is not written: " + "; ".join(self.unmet) + ".",
+                fix="Change the recipe, or write it nevertheless with --unmet.",
+                document=self.to_dict(),
+            )
+        refuse_existing(target, force=force)
+        document = self.to_dict()
+        with ExitStack() as stack:
+            private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
+            public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
+            private.chmod(0o700)
+            write_lineage(Lineage(self.released.lineage), private)
+            self._write_tables(public, private)
+            (public / "report.html").write_text(graph_html(document, internal=False), encoding="utf-8")
+            (public / PRIVATE).write_text(_json(external_document(document)), encoding="utf-8")
+            write_manifest(public, self.released.manifest)
+            document = {**document, "pictures": list(self._pictures)}
+            (private / "report.html").write_text(graph_html(document, internal=True), encoding="utf-8")
+            (private / PRIVATE).write_text(_json(document), encoding="utf-8")
+            (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
+        document.pop("pictures")
+        return {"release": f"{target}/", "private": f"{private_folder(target)}/", **document}
+
+    def _write_tables(self, public: Path, private: Path) -> None:
+        if self.released.clusters is not None:
+            clusters, links = self.released.clusters.tables()
+            clusters.write_csv(public / "clusters.csv")
+            links.write_csv(public / "links.csv")
+            assert self.released.labels is not None
+            pl.DataFrame({"cluster": self.released.labels}).write_parquet(private / "clusters.parquet")
+            return
+        edges = self.graph.edges() + 1
+        pl.DataFrame({"source": edges[:, 0], "target": edges[:, 1]}).write_csv(public / "edges.csv")
+        numbers = pl.Series("node", range(1, self.graph.size + 1), dtype=pl.Int64)
+        nodes = pl.DataFrame([numbers, *self.graph.nodes.get_columns()])
+        nodes.write_csv(public / "nodes.csv")
+
+
+_RESULTS = ("attacks", "measures", "verdicts", "limits", "advice")
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def protect_graph_recipe(
+    recipe: GraphRecipe | str | Path | Mapping[str, Any],
+    graph: Any = None,
+    *,
+    seed: int | None = None,
+    n_targets: int = 1000,
+    seconds: float | None = None,
+    progress: Progress = AUTO,
+) -> GraphProtection:
+    """Run a recipe for a graph, attack the release and measure it. Nothing is written until ``save``.
+
+    ``graph`` is a :class:`~sfumato.graphs.Graph`, a networkx or igraph graph, a scipy.sparse matrix or an edge table;
+    the recipe's own tables if left out.
+    """
+    begin = time.monotonic()
+    parsed = _recipe(recipe)
+    rng = Rng(seed if seed is not None else parsed.seed)
+    original = parsed.graph.read() if graph is None else as_graph(graph, drop=parsed.graph.drop)
+    deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress)
+    released = protect_graph(parsed, original, rng, progress)
+    evaluation = Evaluation(
+        manifest=released.manifest,
+        attacks=tuple(attack_release(parsed, original, released, rng, n_targets=n_targets, progress=deadline)),
+        measures=tuple(measure_release(parsed, original, released, rng, progress=deadline)),
+        verdicts=released.verdicts,
+        limit_set=parsed.limits,
+    )
+    return GraphProtection(recipe=parsed, original=original, released=released, evaluation=evaluation, rng=rng)
+
+
+def _recipe(recipe: GraphRecipe | str | Path | Mapping[str, Any]) -> GraphRecipe:
+    if isinstance(recipe, GraphRecipe):
+        return recipe
+    if isinstance(recipe, Mapping) or (isinstance(recipe, str) and "\n" in recipe):
+        return GraphRecipe.parse(recipe)
+    return GraphRecipe.load(recipe)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    for name, digest in manifest.get("files", {}).items():
+        file = folder / Path(name).name
+        if not file.is_file() or sha256(file) != digest:
+            raise ReleaseChanged(
+                f"{file} is not the file that the manifest names.",
+                fix="The file was changed or deleted after the release was written. Write the release again.",
+                file=name,
+            )
+    return manifest
+
+
+def check_graph_release(folder: str | Path) -> CheckResults:
+    """Check the models of a released graph by counting its files, independently of the code that made them."""
+    place = Path(folder)
+    manifest = _manifest(place)
+    models = manifest["graph"].get("models", {})
+    verdicts = check_graph_files(place, models)
+    known = {verdict.model for verdict in verdicts}
+    others = [entry for entry in manifest.get("models", ()) if not set(entry) <= known]
+    if others:
+        from sfumato.api.check import check
+
+        table = pl.read_csv(place / "nodes.csv").drop("node")
+        verdicts += check(table, recipe=_node_recipe(manifest, others)).verdicts
+    return CheckResults(verdicts=tuple(verdicts))
+
+
+def _node_recipe(manifest: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> Any:
+    from sfumato.recipe import Recipe
+
+    return Recipe.parse({"sfumato": 1, "columns": manifest["columns"], "models": list(models)})
+
+
+def _loaded(folder: Path, recipe: GraphRecipe) -> GraphRelease:
+    manifest = _manifest(folder)
+    lineage = load_lineage(folder)
+    if lineage is None:
+        raise FileMissing(
+            f"There is no node map in {private_folder(folder)}.",
+            fix="Attacks and measures need the private folder that `sfumato protect` wrote beside the release.",
+        )
+    clusters, labels = None, None
+    if manifest["graph"]["released"] == "clusters":
+        clusters = Clusters.from_tables(pl.read_csv(folder / "clusters.csv"), pl.read_csv(folder / "links.csv"))
+        labels = pl.read_parquet(private_folder(folder) / "clusters.parquet")["cluster"].to_numpy().astype(np.int64)
+        graph = clusters.sample(Rng(0).generator, labels)
+    else:
+        nodes, ends = pl.read_csv(folder / "nodes.csv"), pl.read_csv(folder / "edges.csv")
+        if nodes.height != len(lineage.rows):
+            raise NotThatFormat("The node map does not fit the released nodes.")
+        frame = nodes.drop("node")
+        pairs = ends.select("source", "target").to_numpy() - 1
+        graph = Graph.of(pairs, size=nodes.height, nodes=frame if frame.width else None)
+    return GraphRelease(graph=graph, lineage=lineage.rows, clusters=clusters, labels=labels, manifest=manifest)
+
+
+def _named(kind: str, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(registry(kind).get(name).build(registry(kind).get(name).examples[0]) for name in names)
+
+
+def attack_graph_release(
+    folder: str | Path,
+    *,
+    original: GraphRecipe | str | Path,
+    attacks: Sequence[str] = (),
+    seed: int | None = None,
+    n_targets: int = 1000,
+    seconds: float | None = None,
+    limit: float | None = None,
+    progress: Progress = AUTO,
+) -> AttackResults:
+    """Attack a released graph. ``original`` is the recipe that names the original tables."""
+    parsed, place = _original(original), Path(folder)
+    release = _loaded(place, parsed)
+    chosen: tuple[GraphAttack, ...] = _named("graph-attack", attacks)
+    until = None if seconds is None else Deadline(until=time.monotonic() + seconds, listener=progress)
+    outcomes = attack_release(
+        parsed, parsed.graph.read(), release, Rng(seed), attacks=chosen, n_targets=n_targets, progress=until or progress
+    )
+    limits = same_limit(limit, outcomes) if limit is not None else Limits()
+    return AttackResults(outcomes=tuple(outcomes), limits=judge_limits(limits, outcomes), manifest=release.manifest)
+
+
+def measure_graph_release(
+    folder: str | Path,
+    *,
+    original: GraphRecipe | str | Path,
+    measures: Sequence[str] = (),
+    seed: int | None = None,
+    progress: Progress = AUTO,
+) -> MeasureResults:
+    """Measure a released graph against its original."""
+    parsed = _original(original)
+    release = _loaded(Path(folder), parsed)
+    chosen: tuple[GraphMeasure, ...] = _named("graph-measure", measures)
+    results = measure_release(parsed, parsed.graph.read(), release, Rng(seed), measures=chosen, progress=progress)
+    return MeasureResults(results=tuple(results))
+
+
+def _original(original: GraphRecipe | str | Path) -> GraphRecipe:
+    if isinstance(original, GraphRecipe):
+        return original
+    if Path(original).suffix.lower() not in (".yaml", ".yml"):
+        raise BadParameter(
+            f"{Path(original).name} is not a recipe.",
+            fix="For a graph, --original is the recipe that names the original edge and node tables.",
+        )
+    return GraphRecipe.load(original)
+
+
+def load_graph_report(folder: str | Path) -> dict[str, Any]:
+    """The report data of a released graph, from its private folder."""
+    try:
+        found: dict[str, Any] = json.loads((private_folder(Path(folder)) / PRIVATE).read_text(encoding="utf-8"))
+        return found
+    except OSError:
+        raise FileMissing(
+            f"There is no report in {private_folder(Path(folder))}.",
+            fix="The private folder that `sfumato protect` wrote must lie beside the release.",
+        ) from None

@@ -1,0 +1,213 @@
+"""Protect, attack and measure a graph, and describe the release in its public manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato import __version__
+from sfumato.attacks import AttackScenario, Outcome
+from sfumato.attacks.graph._base import GraphAttack
+from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
+from sfumato.data.table import Table
+from sfumato.deadline import Deadline, check_deadline, quiet, split_deadline
+from sfumato.errors import BadParameter, NotApplicable
+from sfumato.evaluation.evaluation import evaluate
+from sfumato.evaluation.make_release import make_release
+from sfumato.graphs.base import GraphChange
+from sfumato.graphs.clusters import Clusters
+from sfumato.graphs.graph import Graph, Ints
+from sfumato.measures import MeasureResult
+from sfumato.measures.graph._base import GraphMeasure, GraphPair
+from sfumato.profiling.undecided import refuse_undecided
+from sfumato.progress import SILENT, Progress
+from sfumato.recipe.graph_recipe import GraphRecipe
+from sfumato.registry import registry
+from sfumato.release import Release, Verdict
+from sfumato.rng import Rng
+from sfumato.schema import Dataset, Role
+
+__all__ = ["GraphRelease", "attack_release", "measure_release", "protect_graph", "table_scenario"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphRelease:
+    """A protected graph, what was changed, and the secret node map."""
+
+    graph: Graph
+    """The released graph with pseudonymous node numbers; one possible graph if clusters were released."""
+    lineage: Ints
+    """For each released node the original one. Confidential."""
+    clusters: Clusters | None = None
+    labels: Ints | None = None
+    """The cluster of each node of ``graph``."""
+    steps: tuple[dict[str, Any], ...] = ()
+    """What each step changed, for the owner."""
+    verdicts: tuple[Verdict, ...] = ()
+    manifest: dict[str, Any]
+    table: tuple[Dataset, Release, Ints] | None = None
+    """Node table, its release, and the rows of the release in the node table."""
+
+
+def protect_graph(recipe: GraphRecipe, graph: Graph, rng: Rng, progress: Progress = SILENT) -> GraphRelease:
+    """Mask the node table, protect the edges, and give every node a random number."""
+    kept, frame, table = np.arange(graph.size), pl.DataFrame(), None
+    verdicts: tuple[Verdict, ...] = ()
+    if recipe.table is not None:
+        key = graph.nodes.columns[0]
+        attributes = Table(frame=graph.nodes.drop(key))
+        columns = {name: column for name, column in recipe.table.schema.columns.items() if name != key}
+        schema = replace(recipe.table.schema, columns=columns)
+        dataset = Dataset.of(attributes, schema)
+        refuse_undecided(schema, attributes.frame, recipe=recipe.path)
+        protected, release = make_release(
+            replace(recipe.table, schema=schema), dataset, rng=rng.child("nodes"), progress=progress
+        )
+        kept, frame, verdicts = protected.lineage.rows, release.table.frame, protected.verdicts
+        table = dataset, release, kept
+    change = GraphChange(graph=graph.reordered(kept) if len(kept) < graph.size else graph)
+    steps = []
+    for number, method in enumerate(recipe.steps):
+        check_deadline(progress)
+        if change.clusters is not None:
+            raise BadParameter(f"{method.part_name()} cannot follow a step that releases clusters of nodes.")
+        change = method.apply(change.graph, rng.child("steps", number, method.part_name()), progress)
+        steps.append({"step": method.part_name(), **change.counts})
+    # Numbers that mean nothing: the order of the original, or of a step, must not be released.
+    order = rng.child("order").generator.permutation(change.graph.size)
+    attributes_of = frame[order] if frame.width and change.clusters is None else None
+    released = Graph.of(replace(change.graph, nodes=pl.DataFrame()).reordered(order).edges(), size=len(order))
+    released = replace(released, nodes=attributes_of if attributes_of is not None else pl.DataFrame())
+    labels = None
+    if change.clusters is not None:
+        assert change.labels is not None
+        labels = change.labels[order]
+    found = tuple(model.check(released, change.clusters) for model in recipe.models)
+    manifest = _manifest(recipe, released, change.clusters, table, (*verdicts, *found))
+    return GraphRelease(
+        graph=released, lineage=kept[order], clusters=change.clusters, labels=labels, steps=tuple(steps),
+        verdicts=(*verdicts, *found), manifest=manifest, table=table,
+    )  # fmt: skip
+
+
+def _manifest(
+    recipe: GraphRecipe, graph: Graph, clusters: Clusters | None, table: Any, verdicts: Sequence[Verdict]
+) -> dict[str, Any]:
+    """How the release was made and which models hold. Contains no count of the original."""
+    steps = [{"step": step.part_name(), "parameters": step.public()} for step in recipe.steps]
+    return {
+        "sfumato": __version__,
+        "graph": {
+            "released": "clusters" if clusters is not None else "edges",
+            "models": {model.part_name(): model.public() for model in recipe.models},
+            "steps": steps,
+        },
+        "nodes": graph.size,
+        "edges": graph.edge_count,
+        "columns": table[1].manifest["columns"] if table is not None and clusters is None else {},
+        "models": [
+            *({model.part_name(): model.public()} for model in recipe.models),
+            *(table[1].manifest["models"] if table is not None else ()),
+        ],
+        "steps": [*steps, *(table[1].manifest["steps"] if table is not None else ())],
+        "verdicts": [{"model": v.model, "state": str(v.state), "wanted": v.wanted} for v in verdicts],
+    }
+
+
+def graph_scenario(recipe: GraphRecipe, original: Graph, release: GraphRelease) -> GraphScenario:
+    """What graph attacks are judged against; the adversary knows the methods."""
+
+    def protect(graph: Graph, rng: Rng) -> Graph:
+        for number, method in enumerate(recipe.steps):
+            graph = method.apply(graph, rng.child("steps", number, method.part_name())).graph
+        return graph
+
+    columns = recipe.table.schema.columns if recipe.table is not None else {}
+    secrets = [name for name, column in columns.items() if column.role is Role.SENSITIVE]
+    return GraphScenario(
+        original=original, release=release.graph, lineage=release.lineage, protect=protect, secrets=secrets,
+        clusters=release.labels,
+    )  # fmt: skip
+
+
+def table_scenario(release: GraphRelease) -> AttackScenario | None:
+    """The node table as other attacks see it; None without one."""
+    if release.table is None or release.clusters is not None:
+        return None
+    from sfumato.release import Lineage
+
+    dataset, published, rows = release.table
+    return AttackScenario(original=dataset, release=published, lineage=Lineage(rows))
+
+
+def attack_release(
+    recipe: GraphRecipe,
+    original: Graph,
+    release: GraphRelease,
+    rng: Rng,
+    *,
+    attacks: Sequence[GraphAttack] = (),
+    n_targets: int = 5000,
+    progress: Progress = SILENT,
+) -> list[Outcome | NotApplicable]:
+    """Attack the edges, and the node table where it is released. An attack that does not apply is never a risk of 0."""
+    chosen = tuple(attacks) or tuple(recipe.attacks) or default_graph_attacks()
+    scenario = graph_scenario(recipe, original, release)
+    outcomes: list[Outcome | NotApplicable] = []
+    listener = progress.listener if isinstance(progress, Deadline) else progress
+    with listener.task("attacking", len(chosen)) as tick:
+        for number, attack in enumerate(chosen):
+            own = quiet(split_deadline(progress, min(3, len(chosen) - number)))
+            try:
+                check_deadline(own)
+                stream = rng.child("graph-attacks", number)
+                outcomes += evaluate_graph_attack(attack, scenario, stream, n_targets=n_targets, progress=own)
+            except NotApplicable as refusal:
+                refusal.facts |= {"attack": attack.part_name(), "discloses": str(attack.discloses)}
+                outcomes.append(refusal)
+            tick(1)
+    nodes = table_scenario(release)
+    if nodes is not None and not attacks:
+        assert recipe.table is not None
+        outcomes += evaluate(
+            nodes, attacks=recipe.table.attacks, rng=rng, n_targets=n_targets, attribute_columns=False,
+            progress=quiet(progress),
+        ).attacks  # fmt: skip
+    return outcomes
+
+
+def measure_release(
+    recipe: GraphRecipe,
+    original: Graph,
+    release: GraphRelease,
+    rng: Rng,
+    *,
+    measures: Sequence[GraphMeasure] = (),
+    progress: Progress = SILENT,
+) -> list[MeasureResult]:
+    """Measure the edges. A measure that does not apply has a reason and no value."""
+    chosen = tuple(measures) or tuple(recipe.measures) or default_graph_measures()
+    pair = GraphPair(original=original, release=release.graph, lineage=release.lineage, clusters=release.clusters)
+    results = []
+    for number, measure in enumerate(chosen):
+        try:
+            check_deadline(progress)
+            results.append(measure.of(pair, rng.child("graph-measures", number), quiet(progress)))
+        except NotApplicable as refusal:
+            results.append(MeasureResult(measure=measure.part_name(), value=None, reason=str(refusal)))
+    return results
+
+
+def default_graph_attacks() -> tuple[GraphAttack, ...]:
+    """Every registered attack on graphs that says it is run by default."""
+    kinds = [kind for kind in registry("graph-attack") if issubclass(kind, GraphAttack) and kind.default]
+    return tuple(kind.build(kind.examples[0]) for kind in kinds)
+
+
+def default_graph_measures() -> tuple[GraphMeasure, ...]:
+    """Every registered measure of graphs."""
+    return tuple(kind.build() for kind in registry("graph-measure") if issubclass(kind, GraphMeasure))

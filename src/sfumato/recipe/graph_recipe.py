@@ -1,0 +1,207 @@
+"""Recipes for graphs: a recipe with a key ``graph``, which names edge tables and a node table.
+
+Models, steps, attacks and measures for graphs stand in the same lists as those for tables. Parts for graphs apply to
+the edges, parts for tables to the node table, whose roles stand in ``columns``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sfumato.attacks.graph._base import GraphAttack
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
+from sfumato.errors import InvalidRecipe, Problem, SfumatoError, did_you_mean
+from sfumato.graphs.base import GraphMethod, GraphModel
+from sfumato.graphs.graph import Graph
+from sfumato.graphs.read_graph import Fault, graph_from_tables
+from sfumato.measures.graph._base import GraphMeasure
+from sfumato.params import Part
+from sfumato.recipe.recipe import Limits, Recipe
+from sfumato.recipe.validate import SECTIONS, recipe_from_document
+from sfumato.registry import registry
+
+__all__ = ["GraphRecipe", "GraphSource", "is_graph_recipe"]
+
+_KEYS = ("edges", "nodes", "key", "source", "target", "drop")
+
+
+def is_graph_recipe(path: str | Path) -> bool:
+    """Whether a file is a recipe with a key ``graph`` at the top level."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig") if Path(path).suffix.lower() in (".yaml", ".yml") else ""
+    except (OSError, UnicodeDecodeError):
+        return False
+    return any(line.split(":")[0].strip() == "graph" and not line[:1].isspace() for line in text.splitlines())
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSource:
+    """Where the graph is."""
+
+    edges: tuple[str, ...]
+    """Edge tables, one per relation."""
+    nodes: str | None = None
+    """The node table; without it, the nodes are those with an edge."""
+    key: str | None = None
+    """Column of the node table that names the node; the first one if left out."""
+    source: str | None = None
+    """Column of the edge tables that names one end; the first one if left out."""
+    target: str | None = None
+    """Column of the edge tables that names the other end; the second one if left out."""
+    drop: tuple[Fault, ...] = ()
+    """Faults that are left out instead of refused: ``self-loops``, ``duplicates``, ``dangling``."""
+
+    def read(self) -> Graph:
+        """Read the tables."""
+        return graph_from_tables(
+            self.edges, nodes=self.nodes, key=self.key, source=self.source, target=self.target, drop=self.drop
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The section ``graph`` of a recipe."""
+        plain = {name: getattr(self, name) for name in _KEYS}
+        plain["edges"] = list(self.edges) if len(self.edges) > 1 else self.edges[0]
+        plain["drop"] = list(self.drop)
+        return {name: value for name, value in plain.items() if value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphRecipe:
+    """What is done to the edges of a graph and to its node table, and what must hold afterwards."""
+
+    graph: GraphSource
+    steps: Sequence[GraphMethod] = ()
+    models: Sequence[GraphModel] = ()
+    attacks: Sequence[GraphAttack] = ()
+    measures: Sequence[GraphMeasure] = ()
+    limits: Limits = field(default_factory=Limits)
+    seed: int | None = None
+    title: str | None = None
+    table: Recipe | None = None
+    """Roles, models, steps and attacks of the node table; None if only the edges are released."""
+    path: Path | None = field(default=None, compare=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> GraphRecipe:
+        """Read and validate a recipe file; all its problems are reported at once, with line numbers."""
+        file, text = Path(path), read_text_file(path, kind="recipe", fix="`sfumato init --edges FILE` writes one.")
+        return replace(_from_document(parse_yaml(text, source=file.name), file.parent), path=file)
+
+    @classmethod
+    def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None) -> GraphRecipe:
+        """A recipe from YAML text or from plain data."""
+        if isinstance(document, str):
+            return _from_document(parse_yaml(document, source="recipe"), base)
+        return _from_document(YamlDocument(value=dict(document), source="recipe"), base)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recipe as plain data; ``GraphRecipe.parse`` gives it back."""
+        plain: dict[str, Any] = {"sfumato": 1, **({"title": self.title} if self.title else {})}
+        plain |= {"graph": self.graph.to_dict(), **({"seed": self.seed} if self.seed is not None else {})}
+        table = self.table.to_dict() if self.table is not None else {}
+        if table:
+            plain["columns"] = table["columns"]
+        for section in SECTIONS:
+            parts: Sequence[Part] = getattr(self, section)
+            plain[section] = [*table.get(section, ()), *({part.part_name(): part.to_dict()} for part in parts)]
+        return {**plain, **({"limits": self.limits.items()} if self.limits.items() else {})}
+
+    def to_yaml(self) -> str:
+        """The recipe as a YAML document."""
+        return yaml_text(self.to_dict())
+
+
+def _from_document(document: YamlDocument, base: Path | None) -> GraphRecipe:
+    plain = document.value
+    if not isinstance(plain, dict) or not isinstance(plain.get("graph"), dict):
+        problem = document.problem(("graph",), "must name the edges: `graph: {edges: friends.csv}`")
+        raise InvalidRecipe([problem], source=document.source)
+    problems: list[Problem] = []
+    source = _source(document, plain["graph"], base, problems)
+    parts, tables = _parts(document, plain, problems)
+    rest = {key: value for key, value in plain.items() if key != "graph"} | tables
+    has_table = "columns" in plain
+    if not has_table:
+        rest["columns"] = {"node": "identifier"}
+        for section, kept in tables.items():
+            for item in kept:
+                name = item if isinstance(item, str) else next(iter(item), "")
+                known = registry(f"graph-{SECTIONS[section]}").names()
+                problems.append(
+                    document.problem(
+                        (section,),
+                        f"`{name}` is not for edges, and there are no `columns`. {did_you_mean(str(name), known)}",
+                    )
+                )
+        rest |= {section: [] for section in SECTIONS}
+    try:
+        table = recipe_from_document(replace(document, value=rest), base=base)
+    except InvalidRecipe as failure:
+        raise InvalidRecipe([*problems, *failure.problems], source=document.source) from None
+    if problems or source is None:
+        raise InvalidRecipe(problems, source=document.source)
+    return GraphRecipe(
+        graph=source,
+        **parts,
+        limits=table.limits,
+        seed=table.seed,
+        title=table.title,
+        table=replace(table, limits=Limits(), seed=None, order="kept") if has_table else None,
+    )
+
+
+def _source(
+    document: YamlDocument, value: Mapping[str, Any], base: Path | None, problems: list[Problem]
+) -> GraphSource | None:
+    before = len(problems)
+    for key in value:
+        if key not in _KEYS:
+            problems.append(document.problem(("graph", key), "unknown key. " + did_you_mean(str(key), _KEYS)))
+    edges = value.get("edges")
+    listed = [edges] if isinstance(edges, str) else edges
+    if not isinstance(listed, list) or not listed or not all(isinstance(item, str) for item in listed):
+        problems.append(document.problem(("graph", "edges"), "must be a file name, or a list of them"))
+    for key in ("nodes", "key", "source", "target"):
+        if value.get(key) is not None and not isinstance(value[key], str):
+            problems.append(document.problem(("graph", key), "must be text"))
+    drop = value.get("drop") or []
+    if not isinstance(drop, list) or not set(map(str, drop)) <= {"self-loops", "duplicates", "dangling"}:
+        problems.append(document.problem(("graph", "drop"), "must be a list of: self-loops, duplicates, dangling"))
+    if len(problems) > before:
+        return None
+    assert isinstance(listed, list)
+
+    def place(name: str) -> str:
+        return name if base is None or "://" in name else str(Path(base, name))
+
+    nodes = value.get("nodes")
+    texts = {key: value.get(key) for key in ("key", "source", "target")}
+    return GraphSource(
+        edges=tuple(map(place, listed)), nodes=place(nodes) if nodes else None, drop=tuple(drop), **texts
+    )
+
+
+def _parts(
+    document: YamlDocument, plain: Mapping[str, Any], problems: list[Problem]
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """The parts for graphs, built, and the entries that are left for the node table."""
+    parts: dict[str, Any] = {}
+    tables: dict[str, list[Any]] = {}
+    for section, kind in SECTIONS.items():
+        mine: list[Part] = []
+        left: list[Any] = []
+        listed = plain.get(section) or []
+        for index, item in enumerate(listed if isinstance(listed, list) else []):
+            name, setting = (item, None) if isinstance(item, str) else next(iter(dict(item).items()), ("", None))
+            if name in registry(f"graph-{kind}"):
+                try:
+                    mine.append(registry(f"graph-{kind}").get(str(name)).build(setting))
+                except SfumatoError as refusal:
+                    problems.append(document.problem((section, index, name), str(refusal)))
+            else:
+                left.append(item)
+        parts[section], tables[section] = tuple(mine), left
+    return parts, tables
