@@ -278,8 +278,12 @@ def compare(
         place = int(values.is_null().arg_true()[0])
         every = np.column_stack([np.full(len(labels), place), np.arange(len(labels))])
         pairs = np.concatenate([pairs[pairs[:, 0] != place], every])
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    cover = np.bincount(pairs[:, 1], minlength=len(labels)).astype(np.float64)
+    # Pairs as single numbers sort several times as fast as by two keys.
+    width = max(1, len(labels))
+    pair = pairs[:, 0] * width + pairs[:, 1]
+    pair.sort()
+    fits = pair % width
+    cover = np.bincount(fits, minlength=len(labels)).astype(np.float64)
     # A label for all values is less specific than any set of values, even if only one value is known.
     cover[vague] = len(values) + 1
     return Comparison(
@@ -287,8 +291,8 @@ def compare(
         released=read.released,
         values=values,
         labels=labels,
-        starts=np.searchsorted(pairs[:, 0], np.arange(len(values) + 1)).astype(np.int64),
-        fits=np.ascontiguousarray(pairs[:, 1]),
+        starts=np.searchsorted(pair, np.arange(len(values) + 1) * width).astype(np.int64),
+        fits=fits,
         cover=cover,
         named=named,
         vague=vague,
