@@ -1,4 +1,4 @@
-"""Published tables about people: hierarchical tables with a guarantee, and reconstruction of people from tables."""
+"""Published tables about people: suppressed, rounded or with a guarantee, and attacks on them."""
 
 from sfumato.registry import exports
 
@@ -6,8 +6,19 @@ __getattr__, __dir__ = exports(
     __name__,
     Geography="geography",
     HierarchicalTables="topdown",
+    ProtectionLevels="sensitivity",
     PublishedStatistic="reconstruction",
+    PublishedTable="interval_audit",
     ReconstructedPeople="reconstruction",
+    RoundedTable="controlled_rounding",
+    SensitivityRules="sensitivity",
+    SuppressedTable="suppression",
+    TablePlan="plan",
     TopDownPlan="topdown",
+    combine="interval_audit",
+    interval_attack="interval_audit",
     reconstruct="reconstruction",
+    round_table="controlled_rounding",
+    suppress="suppression",
+    tabulate="cells",
 )

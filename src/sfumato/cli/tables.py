@@ -1,0 +1,67 @@
+"""Publish tables of counts or sums: suppress or round cells, and calculate suppressed ones back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from sfumato.cli._console import emit_json, force_option, json_option, typed_path
+
+
+@click.group("tables")
+def command() -> None:
+    """Tables with margins: cell suppression, controlled rounding, and the interval attack on suppressed tables."""
+
+
+@command.command("protect")
+@click.argument("plan", type=typed_path)
+@click.option("--out", type=typed_path, required=True, help="Folder for tables.csv and tables.json.")
+@force_option
+@json_option
+def protect(plan: Path, out: Path, force: bool, as_json: bool) -> int:
+    """Tabulate the data of a plan and protect all cells; see docs/tables.md."""
+    from sfumato.data.atomic import replacing_folder
+    from sfumato.tables.plan import TablePlan
+
+    done = TablePlan.load(plan).run()
+    account = {"tables": str(out), **done.account}
+    with replacing_folder(out, force=force, marker="tables.json") as folder:
+        done.frame.write_csv(folder / "tables.csv")
+        (folder / "tables.json").write_text(json.dumps(done.account, indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        emit_json(account)
+    else:
+        for key, value in account.items():
+            click.echo(f"{key}: {value['state'] if key == 'verdict' else value}")
+    return 0 if done.holds else 1
+
+
+@command.command("attack")
+@click.argument("published", nargs=-1, required=True, type=typed_path)
+@click.option("--sums", is_flag=True, help="Values are sums of amounts; by default they are counts.")
+@json_option
+def attack(published: tuple[Path, ...], sums: bool, as_json: bool) -> int:
+    """Calculate the interval of every suppressed cell from published tables, all files together.
+
+    A file has one line per cell: a column per dimension (empty for the total), and `value`, empty where suppressed. The
+    exit code is 1 if a suppressed cell can be calculated exactly.
+    """
+    from sfumato.data import read
+    from sfumato.tables.interval_audit import combine, interval_attack, published_table
+
+    found = interval_attack(combine([published_table(read(file).frame) for file in published]), integers=not sums)
+    disclosed = sum(one.disclosed for one in found)
+    if as_json:
+        cells = [
+            {"cell": dict(one.key), "low": one.low, "high": one.high if one.high < float("inf") else None,
+             "disclosed": one.disclosed} for one in found
+        ]  # fmt: skip
+        emit_json({"suppressed": len(found), "disclosed": disclosed, "cells": cells})
+    else:
+        for one in found:
+            place = ", ".join(f"{name} = {value}" for name, value in one.key) or "total"
+            click.echo(f"{place}: {one.low:g} to {one.high:g}{'  disclosed' if one.disclosed else ''}")
+        click.echo(f"{disclosed} of {len(found)} suppressed cells can be calculated.")
+    return 1 if disclosed else 0

@@ -1,0 +1,188 @@
+"""Cells of classical tables (counts or sums) and the sums between them, also for hierarchical and linked tables.
+
+A cell is identified by the values that its rows have in common, so that the margins of several tables are the same
+cells: tables that share a margin are linked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.errors import BadParameter, HierarchyNotNested
+
+__all__ = ["CellKey", "TableCells", "cells_of", "tabulate"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+CellKey = tuple[tuple[str, str], ...]
+"""The values that the rows of a cell have in common, by column; empty for the grand total."""
+_MOST_CELLS = 200_000
+_TOP = 5
+"""Largest contributions that are kept of each cell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCells:
+    """The cells of one or several tables, with all sums that a reader can form."""
+
+    keys: tuple[CellKey, ...]
+    values: Floats
+    """Counts or sums."""
+    contributors: Ints
+    """Number of rows (or units) behind each cell."""
+    largest: Floats
+    """(cell, place): the largest contributions of single contributors, in descending order."""
+    sums: tuple[tuple[int, tuple[int, ...]], ...]
+    """(total, parts): the value of the first cell is the sum of the others."""
+    magnitude: bool
+    """Whether values are sums of a column; counts otherwise."""
+
+    @cached_property
+    def index(self) -> Mapping[CellKey, int]:
+        return {key: number for number, key in enumerate(self.keys)}
+
+    @cached_property
+    def matrix(self) -> Any:
+        """Sparse (sum, cell): 1 for parts, -1 for the total; every table of values x has matrix @ x = 0."""
+        from scipy.sparse import coo_array
+
+        entries = [(line, cell, 1.0) for line, (_, parts) in enumerate(self.sums) for cell in parts]
+        entries += [(line, total, -1.0) for line, (total, _) in enumerate(self.sums)]
+        lines, cells, signs = zip(*entries, strict=True) if entries else ((), (), ())
+        return coo_array((signs, (lines, cells)), shape=(len(self.sums), len(self.keys))).tocsr()
+
+    def frame(self, **columns: Any) -> pl.DataFrame:
+        """One line per cell: a column per dimension (``null`` stands for the total), then the given columns."""
+        names = list(dict.fromkeys(name for key in self.keys for name, _ in key))
+        places = {name: [dict(key).get(name) for key in self.keys] for name in names}
+        return pl.DataFrame(places, schema=dict.fromkeys(names, pl.String)).with_columns(
+            *(pl.Series(name, values) for name, values in columns.items())
+        )
+
+
+def tabulate(
+    frame: pl.DataFrame,
+    tables: Sequence[Sequence[Sequence[str] | str]],
+    *,
+    value: str | None = None,
+    unit: str | None = None,
+) -> TableCells:
+    """Tabulate microdata with all margins.
+
+    ``tables`` lists the dimensions of each table; a dimension is a column, or several columns from the largest areas to
+    the smallest. ``value`` is a column of non-negative amounts to sum; without it rows are counted. ``unit`` names the
+    column of the contributor; each row is one otherwise.
+
+    >>> people = pl.DataFrame({"town": ["a", "a", "b"], "sex": ["F", "M", "F"]})
+    >>> cells = tabulate(people, [["town", "sex"]])
+    >>> int(cells.values[cells.index[()]]), int(cells.values[cells.index[("sex", "F"),]]), len(cells.keys)
+    (3, 2, 9)
+    """
+    dimensions = [[(d,) if isinstance(d, str) else tuple(d) for d in table] for table in tables]
+    names = list(dict.fromkeys(name for table in dimensions for d in table for name in d))
+    _check(frame, names, value, unit)
+    text = frame.select(pl.col(name).cast(pl.String) for name in names)
+    amounts = np.ones(frame.height) if value is None else frame[value].cast(pl.Float64).to_numpy()
+    who = frame[unit].cast(pl.String) if unit is not None else pl.Series(np.arange(frame.height).astype(str))
+    data = text.with_columns(pl.Series(_AMOUNT, amounts), who.alias(_UNIT))
+    keys: dict[CellKey, int] = {}
+    sums: dict[tuple[int, str], tuple[int, tuple[int, ...]]] = {}
+    for table in dimensions:
+        nodes = [_nodes(text, d) for d in table]
+        if np.prod([len(n) for n in nodes]) > _MOST_CELLS:
+            raise BadParameter(f"A table has more than {_MOST_CELLS:,} cells.", fix="Use fewer columns or levels.")
+        for combination in product(*nodes):
+            keys.setdefault(_key(combination), len(keys))
+        for place, own in enumerate(nodes):
+            for combination in product(*nodes):
+                children = own[combination[place]]
+                if children:
+                    total = keys[_key(combination)]
+                    parts = (keys[_key((*combination[:place], child, *combination[place + 1 :]))] for child in children)
+                    sums[total, table[place][len(combination[place])]] = total, tuple(parts)
+    values, contributors, largest = _contents(data, list(keys), counting=value is None)
+    return TableCells(
+        keys=tuple(keys), values=values, contributors=contributors, largest=largest, sums=tuple(sums.values()),
+        magnitude=value is not None,
+    )  # fmt: skip
+
+
+_AMOUNT, _UNIT = "\0amount", "\0unit"
+Node = tuple[tuple[str, str], ...]
+
+
+def cells_of(
+    keys: Sequence[CellKey], values: Sequence[float], sums: Sequence[tuple[int, tuple[int, ...]]]
+) -> TableCells:
+    """Cells of a table that is given by its values instead of microdata; nothing is known about contributors."""
+    count = len(keys)
+    return TableCells(
+        keys=tuple(keys),
+        values=np.asarray(values, dtype=np.float64),
+        contributors=np.zeros(count, dtype=np.int64),
+        largest=np.zeros((count, _TOP)),
+        sums=tuple(sums),
+        magnitude=True,
+    )
+
+
+def _check(frame: pl.DataFrame, names: Sequence[str], value: str | None, unit: str | None) -> None:
+    for name in (*names, *filter(None, (value, unit))):
+        if name not in frame.columns:
+            raise BadParameter(f"The table has no column `{name}`.")
+        if frame[name].null_count():
+            raise BadParameter(f"Column `{name}` has missing values.", fix="Give them a value of their own first.")
+    if value is not None and not (frame[value].dtype.is_numeric() and (frame[value] >= 0).all()):
+        raise BadParameter(f"Column `{value}` must hold non-negative numbers: the rules are about shares of a sum.")
+
+
+def _nodes(text: pl.DataFrame, dimension: Sequence[str]) -> dict[Node, tuple[Node, ...]]:
+    """The nodes of a dimension, from the total down, each with its children."""
+    nodes: dict[Node, tuple[Node, ...]] = {}
+    rows = text.select(dimension).unique().sort(dimension).rows()
+    for upper, lower in pairwise(dimension):
+        if text.select(upper, lower).unique().height != text[lower].n_unique():
+            raise HierarchyNotNested(f"A value of `{lower}` lies in several values of `{upper}`.", column=lower)
+    for depth in range(len(dimension) + 1):
+        for row in rows:
+            node = tuple(zip(dimension[:depth], row[:depth], strict=True))
+            if node not in nodes:
+                below = {tuple(zip(dimension[: depth + 1], r[: depth + 1], strict=True)): None for r in rows
+                         if r[:depth] == row[:depth]} if depth < len(dimension) else {}  # fmt: skip
+                nodes[node] = tuple(below)
+    return nodes
+
+
+def _key(combination: Sequence[Node]) -> CellKey:
+    return tuple(sorted(pair for node in combination for pair in node))
+
+
+def _contents(data: pl.DataFrame, keys: Sequence[CellKey], *, counting: bool) -> tuple[Floats, Ints, Floats]:
+    """Value, number of contributors and largest contributions of each cell."""
+    values, contributors = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
+    largest = np.zeros((len(keys), _TOP))
+    places: dict[tuple[str, ...], list[int]] = {}
+    for number, key in enumerate(keys):
+        places.setdefault(tuple(name for name, _ in key), []).append(number)
+    for columns, numbers in places.items():
+        by_unit = data.group_by(*columns, _UNIT).agg(pl.col(_AMOUNT).sum())
+        amount = pl.col(_AMOUNT)
+        every = [amount.sum().alias("v"), pl.len().alias("n"), amount.top_k(_TOP).alias("top")]
+        found = by_unit.group_by(*columns).agg(every) if columns else by_unit.select(
+            amount.sum().alias("v"), pl.len().alias("n"), amount.top_k(_TOP).implode().alias("top"))  # fmt: skip
+        rows = {tuple(row[: len(columns)]): row[len(columns) :] for row in found.iter_rows()}
+        for number in numbers:
+            entry = rows.get(tuple(value for _, value in keys[number]))
+            if entry is not None:
+                values[number], contributors[number] = entry[0], entry[1]
+                top = sorted(entry[2], reverse=True)
+                largest[number, : len(top)] = top
+    return values, contributors, largest

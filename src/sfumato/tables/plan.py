@@ -1,0 +1,123 @@
+"""A plan of classical tables: which tables to publish from a file, and how they are protected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from sfumato.data import read
+from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.errors import InvalidRecipe
+from sfumato.params import plain_message
+from sfumato.tables.cells import tabulate
+from sfumato.tables.controlled_rounding import round_table
+from sfumato.tables.sensitivity import SensitivityRules
+from sfumato.tables.suppression import suppress
+
+__all__ = ["ProtectedTables", "TablePlan"]
+
+_Config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Rules(BaseModel):
+    """Rules for sensitive cells, as in :class:`~sfumato.tables.sensitivity.SensitivityRules`."""
+
+    model_config = _Config
+
+    threshold: Annotated[int, Field(ge=2)] | None = None
+    """The smallest number of contributors that may be published."""
+    dominance: tuple[Annotated[int, Field(ge=1, le=5)], Annotated[float, Field(gt=0, lt=100)]] | None = None
+    """[n, k]: sensitive if the n largest contributions are more than k percent of the cell."""
+    p_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Sensitive if the largest contribution can be estimated to within p percent of it."""
+    margin: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """For sums with too few contributors: how far the interval reaches, as a share of the value."""
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if self.threshold is None and self.dominance is None and self.p_percent is None:
+            raise ValueError("needs `threshold`, `dominance` or `p_percent`")
+        return self
+
+
+class ProtectedTables(BaseModel):
+    """The published cells and a public account of their protection."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    frame: pl.DataFrame
+    """One line per cell: a column per dimension (empty for the total), then ``value``, empty where suppressed."""
+    account: Mapping[str, Any]
+    holds: bool
+
+
+class TablePlan(BaseModel):
+    """Tables of counts or sums with all margins, protected by cell suppression or controlled rounding."""
+
+    model_config = _Config
+
+    data: str
+    """The microdata: a file, relative to the plan, or a database URL."""
+    tables: Annotated[tuple[tuple[str | tuple[str, ...], ...], ...], Field(min_length=1)]
+    """The dimensions of each table: columns, or lists of nested columns from the largest areas to the smallest."""
+    value: str | None = None
+    """A column of non-negative amounts to sum. Default: rows are counted."""
+    unit: str | None = None
+    """The column of the contributor, such as the firm. Default: every row is another one."""
+    sensitive: Rules | None = None
+    """Suppress cells that these rules find, and others until every interval is wide enough."""
+    round: Annotated[int, Field(ge=2, le=1000)] | None = None
+    """Round all cells to multiples of this base instead."""
+    seconds: Annotated[float, Field(gt=0, le=3600)] = 20.0
+    """Time for the exact search; a heuristic's result is used after it."""
+
+    @model_validator(mode="after")
+    def _one_method(self) -> Self:
+        if (self.sensitive is None) == (self.round is None):
+            raise ValueError("needs either `sensitive` (cell suppression) or `round` (controlled rounding)")
+        return self
+
+    @classmethod
+    def load(cls, path: str | Path) -> TablePlan:
+        """Read a plan; all problems in one error, with their lines."""
+        text = read_text_file(path, kind="table plan", fix="Write one as docs/tables.md shows.")
+        document = parse_yaml(text, source=str(path))
+        try:
+            plan = cls.model_validate(document.value)
+        except ValidationError as failure:
+            problems = [document.problem([*error["loc"]], plain_message(error)) for error in failure.errors()]
+            raise InvalidRecipe(problems, source=str(path)) from None
+        if "://" not in plan.data:
+            plan = plan.model_copy(update={"data": str(Path(path).parent / plan.data)})
+        return plan
+
+    def run(self) -> ProtectedTables:
+        """Tabulate and protect."""
+        cells = tabulate(read(self.data).frame, self.tables, value=self.value, unit=self.unit)
+        if self.round is not None:
+            rounded = round_table(cells, base=self.round, seconds=self.seconds)
+            account = {
+                "method": "controlled-rounding",
+                "base": self.round,
+                "zero_restricted": rounded.zero_restricted,
+                "optimal": rounded.optimal,
+                "cells": len(cells.keys),
+            }
+            return ProtectedTables(frame=rounded.frame(), account=account, holds=True)
+        assert self.sensitive is not None
+        rules = SensitivityRules(**self.sensitive.model_dump())
+        done = suppress(cells, rules.apply(cells), seconds=self.seconds)
+        verdict = done.verdict
+        account = {
+            "method": "cell-suppression",
+            "rules": self.sensitive.model_dump(mode="json", exclude_none=True),
+            "cells": len(cells.keys),
+            "suppressed": int(done.suppressed.sum()),
+            "optimal": done.optimal,
+            "verdict": verdict.to_dict(),
+        }
+        return ProtectedTables(frame=done.frame(), account=account, holds=verdict.holds)
