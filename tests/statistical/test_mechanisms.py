@@ -42,6 +42,7 @@ from sfumato.dp.mechanisms.sample_and_aggregate import SampleAndAggregate
 from sfumato.dp.mechanisms.sparse_vector import SparseVector
 from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.dp.receipt import issue
 from sfumato.registry import registry
 from sfumato.secret import SecretValue
@@ -128,6 +129,17 @@ def rounded_normal_pmf(variance: float) -> Pmf:
 def softmax(log_weights: np.ndarray) -> dict[int, float]:
     weight = np.exp(log_weights - log_weights.max())
     return dict(enumerate((weight / weight.sum()).tolist()))
+
+
+def top_two_pmf(counts: list[int], theta: float) -> dict[int, float]:
+    """Two selections without replacement, as 100 * first + second."""
+    first = softmax(np.array(counts) / (2 * theta))
+    chances = {}
+    for a, chance in first.items():
+        for b, other in first.items():
+            if a != b:
+                chances[100 * a + b] = chance * other / (1 - chance)
+    return chances
 
 
 def noisy_max_pmf(counts: list[int], theta: float, *, scale: float = 2.0) -> dict[int, float]:
@@ -306,6 +318,16 @@ AUDITS = {
         base=GRADED,
         near=[*GRADED[:-1], 38],
         far=[*GRADED[:-1], 36],
+        count=19_000,
+        error=0.05,
+    ),
+    "top-keys": Audit(
+        make=lambda t: TopKeys(rate=1 / exact(2 * t), count=2),
+        draw=calls(lambda r: 100 * r[0] + r[1]),
+        pmf=top_two_pmf,
+        base=GRADED,
+        near=[*GRADED[:-1], GRADED[-1] + 1],
+        far=None,
         count=19_000,
         error=0.05,
     ),

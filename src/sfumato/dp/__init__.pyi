@@ -22,6 +22,7 @@ from sfumato.secret import SecretValue as SecretValue
 from sfumato.dp.mechanisms.sparse_vector import SparseVector as SparseVector
 from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian as ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace as ThresholdedLaplace
+from sfumato.dp.mechanisms.top_keys import TopKeys as TopKeys
 from sfumato.dp.loss import advanced as advanced
 from sfumato.dp.loss import approximate as approximate
 from sfumato.dp.loss import concentrated as concentrated

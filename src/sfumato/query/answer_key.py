@@ -57,7 +57,7 @@ def _arranged(plan: NoisePlan, table: NoisyTable, order: Sequence[int]) -> Noisy
     if list(order) == sorted(order):
         return table
     keys = [tuple(key[place] for place in order) for key in table.keys]
-    rows = sorted(range(len(keys)), key=lambda row: keys[row])
+    rows = range(len(keys)) if plan.top_keys else sorted(range(len(keys)), key=lambda row: keys[row])
     values = {
         i: column if isinstance(plan.query.aggregates[i], FittingUnits) else tuple(column[row] for row in rows)
         for i, column in table.values.items()

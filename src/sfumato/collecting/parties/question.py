@@ -112,7 +112,8 @@ def plan_question(agreement: Agreement, catalog: Catalog, question: PartiesQuest
         )
     epsilon = rational(question.epsilon)
     noise = plan_query(
-        query, pure(epsilon / agreement.parties_per_person), rows=question.rows, groups=question.groups
+        query, pure(epsilon / agreement.parties_per_person), rows=question.rows, groups=question.groups,
+        select=False,
     )  # fmt: skip
     additive = additive_measurements(noise)
     if len(additive) < len(noise.measurements) or not all(isinstance(m.mechanism, Laplace) for m in additive):

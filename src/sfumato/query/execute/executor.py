@@ -128,7 +128,9 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
     fitting: Key | None = None
     if additive_measurements(plan) or plan.partition_selection is not None:
         table, fitting = _totals_by_key(plan, engine, secret, receipt)
-    if plan.threshold_selection is not None:
+    if plan.top_keys is not None:
+        keys = _top(plan, table, public_groups(query) or _known(plan, table), receipts)
+    elif plan.threshold_selection is not None:
         keys = _known(plan, table)
     else:
         groups = public_groups(query)
@@ -163,7 +165,7 @@ def additive_measurements(plan: NoisePlan) -> list[Measurement]:
     """The measurements of counts and sums, in the order of their columns; the shares of a number are one."""
     query = plan.query
     added = [i for i, m in enumerate(query.aggregates) if isinstance(m, Count | Sum)]
-    return [plan.of(i) for i in added if plan.of(i).aggregate == i]
+    return [plan.of(i) for i in added if plan.measures(i) and plan.of(i).aggregate == i]
 
 
 def exact_vectors(plan: NoisePlan, engine: Running, receipt: Receipt) -> SecretValue[list[Ints]]:
@@ -238,6 +240,17 @@ def _named(plan: NoisePlan, table: dict[Key, Key], receipts: dict[int | None, Re
     )
     named = [key for key, keep in zip(known, kept, strict=True) if keep]
     return tuple(sorted(named))
+
+
+def _top(
+    plan: NoisePlan, table: dict[Key, Key], known: tuple[Key, ...], receipts: dict[int | None, Receipt]
+) -> tuple[Key, ...]:
+    """The keys with the largest counts, in the order in which they are selected."""
+    measurement = plan.partition_selection
+    assert measurement is not None
+    counts = SecretValue(np.array([int(table[key][0]) if key in table else 0 for key in known], dtype=np.int64))
+    chosen = measurement.mechanism.release_at(counts, receipt=receipts[None], distance=measurement.sensitivity)
+    return tuple(known[place] for place in chosen)
 
 
 def _known(plan: NoisePlan, table: dict[Key, Key]) -> tuple[Key, ...]:

@@ -42,6 +42,12 @@ def _worst(aggregate: Aggregate, rows: int) -> int:
 
 def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
     """What the engine enforces on one unit's contribution to this draw."""
+    if plan.top_keys is not None and measurement.aggregate in (None, 0):
+        [count, *_] = plan.query.aggregates
+        change = Fraction(_worst(count, plan.rows))
+        # One selection over all groups; the count is measured in the selected groups, and a unit may be in all of them.
+        groups = 1 if measurement.aggregate is None else plan.top_keys.count
+        return ContributionBounds(groups=groups, change=change)
     if measurement.aggregate is None:  # private keys: each unit counts once per key
         return ContributionBounds(groups=plan.groups, change=Fraction(1))
     aggregate = plan.query.aggregates[measurement.aggregate]

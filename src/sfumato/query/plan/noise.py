@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.dp.noise_sums import combined_error
 from sfumato.query.plan.aggregates import Aggregate, Sum
 from sfumato.query.plan.outputs import LinearCombination, Ratio
@@ -103,6 +104,16 @@ class NoisePlan:
     @property
     def partition_selection(self) -> Measurement | None:
         return next((measurement for measurement in self.measurements if measurement.aggregate is None), None)
+
+    @property
+    def top_keys(self) -> TopKeys | None:
+        """The selection of the groups with the largest counts, where the plan measures no others."""
+        choice = self.partition_selection
+        return choice.mechanism if choice is not None and isinstance(choice.mechanism, TopKeys) else None
+
+    def measures(self, aggregate: int) -> bool:
+        """Whether an aggregate is measured; one that only decides the order of groups may not be."""
+        return any(aggregate in measurement.covers for measurement in self.measurements)
 
 
 def grid_of(aggregate: Aggregate, bounding: str) -> Fraction:

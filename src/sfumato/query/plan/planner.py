@@ -49,6 +49,7 @@ from sfumato.query.plan.joint_measurement import combine_aggregates, joint_ranks
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of, refinement
 from sfumato.query.plan.outputs import LinearCombination
+from sfumato.query.plan.top_keys import top_plan
 from sfumato.query.sql.parse import Query
 from sfumato.rationals import Number, rational
 
@@ -66,12 +67,14 @@ def plan_query(
     groups: int | None = None,
     bounding: str | None = None,
     fit: Number = 0,
+    select: bool = True,
 ) -> NoisePlan:
     """The strategy with the smallest noise that keeps to ``cost``.
 
     ``rows`` and ``groups`` override the declared; ``bounding`` ("sample" or "clip") overrides the choice. The choice
     weighs the noise and, where the owner declared in how many groups a unit typically is, what either way would lose.
     ``fit`` is the share of the cost at which it is measured how many units the limits cut, where they can cut any.
+    ``select`` allows a plan that selects the groups of ``ORDER BY count DESC LIMIT k`` and measures no others.
     """
     share = rational(fit)
     if not 0 <= share < 1:
@@ -119,6 +122,9 @@ def plan_query(
         for gaussian in [*noises, True] if _additive(query) else noises:
             by_count = _plan(query, cost, r, g, select_partitions, gaussian=gaussian, by_count=True)
             options += _with_threshold_selection(options[0], by_count)
+    selected = top_plan(query, cost, r, g) if select else None
+    if selected is not None:
+        options = [selected]
     if bounding is not None:
         options = [plan for plan in options if plan.bounding in (bounding, "row")]
         if not options:

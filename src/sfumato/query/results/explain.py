@@ -136,7 +136,16 @@ def explain(plan: NoisePlan) -> Explanation:
             "Intervals cover the noise, not contributions beyond the limits, which are cut. How many people are cut is "
             f"measured, too (±{digits(fitting[0].error('0.95'), 3)}); where it is above 1 %, there are no intervals."
         ]
-    if plan.partition_selection is not None or plan.threshold_selection is not None:
+    if plan.top_keys is not None:
+        number = plan.query.groups or 1000
+        far = digits(plan.top_keys.error(confidence="0.95", candidates=number), 3)
+        notes.append(
+            f"The exponential mechanism selects {plan.top_keys.count} group(s), one after the other: a group that is "
+            f"left out has up to {far} rows more than one that is shown (95 %, {number:,} groups)."
+        )
+        if plan.top_keys.limit is not None:
+            notes.append(f"Group keys are private: the answer ends where counts are near {plan.top_keys.limit:,}.")
+    elif plan.partition_selection is not None or plan.threshold_selection is not None:
         needed, words = _needed(plan)
         notes.append(
             f"Group keys are private: a key {words} is reported with probability 0.95; smaller ones may be withheld."

@@ -1,0 +1,118 @@
+"""Top-k selection: the keys with the largest counts, public or private."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import log
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import Field
+
+from sfumato.dp.loss import PrivacyLoss, approximate, pure
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.rational_bounds import exp_bracket, ln_up
+from sfumato.dp.receipt import Receipt
+from sfumato.dp.sampler import exponential_race
+from sfumato.errors import BadParameter
+from sfumato.rationals import Number, rational
+from sfumato.secret import SecretValue
+
+__all__ = ["TopKeys"]
+
+
+class TopKeys(Mechanism):
+    """Select ``count`` keys one after the other, each by the exponential mechanism over the keys that are left.
+
+    The input is one count per key, in which adding a unit raises each count by 0 to ``sensitivity``; the output is the
+    indices of the selected keys, the largest first. The loss does not grow with the number of keys of a unit.
+
+    Private keys need a ``limit``: a further candidate of that count, at whose selection the output ends. *Theorem*: one
+    selection is (rate·s, d·exp(rate·(s - limit)))-differentially private if a unit has at most d = ``most`` keys that
+    nobody else has, each of a count of at most s. *Proof*: let Z be the sum of the weights exp(rate·count) and of the
+    limit's weight. The unit's own keys are selected with probability at most their weight over that of the limit,
+    delta = d·exp(rate·(s - limit)). Of all other outcomes a weight grows by a factor of 1 to exp(rate·s) with the unit,
+    and Z does not fall, so that no probability grows by more than exp(rate·s). Z grows by at most
+    exp(rate·s) + delta, so that probabilities without the unit are at most that factor larger: delta is added for any
+    set of outcomes. Public keys have no delta, and Z grows by at most exp(rate·s). The selections compose.
+
+    ``error`` bounds the difference between the best and each selected count among ``candidates``.
+
+    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> ledger = Ledger.open(":memory:")
+    >>> _ = ledger.set_cap(pure(100), dataset="survey")
+    >>> top = TopKeys.for_budget(50, count=2)
+    >>> receipt = ledger.reserve(top.loss(), dataset="survey", analyst="ana", query="two largest towns")
+    >>> top.release(SecretValue([3, 80, 8, 40]), receipt=receipt)
+    (1, 3)
+    """
+
+    examples = ({"rate": "1/2", "count": 2}, {"rate": 1, "count": 1, "limit": 40, "most": 5})
+    reference = "McSherry, Talwar (2007), doi:10.1109/FOCS.2007.66; Durfee, Rogers (2019), arXiv:1905.04273"
+    proof = "McSherry, Talwar 2007, Theorem 6, for monotone utilities; private keys: in the class docstring"
+    specimen: ClassVar[Any] = np.array([3, 5, 8, 90])
+
+    rate: Positive
+    """Increase of the log-probability per row of a count."""
+    count: Annotated[int, Field(ge=1)]
+    """Number of keys that are selected."""
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """Count of the candidate that ends the output; None where the keys are public."""
+    most: Annotated[int, Field(ge=1)] = 1
+    """Number of keys of one unit, where keys are private."""
+
+    @classmethod
+    def for_budget(
+        cls, epsilon: Number, delta: Number = 0, *, count: int, sensitivity: Number = 1, most: int | None = None
+    ) -> Self:
+        """The largest rate and smallest limit within (epsilon, delta); ``most`` is None where the keys are public."""
+        width = sensitivity_of(sensitivity)
+        rate = Fraction(pure(epsilon).size / (width * count))
+        if most is None:
+            return cls(rate=rate, count=count)
+        limit = width + ln_up(Fraction(most * count) / rational(delta)) / rate
+        return cls(rate=rate, count=count, limit=limit.__ceil__() + 1, most=most)
+
+    def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
+        width = sensitivity_of(sensitivity)
+        size = self.count * self.rate * width
+        if self.limit is None or width == 0:
+            return pure(size)
+        return approximate(size, self.count * self._own_keys(width))
+
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # Weights of a unit's keys, as exponents of e: each grows by ``raised``; a key of its own has ``raised`` - limit
+        # beside the candidate that ends the output.
+        raised = self.rate * bounds.change
+        rounds = self.count * bounds.groups
+        if self.limit is None:
+            return pure(rounds * raised)
+        return approximate(rounds * raised, rounds * self._own_keys(bounds.change))
+
+    def _own_keys(self, width: Fraction) -> Fraction:
+        """An upper bound of the probability that one selection is a key that nobody else has."""
+        assert self.limit is not None
+        if width >= self.limit:
+            raise BadParameter("the limit is not above what one unit adds to a count.", fix="Use a larger limit.")
+        return min(Fraction(1), self.most / exp_bracket(self.rate * (self.limit - width))[0])
+
+    def error(self, *, confidence: Number, outputs: int = 1, candidates: int = 2) -> float:
+        """ln(candidates / beta) / rate, with beta divided among all selections (Dwork, Roth 2014, Theorem 3.11)."""
+        beta = tail(confidence, outputs * self.count)
+        return (log(candidates) + float(ln_up(1 / beta))) / float(self.rate)
+
+    def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> tuple[int, ...]:
+        """Indices of the selected keys, at most ``count`` of them, in the order of selection."""
+        counts = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        ends = counts.size  # the place of the candidate that ends the output
+        if self.limit is not None:
+            counts = np.append(counts, self.limit)
+        left = np.ones(counts.size, dtype=np.int64)
+        chosen: list[int] = []
+        while len(chosen) < self.count and left.any():
+            place = exponential_race(counts.max() - counts, self.rate, left)
+            if place == ends:
+                break
+            chosen.append(place)
+            left[place] = 0
+        return tuple(chosen)
