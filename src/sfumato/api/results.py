@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,12 +34,13 @@ class Results(Sequence[Item]):
     """Columns of the frame and their types; the names are keys of the entries."""
 
     @property
+    @abstractmethod
     def items(self) -> tuple[Item, ...]:
-        raise NotImplementedError
+        """All results."""
 
+    @abstractmethod
     def entries(self) -> list[dict[str, Any]]:
         """One dictionary per result, as in the JSON document of the command line."""
-        raise NotImplementedError
 
     @overload
     def __getitem__(self, index: int) -> Item: ...

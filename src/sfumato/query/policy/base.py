@@ -108,8 +108,8 @@ class Policy(Part):
         return data
 
     def mask_table(self, frame: pl.DataFrame, sensitive: tuple[str, ...], rng: Rng) -> pl.DataFrame:
-        """The masked copy, for policies with ``masks_table``."""
-        raise NotImplementedError
+        """The table that queries are answered from: a masked copy for policies with ``masks_table``."""
+        return frame
 
     def query_set(self, selected: Flags, present: Flags) -> Flags:
         """The people an answer is about: those the condition selects and who have a value.
