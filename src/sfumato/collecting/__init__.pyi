@@ -1,5 +1,7 @@
 # Made by `make docs`.
 from sfumato.collecting.parties.agreement import Agreement as Agreement
+from sfumato.collecting.parties.bloom_encoding import BloomEncoder as BloomEncoder
+from sfumato.collecting.local.change_detection import ChangeDetection as ChangeDetection
 from sfumato.collecting.parties.coordinator import Coordinator as Coordinator
 from sfumato.collecting.local.frequencies.count_mean_sketch import CountMeanSketch as CountMeanSketch
 from sfumato.collecting.local.longitudinal import Deployment as Deployment
@@ -18,6 +20,7 @@ from sfumato.collecting.local.frequencies.optimized_local_hashing import Optimiz
 from sfumato.collecting.local.frequencies.optimized_unary_encoding import OptimizedUnaryEncoding as OptimizedUnaryEncoding
 from sfumato.collecting.parties.party import Party as Party
 from sfumato.collecting.local.numbers.piecewise import Piecewise as Piecewise
+from sfumato.collecting.parties.intersection_size import PrivateSet as PrivateSet
 from sfumato.collecting.local.rappor import Rappor as Rappor
 from sfumato.collecting.local.numbers.square_wave import SquareWave as SquareWave
 from sfumato.collecting.local.frequencies.subset_selection import SubsetSelection as SubsetSelection
@@ -25,5 +28,13 @@ from sfumato.collecting.local.survey import Survey as Survey
 from sfumato.collecting.local.frequencies.symmetric_unary_encoding import SymmetricUnaryEncoding as SymmetricUnaryEncoding
 from sfumato.collecting.local.estimates import Tally as Tally
 from sfumato.collecting.local.longitudinal import averaging_attack as averaging_attack
+from sfumato.collecting.parties.bloom_encoding import best_links as best_links
+from sfumato.collecting.local.change_detection import change_detection_attack as change_detection_attack
+from sfumato.collecting.parties.bloom_encoding import dice as dice
+from sfumato.collecting.parties.encoding_attacks import frequency_attack as frequency_attack
 from sfumato.collecting.local.manipulation import largest_shift as largest_shift
+from sfumato.collecting.parties.trails import match_trails as match_trails
+from sfumato.collecting.parties.encoding_attacks import pattern_attack as pattern_attack
+from sfumato.collecting.parties.trails import rare_trails as rare_trails
 from sfumato.collecting.local.shuffling import shuffled_epsilon as shuffled_epsilon
+from sfumato.collecting.parties.trails import suppress_visits as suppress_visits
