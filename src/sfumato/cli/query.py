@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from sfumato.cli._console import NUMBER, emit_json, json_option, note, typed_path
 
@@ -149,20 +150,18 @@ def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Coordina
     from sfumato.collecting.parties.channels import https_channels
     from sfumato.collecting.parties.coordinator import Coordinator
 
-    if options.pop("delta") != "0":
-        raise click.UsageError("--delta is not used: noise that parties share is Laplace noise.")
-    for name in ("rho", "share", "bounding", "engine", "pace"):
-        if options.pop(name) is not None:
-            raise click.UsageError(f"--{name} is not used with --parties.")
-    if options.pop("analyst") is not None:
-        raise click.UsageError("--analyst is not used with --parties: the certificate names the analyst.")
+    context = click.get_current_context()
+    for name in [name for name in options if name not in ("epsilon", "rows", "groups")]:
+        del options[name]
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{name} is not used with --parties: use --epsilon, --rows and --groups.")
     if options["epsilon"] is None:
         raise click.UsageError("Give --epsilon.")
     agreement = Agreement.load(parties)
-    context = client_context(
+    tls = client_context(
         certificate=identity, key=identity.with_suffix(".key"), authority=identity.with_name("authority.crt")
     )
-    return Coordinator(agreement=agreement, channels=https_channels(agreement, context), base=parties.parent)
+    return Coordinator(agreement=agreement, channels=https_channels(agreement, tls), base=parties.parent)
 
 
 def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession:

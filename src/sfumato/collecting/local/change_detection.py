@@ -79,8 +79,9 @@ def change_detection_attack(
 
 def _differs(one: npt.NDArray[np.generic], other: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
     """Whether two reports of a person differ, whatever a report consists of."""
-    different: npt.NDArray[np.bool_] = np.asarray(one != other)
-    return different if different.ndim == 1 else different.any(axis=tuple(range(1, different.ndim)))
+    different = np.asarray(one != other)
+    found: npt.NDArray[np.bool_] = np.asarray(different.reshape(len(different), -1).any(axis=1))
+    return found
 
 
 def _change_scores(protocol: FrequencyProtocol, answers: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:

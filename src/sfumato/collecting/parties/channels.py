@@ -86,6 +86,11 @@ class HttpsChannel:
             raise PartyFailed(
                 f"The certificate of party {self.name} is not valid for its address.", fix="Compare the authorities."
             ) from None
+        except ssl.SSLError:
+            raise PartyFailed(
+                f"Party {self.name} cannot be reached: it refuses this certificate.",
+                fix="Use an analyst's certificate of the authority that the parties trust.",
+            ) from None
         except (OSError, http.client.HTTPException):
             raise PartyFailed(f"Party {self.name} cannot be reached.", fix="Ask its owner.") from None
         except (ValueError, RecursionError):
