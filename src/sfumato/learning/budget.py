@@ -13,6 +13,7 @@ from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyMeasure, approximate
+from sfumato.dp.zcdp import rho_for
 from sfumato.errors import BadParameter
 from sfumato.learning.noisy_sums import NoisySums, gaussian_loss
 from sfumato.learning.statement import PrivacyStatement
@@ -20,7 +21,7 @@ from sfumato.rationals import rational
 
 __all__ = ["charge_fit", "squared_budget"]
 
-_LARGEST_EPSILON = 100_000
+_LARGEST_EPSILON = 1000
 _SLACK = Fraction(1, 10**9)
 """Part of the budget that is not used, so that shares given as floats may add up to a little more than 1."""
 
@@ -34,10 +35,13 @@ def squared_budget(epsilon: Any, delta: Any) -> Fraction:
         )
     size, chance = rational(epsilon), rational(delta)
     if not 0 < size <= _LARGEST_EPSILON:
-        raise BadParameter("`epsilon` must be above 0.", fix="For example epsilon=1.")
+        raise BadParameter("`epsilon` must lie above 0 and be at most 1000.", fix="For example epsilon=1.")
     if not 0 < chance < 1:
         raise BadParameter("`delta` must lie between 0 and 1.", fix="For example delta=1e-6.")
-    return squared_for(size, chance)
+    try:
+        return squared_for(size, chance)
+    except BadParameter:
+        return 2 * rho_for(size, chance)  # normal noise also satisfies zCDP; for an epsilon of several hundred
 
 
 def charge_fit(

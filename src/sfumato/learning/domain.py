@@ -128,8 +128,9 @@ class FeatureDomain:
         return len(self.columns)
 
     @property
-    def numeric(self) -> bool:
-        return all(isinstance(column, NumberBounds) for column in self.columns)
+    def numbers(self) -> npt.NDArray[np.bool_]:
+        """Which columns of :meth:`scaled` are numbers."""
+        return np.concatenate([np.full(column.width, isinstance(column, NumberBounds)) for column in self.columns])
 
     def read(self, rows: npt.NDArray[Any]) -> Iterator[tuple[NumberBounds | CategoryValues, npt.NDArray[Any]]]:
         """Every feature with its values; numbers as floats."""

@@ -12,8 +12,9 @@ from sklearn.base import ClassifierMixin
 
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateClassifier
-from sfumato.learning.moments import noisy_moments
+from sfumato.learning.moments import clip_to_spread, noisy_moments
 from sfumato.learning.noisy_sums import FEATURE_STEPS, WEIGHT_STEPS, NoisySums, exact_product
+from sfumato.learning.residuals import residuals
 
 __all__ = ["LogisticRegression"]
 
@@ -22,7 +23,7 @@ _MOMENTS = Fraction(1, 10)
 """Share of the budget for the second moments of the features."""
 _CURVATURE = 0.12
 """Typical p·(1 - p), at most 1/4: the Hessian is taken as this times the second moments."""
-_DAMPING = 2.5
+_DAMPING = 6.0
 """Smallest curvature of a direction, in standard deviations of the noise of a gradient."""
 
 
@@ -30,9 +31,10 @@ class LogisticRegression(ClassifierMixin, PrivateClassifier):  # type: ignore[mi
     """Logistic regression with differential privacy, for two or more classes.
 
     Features are scaled to -1 .. 1 by their public bounds, categories become indicators. The second moments of the
-    features are measured once with noise (one tenth of the budget) and serve as a fixed curvature, so that ``steps``
-    noisy gradients over all rows suffice. The model is the average of the later iterates. Nothing is clipped by a
-    threshold that has to be tuned: a row's gradient is bounded by its number of features.
+    features are measured once with noise, for one tenth of the budget. Numbers are then clipped three noisy standard
+    deviations around their noisy mean and scaled again, so that wide bounds cost little. The moments also serve as a
+    fixed curvature, so that ``steps`` noisy gradients over all rows suffice. The model is the average of the later
+    iterates. A row's gradient is bounded by its number of features; there is no clipping threshold to tune.
 
     Parameters
     ----------
@@ -55,13 +57,15 @@ class LogisticRegression(ClassifierMixin, PrivateClassifier):  # type: ignore[mi
     ----------
     coef_, intercept_
         Coefficients of the scaled features, in the order of features and their categories.
+    center_, scale_
+        Position and half width of the clipped numbers, in features scaled to -1 .. 1 by their bounds.
     privacy_
         The :class:`~sfumato.learning.PrivacyStatement`.
     """
 
     def __init__(
         self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
-        classes: Any = None, steps: int = 16, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
+        classes: Any = None, steps: int = 24, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
     ) -> None:  # fmt: skip
         self.epsilon = epsilon
         self.delta = delta
@@ -83,14 +87,20 @@ class LogisticRegression(ClassifierMixin, PrivateClassifier):  # type: ignore[mi
         design = domain.in_steps(rows, constant=True)
         two = len(self.classes_) == 2
         targets = codes[:, None].astype(np.float64) if two else np.eye(len(self.classes_))[codes]
-        weights = _fit(design, targets, norm=domain.squared_norm + 1, steps=self.steps, sums=self._charge())
+        sums, norm = self._charge(), domain.squared_norm + 1
+        moments, count, noise = noisy_moments(design, norm=norm, share=_MOMENTS, sums=sums)
+        scaling = clip_to_spread(moments, domain.numbers, noise)
+        design = scaling.steps(design)
+        weights = _fit(design, targets, scaling.moments(moments), count, norm=norm, steps=self.steps, sums=sums)
+        self.center_, self.scale_ = scaling.center[:-1], scaling.scale[:-1]
         self.coef_, self.intercept_ = weights[:-1].T, weights[-1]
         return self
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
         """The linear score of every row: of the second class, or of each of three and more."""
         rows = self._fitted_rows(X)
-        scores = self._domain().scaled(rows) @ self.coef_.T + self.intercept_
+        features = np.clip((self._domain().scaled(rows) - self.center_) / self.scale_, -1, 1)
+        scores = features @ self.coef_.T + self.intercept_
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
@@ -101,9 +111,10 @@ class LogisticRegression(ClassifierMixin, PrivateClassifier):  # type: ignore[mi
         return np.asarray(softmax(scores, axis=1))
 
 
-def _fit(design: Floats, targets: Floats, *, norm: int, steps: int, sums: NoisySums) -> Floats:
+def _fit(
+    design: Floats, targets: Floats, moments: Floats, rows: float, *, norm: int, steps: int, sums: NoisySums
+) -> Floats:
     """Coefficients per feature and output. ``design`` is in grid steps; ``norm`` is its largest squared norm."""
-    moments, rows, _ = noisy_moments(design, norm=norm, share=_MOMENTS, sums=sums)
     values, directions = np.linalg.eigh(moments)
     outputs = targets.shape[1]
     # Residuals of one row: at most 1 for one output, and two of at most 1 for several.
@@ -116,15 +127,8 @@ def _fit(design: Floats, targets: Floats, *, norm: int, steps: int, sums: NoisyS
     for step in range(steps):
         scores = design @ (weights / FEATURE_STEPS)
         chances = expit(scores) if outputs == 1 else softmax(scores, axis=1)
-        gradient = sums.measure(exact_product(design, _residuals(chances - targets)), distance=distance, share=share)
+        gradient = sums.measure(exact_product(design, residuals(chances - targets)), distance=distance, share=share)
         weights = weights - directions @ ((directions.T @ (gradient / scale)) / curvature[:, None])
         if step >= steps // 4:
             total, kept = total + weights, kept + 1
     return total / kept
-
-
-def _residuals(errors: Floats) -> Floats:
-    """Residuals in grid steps, rounded towards zero; a row beyond the bound, by the rounding of floats, counts zero."""
-    steps = np.trunc(np.clip(np.nan_to_num(errors), -1, 1) * WEIGHT_STEPS)
-    steps[(steps * steps).sum(axis=1) > min(errors.shape[1], 2) * float(WEIGHT_STEPS) ** 2] = 0
-    return steps

@@ -1,0 +1,100 @@
+"""Bins of features with about equal counts, learned from noisy histograms.
+
+Every feature has public fine cells: equal parts of a number's bounds, or the declared categories and one cell for all
+other values. Their counts are measured once. Neighbouring cells of a number are then merged into bins, which is
+post-processing: bins follow the data as far as its noisy histogram shows it, and cost nothing beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.learning.domain import CategoryValues, FeatureDomain
+from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
+from sfumato.rationals import Number
+
+__all__ = ["FINE_CELLS", "BinnedFeatures", "bins_of", "fine_codes", "learn_bins"]
+
+FINE_CELLS = 256
+"""Fine cells of a number."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def fine_codes(domain: FeatureDomain, rows: npt.NDArray[Any]) -> Ints:
+    """The fine cell of every value: one line per feature."""
+    lines = [
+        column.codes(values)
+        if isinstance(column, CategoryValues)
+        else np.minimum((column.unit(values) * FINE_CELLS).astype(np.int64), FINE_CELLS - 1)
+        for column, values in domain.read(rows)
+    ]
+    return np.array(lines, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinnedFeatures:
+    """The bin of every fine cell, per feature. Public."""
+
+    bins: tuple[Ints, ...]
+    counts: tuple[Floats, ...]
+    """The noisy number of rows in every bin."""
+    ordered: tuple[bool, ...]
+    """Whether the bins of a feature are intervals of a number."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of bins per feature."""
+        return tuple(len(count) for count in self.counts)
+
+    @property
+    def rows(self) -> float:
+        """The noisy number of rows: the mean over features, weighted by the precision of their sums."""
+        weights = [1 / len(bins) for bins in self.bins]
+        return max(1.0, float(np.average([count.sum() for count in self.counts], weights=weights)))
+
+
+def learn_bins(domain: FeatureDomain, fine: Ints, *, bins: int, share: Number, sums: NoisySums) -> BinnedFeatures:
+    """Measure the histograms of all features at a share of the budget, and merge the cells of numbers into bins."""
+    sizes = [c.width + 1 if isinstance(c, CategoryValues) else FINE_CELLS for c in domain.columns]
+    exact = np.concatenate([np.bincount(line, minlength=size) for line, size in zip(fine, sizes, strict=True)])
+    distance = len(sizes) * COUNT_STEPS**2
+    noisy = sums.measure(exact * COUNT_STEPS, distance=distance, share=share) / COUNT_STEPS
+    deviation = sums.deviation(distance=distance, share=share) / COUNT_STEPS
+    counts = np.split(noisy, np.cumsum(sizes)[:-1])
+    ordered = tuple(not isinstance(column, CategoryValues) for column in domain.columns)
+    merged = [
+        _merge(count, deviation, bins) if number else np.arange(len(count))
+        for count, number in zip(counts, ordered, strict=True)
+    ]
+    return BinnedFeatures(
+        bins=tuple(merged),
+        counts=tuple(
+            np.bincount(groups, weights=count).astype(np.float64) for groups, count in zip(merged, counts, strict=True)
+        ),
+        ordered=ordered,
+    )
+
+
+def _merge(counts: Floats, deviation: float, bins: int) -> Ints:
+    """Bins of about equal counts. A cell that is as large as a bin stays alone; cells below the noise count nothing."""
+    seen = np.where(counts < 2 * deviation, 0.0, counts)
+    target = max(float(seen.sum()) / bins, 3 * deviation)
+    groups, current, total = np.zeros(len(counts), dtype=np.int64), 0, 0.0
+    for cell, count in enumerate(seen):
+        if total >= target or (total > 0 and count >= target):
+            current, total = current + 1, 0.0
+        groups[cell] = current
+        total += float(count)
+    return groups
+
+
+def bins_of(bins: Sequence[npt.ArrayLike], fine: Ints) -> Ints:
+    """The bins of coded rows, one line per feature."""
+    return np.array([np.asarray(groups)[line] for groups, line in zip(bins, fine, strict=True)], dtype=np.int64)

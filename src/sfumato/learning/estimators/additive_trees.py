@@ -1,0 +1,134 @@
+"""Gradient-boosted additive trees with differential privacy: one tree per feature and step, on noisy histograms."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+
+from sfumato.errors import BadParameter
+from sfumato.learning.base import PrivateClassifier
+from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
+from sfumato.learning.noisy_sums import WEIGHT_STEPS, NoisySums
+from sfumato.learning.residuals import residuals
+
+__all__ = ["AdditiveTrees"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_BINS_SHARE = Fraction(3, 20)
+"""Share of the budget for the histograms of the features."""
+_CURVATURE = 0.12
+"""Typical p·(1 - p), at most 1/4: the curvature of a bin is taken as this times its noisy count."""
+_DAMPING = 3.0
+"""Curvature added to every bin, in standard deviations of the noise of its gradient."""
+_RATE = 0.4
+
+
+class AdditiveTrees(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+    """Additive model of binned features, fitted by cyclic gradient boosting with differential privacy.
+
+    A generalized additive model: the score of a row is a sum of one shape function per feature, so that a prediction
+    can be read off ``terms_``. Bins are learned from noisy histograms (15 % of the budget). The features take turns for
+    ``epochs`` rounds: the sums of the residuals in all bins of a feature are measured with noise, and its shape
+    function is moved by a damped Newton step. A row is in one bin of a feature, so a measurement has sensitivity 1
+    whatever the number of bins, and choosing how to fit the noisy histogram is free.
+
+    Parameters are those of :class:`~sfumato.learning.LogisticRegression`, and:
+
+    Parameters
+    ----------
+    epochs
+        Number of rounds over all features.
+    bins
+        The largest number of bins of a number.
+
+    Attributes
+    ----------
+    terms_
+        The shape functions: per feature, one line per bin and one column per output.
+    bins_
+        Per feature, the bin of every fine cell.
+    intercept_
+        The score where all shape functions are 0.
+    """
+
+    def __init__(
+        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
+        classes: Any = None, epochs: int = 10, bins: int = 32, max_rows: int = 1, ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:  # fmt: skip
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.classes = classes
+        self.epochs = epochs
+        self.bins = bins
+        self.max_rows = max_rows
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any) -> AdditiveTrees:  # noqa: N803
+        """Charge the budget and fit the model."""
+        self._check_budget()
+        for name in ("epochs", "bins"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise BadParameter(f"`{name}` must be a whole number, 1 or larger.")
+        rows, y = self._checked_rows(X, y, reset=True)
+        codes, domain = self._codes(y), self._domain()
+        fine = fine_codes(domain, rows)
+        two = len(self.classes_) == 2
+        targets = codes[:, None].astype(np.float64) if two else np.eye(len(self.classes_))[codes]
+        sums = self._charge()
+        binned = learn_bins(domain, fine, bins=self.bins, share=_BINS_SHARE, sums=sums)
+        terms = _boost(bins_of(binned.bins, fine), targets, binned, epochs=self.epochs, sums=sums)
+        self.bins_ = list(binned.bins)
+        # Shape functions have mean 0 over the noisy counts; what is subtracted is the intercept.
+        means = [np.average(t, axis=0, weights=np.maximum(c, 1)) for t, c in zip(terms, binned.counts, strict=True)]
+        self.terms_ = [term - mean for term, mean in zip(terms, means, strict=True)]
+        self.intercept_ = np.sum(means, axis=0)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+        """The score of every row: of the second class, or of each of three and more."""
+        rows = self._fitted_rows(X)
+        codes = bins_of(self.bins_, fine_codes(self._domain(), rows))
+        scores = self.intercept_ + sum(np.asarray(term)[line] for term, line in zip(self.terms_, codes, strict=True))
+        return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The probability of every class, in the order of ``classes_``."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+
+def _boost(codes: Ints, targets: Floats, binned: BinnedFeatures, *, epochs: int, sums: NoisySums) -> list[Floats]:
+    """Shape functions: the average over the later half of the rounds."""
+    outputs = targets.shape[1]
+    share = (1 - _BINS_SHARE) / (epochs * len(codes))
+    distance = WEIGHT_STEPS**2 * min(outputs, 2)
+    noise = sums.deviation(distance=distance, share=share) / WEIGHT_STEPS
+    terms = [np.zeros((size, outputs)) for size in binned.sizes]
+    averages = [np.zeros_like(term) for term in terms]
+    scores, kept = np.zeros(targets.shape), epochs - epochs // 2
+    for epoch in range(epochs):
+        for feature, (line, count) in enumerate(zip(codes, binned.counts, strict=True)):
+            chances = expit(scores) if outputs == 1 else softmax(scores, axis=1)
+            steps = residuals(targets - chances)
+            exact = np.stack([np.bincount(line, weights=one, minlength=len(count)) for one in steps.T], axis=1)
+            noisy = sums.measure(exact.astype(np.int64), distance=distance, share=share) / WEIGHT_STEPS
+            curvature = _CURVATURE * np.maximum(count, 0.0) + _DAMPING * noise
+            move = _RATE * noisy / curvature[:, None]
+            terms[feature] += move
+            scores += move[line]
+            if epoch >= epochs - kept:
+                averages[feature] += terms[feature] / kept
+    return averages

@@ -1,0 +1,153 @@
+"""Decision tree with differential privacy: splits chosen on noisy histograms, level by level."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+
+from sfumato.errors import BadParameter
+from sfumato.learning.base import PrivateClassifier
+from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
+from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
+from sfumato.learning.tree import descend, split_table
+
+__all__ = ["DecisionTree"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_BINS_SHARE, _LEAVES_SHARE = Fraction(1, 10), Fraction(1, 4)
+_CLEAR = 4.0
+"""Standard deviations of the noise of a count below which a bin is not seen."""
+
+
+class DecisionTree(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+    """Decision tree with differential privacy.
+
+    On every level, the counts of all bins and classes in all nodes are measured at once: nodes are disjoint, so that a
+    level costs the same whatever its number of nodes. The split with the largest gain on the noisy counts is chosen,
+    which is post-processing. Categories are ordered by their noisy share of the last class.
+
+    Parameters are those of :class:`~sfumato.learning.LogisticRegression` without ``steps``, and:
+
+    Parameters
+    ----------
+    max_depth
+        Depth of the tree.
+    bins
+        The largest number of bins of a number.
+
+    Attributes
+    ----------
+    features_, right_
+        The feature of every inner node, and for each of its bins whether a row goes to the right child.
+    leaves_
+        The probability of every class in every leaf.
+    """
+
+    def __init__(
+        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
+        classes: Any = None, max_depth: int = 6, bins: int = 12, max_rows: int = 1, ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:  # fmt: skip
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.classes = classes
+        self.max_depth = max_depth
+        self.bins = bins
+        self.max_rows = max_rows
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any) -> DecisionTree:  # noqa: N803
+        """Charge the budget and grow the tree."""
+        self._check_budget()
+        for name, most in (("max_depth", 12), ("bins", 256)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+                raise BadParameter(f"`{name}` must be a whole number in 1 .. {most}.")
+        rows, y = self._checked_rows(X, y, reset=True)
+        codes, domain = self._codes(y), self._domain()
+        fine, classes = fine_codes(domain, rows), len(self.classes_)
+        sums = self._charge()
+        binned = learn_bins(domain, fine, bins=self.bins, share=_BINS_SHARE, sums=sums)
+        lines = bins_of(binned.bins, fine)
+        self.features_, self.right_ = _grow(lines, codes, binned, classes, depth=self.max_depth, sums=sums)
+        leaf = descend(lines, self.features_, self.right_, depth=self.max_depth)
+        exact = np.bincount(leaf * classes + codes, minlength=2**self.max_depth * classes)
+        counts = sums.measure(exact * COUNT_STEPS, distance=COUNT_STEPS**2, share=_LEAVES_SHARE) / COUNT_STEPS
+        floor = sums.deviation(distance=COUNT_STEPS**2, share=_LEAVES_SHARE) / COUNT_STEPS
+        raised = np.maximum(counts.reshape(-1, classes), 0)
+        overall = raised.sum(axis=0) + 1
+        smooth = raised + floor * overall / overall.sum()
+        self.bins_ = list(binned.bins)
+        self.leaves_ = smooth / smooth.sum(axis=1, keepdims=True)
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The probability of every class, in the order of ``classes_``."""
+        rows = self._fitted_rows(X)
+        lines = bins_of(self.bins_, fine_codes(self._domain(), rows))
+        return np.asarray(np.asarray(self.leaves_)[descend(lines, self.features_, self.right_, depth=self.max_depth)])
+
+
+def _grow(
+    lines: Ints, codes: Ints, binned: BinnedFeatures, classes: int, *, depth: int, sums: NoisySums
+) -> tuple[Ints, npt.NDArray[np.int8]]:
+    features, right = split_table(2**depth - 1, binned.sizes)
+    share, distance = (1 - _BINS_SHARE - _LEAVES_SHARE) / depth, len(lines) * COUNT_STEPS**2
+    noise = sums.deviation(distance=distance, share=share) / COUNT_STEPS
+    for level in range(depth):
+        nodes = 2**level
+        node = descend(lines, features, right, depth=level)
+        exact = [
+            np.bincount((node * size + line) * classes + codes, minlength=nodes * size * classes)
+            for line, size in zip(lines, binned.sizes, strict=True)
+        ]
+        noisy = sums.measure(np.concatenate(exact) * COUNT_STEPS, distance=distance, share=share) / COUNT_STEPS
+        tables = [
+            part.reshape(nodes, size, classes)
+            for part, size in zip(
+                np.split(noisy, np.cumsum([len(part) for part in exact])[:-1]), binned.sizes, strict=True
+            )
+        ]
+        for number in range(nodes):
+            best = max(
+                (_best_split(table[number], ordered, noise), feature)
+                for feature, (table, ordered) in enumerate(zip(tables, binned.ordered, strict=True))
+            )
+            (_, turns), feature = best
+            place = 2**level - 1 + number
+            features[place] = feature
+            right[place, : len(turns)] = turns
+    return features, right
+
+
+def _best_split(counts: Floats, ordered: bool, noise: float) -> tuple[float, tuple[int, ...]]:
+    """Gain of the best split of noisy counts (bin, class), and the bins that go right.
+
+    Bins below the noise count zero: a split that gains from many of them would be a split of noise. Categories are
+    ordered by their share of the last class.
+    """
+    counts = np.where(counts.sum(axis=1, keepdims=True) > _CLEAR * noise, np.maximum(counts, 0), 0)
+    shares = counts[:, -1] / np.maximum(counts.sum(axis=1), 1e-9)
+    order = np.arange(len(counts)) if ordered else np.argsort(shares)
+    left = np.cumsum(counts[order], axis=0)[:-1]
+    total = counts.sum(axis=0)
+    if not len(left):
+        return 0.0, (0,) * len(counts)
+    gains = _purity(left) + _purity(total - left) - _purity(total)
+    cut = int(np.argmax(gains))
+    turns = np.ones(len(counts), dtype=np.int64)
+    turns[order[: cut + 1]] = 0
+    return float(gains[cut]), tuple(turns.tolist())
+
+
+def _purity(counts: Floats) -> Floats:
+    """Sum of squared class counts over the size of a node: the larger, the purer."""
+    return np.asarray((counts**2).sum(axis=-1) / np.maximum(counts.sum(axis=-1), 1e-9))

@@ -1,0 +1,97 @@
+"""Naive Bayes with differential privacy: noisy histograms of every feature per class."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+
+from sfumato.errors import BadParameter
+from sfumato.learning.base import PrivateClassifier
+from sfumato.learning.binning import bins_of, fine_codes, learn_bins
+from sfumato.learning.noisy_sums import COUNT_STEPS
+
+__all__ = ["NaiveBayes"]
+
+Floats = npt.NDArray[np.float64]
+_BINS_SHARE = Fraction(1, 5)
+_PRIOR_SHARE = Fraction(1, 10)
+
+
+class NaiveBayes(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+    """Naive Bayes with differential privacy, for numbers in bins and for categories.
+
+    Bins of about equal counts are learned with a fifth of the budget; the counts of every bin and class are then
+    measured once. Counts below the noise are raised to it, so that a rare bin decides nothing.
+
+    Parameters are those of :class:`~sfumato.learning.LogisticRegression` without ``steps``, and ``bins``, the largest
+    number of bins of a number.
+
+    Attributes
+    ----------
+    feature_log_prob_
+        Per feature, the logarithm of the probability of every bin (column) in every class (line).
+    class_log_prior_
+        Logarithm of the probability of every class.
+    bins_
+        Per feature, the bin of every fine cell.
+    """
+
+    def __init__(
+        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
+        classes: Any = None, bins: int = 16, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
+    ) -> None:  # fmt: skip
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.classes = classes
+        self.bins = bins
+        self.max_rows = max_rows
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any) -> NaiveBayes:  # noqa: N803
+        """Charge the budget and fit the model."""
+        self._check_budget()
+        if not isinstance(self.bins, int) or isinstance(self.bins, bool) or self.bins < 1:
+            raise BadParameter("`bins` must be a whole number, 1 or larger.")
+        rows, y = self._checked_rows(X, y, reset=True)
+        codes, domain = self._codes(y), self._domain()
+        fine, classes = fine_codes(domain, rows), len(self.classes_)
+        sums = self._charge()
+        binned = learn_bins(domain, fine, bins=self.bins, share=_BINS_SHARE, sums=sums)
+        priors = sums.measure(
+            np.bincount(codes, minlength=classes) * COUNT_STEPS, distance=COUNT_STEPS**2, share=_PRIOR_SHARE
+        )
+        lines = bins_of(binned.bins, fine)
+        exact = [
+            np.bincount(codes * size + line, minlength=classes * size)
+            for line, size in zip(lines, binned.sizes, strict=True)
+        ]
+        distance, share = len(exact) * COUNT_STEPS**2, 1 - _BINS_SHARE - _PRIOR_SHARE
+        noisy = sums.measure(np.concatenate(exact) * COUNT_STEPS, distance=distance, share=share) / COUNT_STEPS
+        floor = max(1.0, sums.deviation(distance=distance, share=share) / COUNT_STEPS)
+        tables = np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
+        self.bins_ = list(binned.bins)
+        self.class_log_prior_ = _log_shares(priors / COUNT_STEPS, 1.0)
+        self.feature_log_prob_ = [_log_shares(table.reshape(classes, -1), floor) for table in tables]
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The probability of every class, in the order of ``classes_``."""
+        rows = self._fitted_rows(X)
+        lines = bins_of(self.bins_, fine_codes(self._domain(), rows))
+        scores = self.class_log_prior_ + sum(
+            np.asarray(table)[:, line].T for table, line in zip(self.feature_log_prob_, lines, strict=True)
+        )
+        return np.asarray(softmax(scores, axis=1))
+
+
+def _log_shares(counts: Floats, floor: float) -> Floats:
+    raised = np.maximum(counts, 0.0) + floor
+    return np.asarray(np.log(raised / raised.sum(axis=-1, keepdims=True)))

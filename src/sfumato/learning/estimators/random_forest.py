@@ -1,0 +1,122 @@
+"""Random forest with differential privacy: random trees whose leaves are measured together."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+
+from sfumato.dp.os_random import words
+from sfumato.errors import BadParameter
+from sfumato.learning.base import PrivateClassifier
+from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
+from sfumato.learning.noisy_sums import COUNT_STEPS
+from sfumato.learning.tree import descend, split_table
+
+__all__ = ["RandomForest"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_BINS_SHARE = Fraction(1, 10)
+
+
+class RandomForest(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+    """Random forest with differential privacy: extremely randomized trees.
+
+    Splits are drawn at random, balanced by the noisy histograms of the features, so that they cost nothing. The class
+    counts in the leaves of all trees are measured at once on all rows. A prediction adds the evidence of all leaves.
+
+    Parameters are those of :class:`~sfumato.learning.LogisticRegression` without ``steps``, and:
+
+    Parameters
+    ----------
+    n_estimators
+        Number of trees.
+    max_depth
+        Depth of the trees.
+    bins
+        The largest number of bins of a number.
+    """
+
+    def __init__(
+        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
+        classes: Any = None, n_estimators: int = 60, max_depth: int = 4, bins: int = 16, max_rows: int = 1,
+        ledger: Any = None, dataset: str | None = None,
+    ) -> None:  # fmt: skip
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.classes = classes
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.bins = bins
+        self.max_rows = max_rows
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any) -> RandomForest:  # noqa: N803
+        """Charge the budget and measure the leaves."""
+        self._check_budget()
+        for name, most in (("n_estimators", 10_000), ("max_depth", 12), ("bins", 256)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+                raise BadParameter(f"`{name}` must be a whole number in 1 .. {most}.")
+        rows, y = self._checked_rows(X, y, reset=True)
+        codes, domain = self._codes(y), self._domain()
+        fine, classes = fine_codes(domain, rows), len(self.classes_)
+        sums = self._charge()
+        binned = learn_bins(domain, fine, bins=self.bins, share=_BINS_SHARE, sums=sums)
+        lines = bins_of(binned.bins, fine)
+        draw = np.random.default_rng(words(4))
+        trees = [_random_tree(binned, self.max_depth, draw) for _ in range(self.n_estimators)]
+        exact = np.stack(
+            [
+                np.bincount(
+                    descend(lines, features, right, depth=self.max_depth) * classes + codes,
+                    minlength=2**self.max_depth * classes,
+                )
+                for features, right in trees
+            ]
+        )
+        distance, share = self.n_estimators * COUNT_STEPS**2, 1 - _BINS_SHARE
+        noisy = sums.measure(exact * COUNT_STEPS, distance=distance, share=share) / COUNT_STEPS
+        noise = sums.deviation(distance=distance, share=share) / COUNT_STEPS
+        self.bins_ = list(binned.bins)
+        self.features_ = np.stack([features for features, _ in trees])
+        self.right_ = np.stack([right for _, right in trees])
+        self.leaves_ = _evidence(noisy.reshape(self.n_estimators, -1, classes), noise)
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The probability of every class, in the order of ``classes_``."""
+        rows = self._fitted_rows(X)
+        lines = bins_of(self.bins_, fine_codes(self._domain(), rows))
+        total = np.zeros((len(rows), len(self.classes_)))
+        for features, right, leaves in zip(self.features_, self.right_, self.leaves_, strict=True):
+            total += np.asarray(leaves)[descend(lines, features, right, depth=self.max_depth)]
+        return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+def _evidence(counts: Floats, noise: float) -> Floats:
+    """Class shares per leaf, drawn towards the shares of the whole where a leaf is not above the noise."""
+    seen = np.maximum(counts, 0)
+    overall = seen.sum(axis=1, keepdims=True) + 1
+    overall = overall / overall.sum(axis=-1, keepdims=True)
+    smooth = seen + 2 * noise * overall
+    return np.asarray(smooth / smooth.sum(axis=-1, keepdims=True))
+
+
+def _random_tree(binned: BinnedFeatures, depth: int, draw: np.random.Generator) -> tuple[Ints, npt.NDArray[np.int8]]:
+    features, right = split_table(2**depth - 1, binned.sizes)
+    for node in range(len(features)):
+        feature = int(draw.integers(len(binned.sizes)))
+        weights = np.maximum(binned.counts[feature], 0) + 1e-9
+        order = np.arange(len(weights)) if binned.ordered[feature] else draw.permutation(len(weights))
+        position = np.cumsum(weights[order]) / weights.sum()
+        features[node] = feature
+        right[node, order] = position > draw.uniform(0.2, 0.8)
+    return features, right

@@ -1,0 +1,81 @@
+"""Standardization with differential privacy: noisy means and variances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+
+from sfumato.errors import BadParameter
+from sfumato.learning.base import PrivateEstimator
+from sfumato.learning.domain import NumberBounds
+from sfumato.learning.noisy_sums import FEATURE_STEPS
+
+__all__ = ["Standardizer"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Standardizer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Standardize numbers by noisy means and noisy standard deviations.
+
+    Sums and sums of squares of all features, and the number of rows, are measured at once. A standard deviation is at
+    least a thousandth of the width of the bounds.
+
+    Parameters
+    ----------
+    epsilon, delta, bounds, max_rows, ledger, dataset
+        As for :class:`~sfumato.learning.LogisticRegression`. Categories are not scaled: standardize numbers only.
+
+    Attributes
+    ----------
+    mean_, scale_
+        Noisy mean and noisy standard deviation of every feature, in its own unit.
+    """
+
+    categories = None
+
+    def __init__(
+        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, max_rows: int = 1, ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:  # fmt: skip
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.max_rows = max_rows
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any = None) -> Standardizer:  # noqa: N803
+        """Charge the budget and measure means and variances."""
+        self._check_budget()
+        rows, _ = self._checked_rows(X, reset=True)
+        domain = self._domain()
+        design = domain.in_steps(rows, constant=True)
+        exact = np.concatenate([design.sum(axis=0) * FEATURE_STEPS, (design[:, :-1] ** 2).sum(axis=0)])
+        # In squared steps a row moves every sum by at most 1: twice per feature, and the number of rows.
+        noisy = self._charge().measure(
+            exact.astype(np.int64), distance=(2 * domain.width + 1) * FEATURE_STEPS**4, share=1
+        ) / float(FEATURE_STEPS**2)
+        rows_seen = max(1.0, float(noisy[domain.width]))
+        mean = np.clip(noisy[: domain.width] / rows_seen, -1, 1)
+        variance = noisy[domain.width + 1 :] / rows_seen - mean**2
+        low, half = _ends(domain.columns)
+        self.mean_ = low + half * (1 + mean)
+        self.scale_ = half * np.sqrt(np.clip(variance, 0.002**2, 1))
+        return self
+
+    def transform(self, X: Any) -> Floats:  # noqa: N803
+        """Rows minus the mean, in standard deviations."""
+        rows = self._fitted_rows(X)
+        return np.asarray((np.asarray(rows, dtype=np.float64) - self.mean_) / self.scale_)
+
+
+def _ends(columns: tuple[Any, ...]) -> tuple[Floats, Floats]:
+    """Lower bounds and half widths."""
+    if not all(isinstance(column, NumberBounds) for column in columns):
+        raise BadParameter("Only numbers can be standardized.")
+    low = np.array([column.low for column in columns])
+    return low, np.array([column.high for column in columns]) / 2 - low / 2
