@@ -134,6 +134,8 @@ def _cluster(points: Floats, weights: Floats, count: int) -> Floats:
     from sklearn.cluster import KMeans as PlainKMeans
 
     seed = int(below(1 << 31, 1)[0])
+    points, cells = np.unique(points, axis=0, return_inverse=True)
+    weights = np.bincount(cells.ravel(), weights=weights).astype(np.float64)
     if len(points) <= count or weights.sum() <= 0:
         extra = np.random.default_rng(seed).uniform(-1, 1, size=(count, points.shape[1]))
         return np.vstack([points, extra])[:count]

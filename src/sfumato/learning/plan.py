@@ -1,0 +1,145 @@
+"""Learning plan: the file that `sfumato learn` reads, with the public domain of every column and the budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.errors import BadParameter, InvalidRecipe, did_you_mean
+from sfumato.learning.catalogue import estimator, estimator_names
+from sfumato.params import plain_message
+
+__all__ = ["LearningPlan", "PublicColumn", "TargetColumn"]
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class PublicColumn(BaseModel):
+    """The public domain of a column: all values of a category, or the bounds of a number."""
+
+    model_config = _STRICT
+
+    values: tuple[Any, ...] | None = None
+    """All values of a category. Values that are not listed count as none of them."""
+    low: float | None = None
+    """Smallest number. Smaller ones are raised to it."""
+    high: float | None = None
+    """Largest number. Larger ones are lowered to it."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if (self.values is None) == (self.low is None or self.high is None):
+            raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
+        return self
+
+
+class TargetColumn(PublicColumn):
+    """The column to predict, with its public domain."""
+
+    column: str
+
+
+class LearningPlan(BaseModel):
+    """What is learned from which data, with which public knowledge, at which privacy loss."""
+
+    model_config = _STRICT
+
+    learn: str
+    """Name of the estimator."""
+    data: str
+    """The training data: a file relative to the plan, or a database URL."""
+    test: str | None = None
+    """Data that the model is measured on. Its figures are not covered by the guarantee."""
+    unit: str
+    """``row``, or the column that identifies a person."""
+    max_rows: Annotated[int, Field(ge=1)] | None = None
+    """The largest number of rows of one person that is used; required if ``unit`` is a column."""
+    epsilon: float | str
+    """Privacy loss of one unit."""
+    delta: float | str
+    """Probability with which the loss may be larger."""
+    columns: dict[str, PublicColumn]
+    """The features with their public domains."""
+    target: TargetColumn | None = None
+    """The column to predict; for estimators that learn one."""
+    options: dict[str, Any] = {}
+    """Other parameters of the estimator."""
+    ledger: str | None = None
+    """The budget ledger: a file relative to the plan, or a database URL."""
+    dataset: str | None = None
+    """The data set of the ledger that is charged."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.learn not in estimator_names():
+            raise ValueError(f"no estimator is called `{self.learn}`. {did_you_mean(self.learn, estimator_names())}")
+        if not self.columns:
+            raise ValueError("`columns` names no feature")
+        if (self.unit == "row") != (self.max_rows is None):
+            raise ValueError("`max_rows` is required if `unit` is a column, and has no meaning for `unit: row`")
+        if (self.ledger is None) != (self.dataset is None):
+            raise ValueError("`ledger` and `dataset` belong together")
+        named = {self.unit, self.target.column if self.target else ""}
+        if named & set(self.columns):
+            raise ValueError("the unit and the target cannot be features")
+        return self
+
+    @classmethod
+    def load(cls, path: str | Path) -> LearningPlan:
+        """Read a plan; all problems in one error, with their lines."""
+        text = read_text_file(path, kind="learning plan", fix="Write one as docs/learning.md shows.")
+        document = parse_yaml(text, source=str(path))
+        try:
+            return cls.model_validate(document.value)
+        except ValidationError as failure:
+            problems = [
+                document.problem(list(error["loc"]), plain_message(error, cls if len(error["loc"]) == 1 else None))
+                for error in failure.errors()
+            ]
+            raise InvalidRecipe(problems, source=str(path)) from None
+
+    def build(self, *, base: Path) -> Any:
+        """The estimator with its public domain and budget. Other parameters are checked by name."""
+        cls = estimator(self.learn)
+        known = set(cls().get_params())
+        numbers = {name: (one.low, one.high) for name, one in self.columns.items() if one.values is None}
+        categories = {name: list(one.values) for name, one in self.columns.items() if one.values is not None}
+        own: dict[str, Any] = {
+            "epsilon": self.epsilon, "delta": self.delta, "bounds": numbers or None, "max_rows": self.max_rows or 1,
+            "dataset": self.dataset, "ledger": None if self.ledger is None else place(self.ledger, base),
+        }  # fmt: skip
+        if "categories" in known:
+            own["categories"] = categories or None
+        elif categories:
+            raise BadParameter(f"{self.learn} takes numbers only, not {', '.join(sorted(categories))}.")
+        own |= self._target(known)
+        for name in self.options:
+            if name not in known - set(own):
+                raise BadParameter(
+                    f"{self.learn} has no option `{name}`.", fix=did_you_mean(name, tuple(known - set(own)))
+                )
+        return cls(**own, **self.options)
+
+    def _target(self, known: set[str]) -> dict[str, Any]:
+        wanted = known & {"classes", "target_bounds"}
+        if not wanted:
+            if self.target is not None:
+                raise BadParameter(f"{self.learn} learns no target.", fix="Leave `target` out.")
+            return {}
+        if self.target is None:
+            raise BadParameter(f"{self.learn} needs a `target`: the column to predict, with its public domain.")
+        if "classes" in wanted:
+            if self.target.values is None:
+                raise BadParameter(f"{self.learn} learns classes: list them as `values` of the target.")
+            return {"classes": list(self.target.values)}
+        if self.target.values is not None:
+            raise BadParameter(f"{self.learn} learns a number: declare `low` and `high` of the target.")
+        return {"target_bounds": (self.target.low, self.target.high)}
+
+
+def place(source: str, base: Path) -> str:
+    """A file relative to the plan, or a URL as it is."""
+    return source if "://" in source else str(base / source)
