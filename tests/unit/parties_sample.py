@@ -60,6 +60,23 @@ def parties(agreed: Agreement, frames: list[pl.DataFrame], *, budget: Number = 1
     return made
 
 
+def copies(agreed: Agreement, count: int, frames: list[pl.DataFrame], *, budget: Number = 1000) -> dict[str, Party]:
+    """Many parties that share a few open tables, each with a ledger of its own."""
+    few = parties(agreement(len(frames), **_shared(agreed)), frames)
+    sessions = [party._session for party in few.values()]
+    made = {}
+    for place, (name, key) in enumerate(keys(count).items()):
+        ledger = Ledger.open(":memory:")
+        ledger.set_cap(pure(budget), dataset=agreed.federation)
+        session = sessions[place % len(sessions)].for_analyst("-", ledger)
+        made[name] = Party(name=name, agreement=agreed, session=session, identity=key)
+    return made
+
+
+def _shared(agreed: Agreement) -> dict[str, Any]:
+    return {"tables": {name: table.model_dump(exclude={"data"}) for name, table in agreed.tables.items()}}
+
+
 def coordinator(agreed: Agreement, members: dict[str, Party], analyst: str = "ann") -> Coordinator:
     channels = {name: LocalChannel(party=party, analyst=analyst) for name, party in members.items()}
     return Coordinator(agreement=agreed, channels=channels)

@@ -5,18 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
-from parties_sample import agreement, coordinator, keys, parties, rows, spent
+from parties_sample import agreement, coordinator, copies, keys, parties, rows, spent
 
 from sfumato.collecting.parties.channels import LocalChannel
 from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.collecting.parties.residues import add, from_integers, subtract, to_integers
 from sfumato.collecting.parties.secure_sum import Announcement, open_round
-from sfumato.errors import AnswerFailed, OverBudget, PartyFailed, QueryRefused, SfumatoError, UnknownBudget
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import pure
+from sfumato.errors import (
+    AnswerFailed,
+    OverBudget,
+    PartyFailed,
+    QueryRefused,
+    SfumatoError,
+    TooManyRequests,
+    UnknownBudget,
+)
+from sfumato.query.session import Session
 
 COUNTS = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
 FRAMES = [rows("east", 100, 10.0), rows("west", 50, 20.0), rows("east", 7, 90.0)]
@@ -66,9 +79,38 @@ def test_the_total_over_all_parties_is_answered_and_charged_to_each() -> None:
 
 def test_a_hundred_parties() -> None:
     agreed = agreement(100, least=90, colluding=5)
-    members = parties(agreed, [rows("east", i, 1.0) for i in range(100)])
+    members = copies(agreed, 100, [rows("east", 10, 1.0), rows("west", 3, 1.0)])
     answer = coordinator(agreed, members).ask(COUNTS, epsilon=20)
-    assert answer.frame["COUNT(*)"].to_list() == [sum(range(100)), 0]
+    assert answer.frame["COUNT(*)"].to_list() == [500, 150]
+    assert {spent(party) for party in members.values()} == {20}
+
+
+QUERIES = (
+    "SELECT COUNT(*) FROM visits WHERE bill > 15",
+    "SELECT ward, SUM(bill) AS s, COUNT(bill) AS n FROM visits GROUP BY ward HAVING COUNT(*) > 20 ORDER BY s DESC",
+    "SELECT AVG(CASE WHEN bill > 50 THEN 1 ELSE 0 END) AS share, VARIANCE(bill) FROM visits",
+    "SELECT w, n * 2 AS twice FROM (SELECT ward AS w, COUNT(*) AS n FROM visits GROUP BY ward) AS t WHERE n > 60",
+    "SELECT COUNT(DISTINCT person) FROM visits WHERE ward = 'east'",
+    "SELECT SUM(m) FROM (SELECT person, MAX(bill) AS m FROM visits GROUP BY person) AS p",
+)
+
+
+def test_the_answers_are_those_of_one_table_with_all_rows() -> None:
+    """At an epsilon of a million there is no noise left to speak of."""
+    agreed = agreement(3)
+    frames = [rows(("east", "west")[i % 2], 40 * (i + 1), 10.0 + 30 * i, first=1000 * i) for i in range(3)]
+    asked = coordinator(agreed, parties(agreed, frames, budget=10**9))
+    ledger = Ledger.open(":memory:")
+    ledger.set_cap(pure(10**9), dataset=agreed.federation)
+    central = Session(agreed.catalog(Path()), {"visits": pl.concat(frames)}, ledger=ledger, analyst="ann")
+    for sql in QUERIES:
+        one, other = (session.ask(sql, epsilon=10**6).frame for session in (asked, central))
+        assert one.columns == other.columns
+        for name in one.columns:
+            if one[name].dtype == pl.String:
+                assert one[name].to_list() == other[name].to_list()
+            else:
+                np.testing.assert_allclose(one[name].cast(float), other[name].cast(float), rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +188,30 @@ def test_a_party_that_set_no_budget_answers_nothing() -> None:
         coordinator(agreed, members).ask(COUNTS, epsilon=1)
 
 
+def test_one_analyst_cannot_keep_all_questions_open() -> None:
+    members = parties(agreement(2), FRAMES[:2])
+    agreed, party = members["p000"].agreement, members["p000"]
+
+    def join(analyst: str) -> None:
+        party.join(
+            PartiesQuestion.new(COUNTS, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1"), analyst=analyst
+        )
+
+    for _ in range(16):
+        join("eve")
+    with pytest.raises(TooManyRequests):
+        join("eve")
+    join("ann")
+
+
+def test_a_question_that_is_almost_free_is_refused_where_the_owner_says_so() -> None:
+    members = parties(agreement(2), FRAMES[:2])
+    members["p001"]._session.least = "1/10"
+    with pytest.raises(QueryRefused, match="at least"):
+        coordinator(agreement(2), members).ask(COUNTS, epsilon="1/100")
+    assert spent(members["p000"]) == 0
+
+
 def test_parties_with_different_files_do_not_answer_together() -> None:
     members = parties(agreement(3), FRAMES)
     other = parties(agreement(3, colluding=1), FRAMES)
@@ -156,8 +222,6 @@ def test_parties_with_different_files_do_not_answer_together() -> None:
 
 def joined(members: dict[str, Party], sql: str = COUNTS) -> tuple[PartiesQuestion, dict[str, Announcement]]:
     agreed = next(iter(members.values())).agreement
-    from pathlib import Path
-
     question = PartiesQuestion.new(sql, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1")
     return question, {name: party.join(question, analyst="ann") for name, party in members.items()}
 

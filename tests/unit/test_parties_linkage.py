@@ -40,10 +40,10 @@ def test_blinded_items_are_on_the_curve_so_that_none_tells_a_bit_of_its_hash() -
 
 
 def test_the_reply_has_no_order_and_a_size_that_tells_nothing() -> None:
-    """Where the point of one item is, over 240 runs; without shuffling it would always be in the same place."""
+    """Where the point of one item is, over 150 runs; without shuffling it would always be in the same place."""
     items = [f"a{i}" for i in range(6)]
     places = []
-    for _ in range(240):
+    for _ in range(150):
         one, other = PrivateSet(items), PrivateSet(["a0"])
         reply = other.reply(one.blinded(), epsilon=None, delta=0)
         [only] = [one._secret.exchange(_public(point)) for point in reply.own]
@@ -64,9 +64,9 @@ def _public(point: bytes) -> object:
 
 
 def test_the_noise_of_an_intersection_is_discrete_laplace() -> None:
-    """200 sizes at epsilon 1: a standard deviation of 1.36; exact sizes or noise twice as large are seen."""
+    """150 sizes at epsilon 1: a standard deviation of 1.36; exact sizes or noise twice as large are seen."""
     found = []
-    for _ in range(200):
+    for _ in range(150):
         one, other = PrivateSet(["x", "y"]), PrivateSet(["y", "z"])
         answer = one.size(other.reply(one.blinded(), epsilon=1, delta="1e-2"))
         assert abs(answer.size - 1) <= answer.radius
@@ -122,8 +122,6 @@ def test_the_hardened_encoding_leaves_no_more_than_a_guess() -> None:
     encoded = FLIPPED.encode(names, years)
     for attack in (frequency_attack, pattern_attack):
         assert attack(encoded, public).right(names) < commonest + 0.03
-    noise = np.random.default_rng(3).random(encoded.shape) < encoded.mean()
-    assert pattern_attack(noise, public).right(names) < commonest + 0.03
 
 
 def test_hardening_costs_the_links_whose_salt_is_wrong() -> None:

@@ -107,12 +107,11 @@ class Agreement(BaseModel):
         """The parties' public keys."""
         return {name: bytes.fromhex(party.key) for name, party in self.parties.items()}
 
-    def metadata(self, data: Mapping[str, str], *, ledger: str, version: str = "") -> Metadata:
+    def metadata(self, data: Mapping[str, str], *, ledger: str) -> Metadata:
         """The metadata of one party's own tables."""
         tables = {name: table.model_copy(update={"data": data.get(name, "")}) for name, table in self.tables.items()}
         return Metadata(
-            sfumato=1, dataset=self.federation, ledger=ledger, version=version,
-            tables=dict(tables), public=self.public,
+            sfumato=1, dataset=self.federation, ledger=ledger, tables=dict(tables), public=self.public,
         )  # fmt: skip
 
     def catalog(self, base: Path) -> Catalog:

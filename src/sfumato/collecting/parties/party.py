@@ -25,6 +25,7 @@ from sfumato.engines.engine import failed
 from sfumato.errors import BadParameter, OverBudget, QueryRefused, TooManyRequests, UnknownBudget
 from sfumato.query.execute.executor import additive_measurements, check_plan, exact_vectors
 from sfumato.query.execute.timing import quantize_response
+from sfumato.query.options import check_least
 from sfumato.query.session import Session
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Party"]
 
-_MOST_OPEN = 256
+_MOST_OPEN = 16
+"""Questions of one analyst that wait for their second message."""
 _SECONDS = 300.0
 """How long a party waits for the second message of a question."""
 
@@ -82,6 +84,7 @@ class Party:
         plan = plan_question(self.agreement, self._session.catalog, question)
         with self._running:
             check_plan(plan.noise, self._session.running)
+        check_least(plan.cost, self._session.least)
         self._check_budget(plan, analyst)
         digest = question.digest()
         opened = open_round(self.name, self._identity, question=digest, plan=plan.digest)
@@ -91,8 +94,10 @@ class Party:
             self._joined = {key: each for key, each in self._joined.items() if each.until > now}
             if digest in self._joined:
                 raise QueryRefused("This question was asked before.", fix="Ask again with a new nonce.")
-            if len(self._joined) >= _MOST_OPEN:
-                raise TooManyRequests("Too many questions wait for their second message.", fix="Try again later.")
+            if sum(each.analyst == analyst for each in self._joined.values()) >= _MOST_OPEN:
+                raise TooManyRequests(
+                    f"{_MOST_OPEN} questions of this analyst wait for their second message.", fix="Try again later."
+                )
             self._joined[digest] = joined
         return opened.announcement
 

@@ -57,6 +57,9 @@ class PartyFile(BaseModel):
     pace: Annotated[float, Field(gt=0)] | None = None
     """Seconds. Contributions are sent at multiples of it, which hides how long the query took."""
 
+    smallest_epsilon: Annotated[float, Field(gt=0)] | None = None
+    """The smallest epsilon of one question. Without it, questions at almost no cost tell their running time."""
+
     @classmethod
     def load(cls, path: Path) -> PartyFile:
         """Read and check the file; every problem is told with its line."""
@@ -75,7 +78,7 @@ class PartyFile(BaseModel):
             raise BadParameter(f"`data` must name the tables of the parties file; see `{missing[0]}`.")
         data = {name: where if "://" in where else str(base / where) for name, where in self.data.items()}
         ledger = self.ledger if "://" in self.ledger else str(base / self.ledger)
-        metadata = agreement.metadata(data, ledger=ledger)
+        metadata = agreement.metadata(data, ledger=ledger).model_copy(update={"least": self.smallest_epsilon})
         session = metadata.session(base=place.parent, analyst="-", engine=self.engine)
         identity = load_identity(base / self.key)
         return Party(name=self.party, agreement=agreement, session=session, identity=identity, pace=self.pace)
