@@ -98,6 +98,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/ask/told": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Told
+         * @description What the answers of the auditor give away together, for the owner.
+         */
+        get: operations["told_api_ask_told_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/ask/told/page": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Told Page
+         * @description The same with pictures, as a page without scripts.
+         */
+        get: operations["told_page_api_ask_told_page_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/compare/pair": {
         parameters: {
             query?: never;
@@ -736,7 +776,14 @@ export interface components {
             /** By */
             by: string;
             /** Epsilon */
-            epsilon: string;
+            epsilon?: string | null;
+            /** K */
+            k?: number | null;
+            /**
+             * Sensitive
+             * @default []
+             */
+            sensitive: string[];
             /** Unit */
             unit: string;
         };
@@ -778,6 +825,16 @@ export interface components {
              * @default
              */
             problem: string;
+            /**
+             * Promise
+             * @default
+             */
+            promise: string;
+            /**
+             * Sensitive
+             * @default []
+             */
+            sensitive: string[];
             /**
              * Tables
              * @default {}
@@ -1175,6 +1232,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    told_api_ask_told_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    told_page_api_ask_told_page_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
         };

@@ -218,6 +218,27 @@ def test_questions_are_explained_charged_and_refused_beyond_the_budget(browser: 
     assert [one["text"] for one in browser.get("/api/ask")["history"]] == ["SELECT COUNT(*) FROM people"]
 
 
+def test_an_auditor_answers_refuses_and_tells_its_owner_what_the_answers_give_away(browser: Browser) -> None:
+    assert browser.get("/api/ask")["sensitive"] == ["ill"]
+    browser.post("/api/ask/setup", 400, unit="row", epsilon="1", k=2, sensitive=["ill"], by="ada")
+    browser.post("/api/ask/setup", unit="row", k=2, sensitive=["ill"], by="ada")
+    count = "SELECT COUNT(*) FROM people WHERE ill = 'yes'"
+    question = {"sql": count, "analyst": "ada"}
+    assert browser.post("/api/ask/answer", **question)["rows"][0].popitem()[1]["value"] == 40
+    alone = {"sql": "SELECT ill FROM people WHERE name = 'person 3'", "analyst": "ada"}
+    refused = browser.post("/api/ask/answer", 400, **alone)["error"]
+    assert "fewer than 2" in refused["message"]
+    state = browser.get("/api/ask")
+    assert [(one["text"], one["verdict"]) for one in state["history"]] == [(alone["sql"], "refused"), (count, "answered")]
+    assert (state["policy"], state["budget"]) == ("audit", None)
+    assert "at least 2 possible values" in state["promise"]
+    [told] = browser.get("/api/ask/told")["columns"]
+    assert (told["column"], told["exposed"], told["people_by_values_kept"]) == ("ill", [], {"2": 120})
+    page = browser.client.get("/api/ask/told/page")
+    assert "sandbox" in page.headers["content-security-policy"]
+    assert SECRET not in page.text
+
+
 def test_errors_show_no_value_and_files_that_cannot_be_read_are_named(browser: Browser, tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1" + SECRET.encode() * 10)

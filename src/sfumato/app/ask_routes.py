@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.responses import Response
 
+from sfumato.app.audit_view import decisions, told_answers
 from sfumato.app.documents import AskRequest, AskSetup, AskState, TextEdit
 from sfumato.app.project import changed_meanwhile, text_version
 from sfumato.app.workspace import AppWorkspace
@@ -21,6 +23,7 @@ from sfumato.query import Session
 from sfumato.query.metadata import Metadata, load
 from sfumato.query.metadata import propose as propose_metadata
 from sfumato.query.results.public_schema import describe_table
+from sfumato.reports.audit_page import audit_html, audit_sentences
 
 __all__ = ["ask_routes"]
 
@@ -47,6 +50,8 @@ def ask_routes(workspace: AppWorkspace) -> APIRouter:
                 "Questions are answered on Parquet files and plain CSV files.",
                 fix="Convert the file to Parquet, or use `sfumato init FILE --query` for a database.",
             )
+        if (request.epsilon is None) == (request.k is None):
+            raise BadParameter("Set a budget for noisy answers, or k for an auditor of exact ones, and not both.")
         table = preview(location, most=_ROWS).table
         if request.unit != "row":
             table.require([request.unit])
@@ -54,10 +59,14 @@ def ask_routes(workspace: AppWorkspace) -> APIRouter:
         place = Path(os.path.relpath(location, project.recipe_path.parent)).as_posix()
         path = _metadata_path(workspace)
         with replacing(path, force=False) as temporary:
-            temporary.write_text(propose_metadata(table, data=place, dataset=name, unit=request.unit), encoding="utf-8")
+            text = propose_metadata(
+                table, data=place, dataset=name, unit=request.unit, sensitive=request.sensitive, audit=request.k
+            )
+            temporary.write_text(text, encoding="utf-8")
         loaded = load(path)
-        ledger = Ledger.open(loaded.ledger_place(path.parent))
-        ledger.set_cap(pure(request.epsilon), dataset=loaded.dataset, by=request.by)
+        if request.epsilon is not None:
+            ledger = Ledger.open(loaded.ledger_place(path.parent))
+            ledger.set_cap(pure(request.epsilon), dataset=loaded.dataset, by=request.by)
         return _state(workspace)
 
     @router.put("/metadata")
@@ -81,6 +90,23 @@ def ask_routes(workspace: AppWorkspace) -> APIRouter:
         """Answer a question and charge the budget."""
         options: Any = _options(question)
         return _session(workspace, question).ask(question.sql, **options).to_dict()
+
+    @router.get("/told")
+    def told() -> dict[str, Any]:
+        """What the answers of the auditor give away together, for the owner."""
+        columns, left_out = told_answers(*_load(workspace))
+        return {
+            "columns": [{**column.to_dict(), "sentences": list(audit_sentences(column))} for column in columns],
+            "left_out": list(left_out),
+        }
+
+    @router.get("/told/page")
+    def told_page() -> Response:
+        """The same with pictures, as a page without scripts."""
+        page = audit_html(*told_answers(*_load(workspace)))
+        policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
+        headers = {"content-security-policy": policy, "x-frame-options": "SAMEORIGIN"}
+        return Response(page, media_type="text/html", headers=headers)
 
     return router
 
@@ -116,7 +142,7 @@ def _state(workspace: AppWorkspace) -> AskState:
     path = _metadata_path(workspace)
     columns = list(workspace.view().columns)
     if not path.is_file():
-        return AskState(text=None, version="", columns=columns)
+        return AskState(text=None, version="", columns=columns, sensitive=_sensitive(workspace))
     text = path.read_text(encoding="utf-8")
     found = AskState(text=text, version=text_version(text), path=str(path), columns=columns)
     try:
@@ -126,7 +152,13 @@ def _state(workspace: AppWorkspace) -> AskState:
         found.policy = loaded.policy.part_name() if loaded.policy is not None else "differential-privacy"
         for name in [*catalog.private, *catalog.public]:
             found.tables[name] = [list(row) for row in describe_table(catalog, name)[1]]
-        if loaded.policy is None:
+        if loaded.policy is not None:
+            found.promise = loaded.policy.promise_text()
+            found.history = [
+                {"number": number, "text": query, "verdict": verdict}
+                for number, query, verdict in reversed(decisions(loaded, base)[-_HISTORY:])
+            ]
+        else:
             ledger = Ledger.open(loaded.ledger_place(base))
             found.budget = _balance(ledger.balance(dataset=loaded.dataset))
             texts = ledger.queries()
@@ -138,6 +170,12 @@ def _state(workspace: AppWorkspace) -> AskState:
     except SfumatoError as refusal:
         found.problem = str(refusal)
     return found
+
+
+def _sensitive(workspace: AppWorkspace) -> list[str]:
+    declared = workspace.need().document().get("columns") or {}
+    roles = {name: setting.get("role") if isinstance(setting, dict) else setting for name, setting in declared.items()}
+    return [str(name) for name, role in roles.items() if role == "sensitive"]
 
 
 def _balance(balance: Balance) -> dict[str, Any]:

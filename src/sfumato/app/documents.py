@@ -169,8 +169,11 @@ class PublishRequest(_Document):
 
 class AskSetup(_Document):
     unit: str = Field(min_length=1)
-    epsilon: str = Field(min_length=1, max_length=40)
-    """A number as text, so that 0.1 stays exactly one tenth."""
+    epsilon: str | None = Field(default=None, min_length=1, max_length=40)
+    """The budget of differential privacy as text, so that 0.1 stays exactly one tenth; None for an auditor."""
+    k: int | None = Field(default=None, ge=2, le=1000)
+    """With an auditor: possible values of the sensitive columns that everyone keeps."""
+    sensitive: list[str] = []
     by: str = Field(min_length=1, max_length=200)
 
 
@@ -186,6 +189,10 @@ class AskState(_Document):
     """The public schema: name, kind and declared values of the columns of each table."""
     budget: dict[str, Any] | None = None
     history: list[dict[str, Any]] = []
+    sensitive: list[str] = []
+    """Sensitive columns of the recipe."""
+    promise: str = ""
+    """What a policy other than differential privacy promises."""
     problem: str = ""
 
 

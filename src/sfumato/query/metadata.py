@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -205,13 +206,23 @@ def _frame(path: Path) -> Any:
     return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
 
 
-def propose(table: Table, *, data: str, dataset: str, unit: str | None = None) -> str:
+def propose(
+    table: Table,
+    *,
+    data: str,
+    dataset: str,
+    unit: str | None = None,
+    sensitive: Sequence[str] = (),
+    audit: int | None = None,
+) -> str:
     """A first draft of the file for a table, to be reviewed by its owner before anybody asks.
 
     Kinds are read from the table. Bounds and values are *not*: a bound taken from the data gives its largest value
     away. They are left as queries for the owner, who knows what is possible without looking. Nor is it guessed whom
-    a row is about: without ``unit`` the file waits for its owner to say so, and nothing is answered until then.
+    a row is about: without ``unit`` the file waits for its owner to say so, and nothing is answered until then. With
+    ``audit``, an auditor answers exactly or refuses: everyone keeps so many possible values of the ``sensitive`` columns.
     """
+    table.require(list(sensitive))
     if unit is not None and unit != "row" and unit not in table.columns:
         raise UnknownColumn(f"There is no column `{unit}`.", fix=did_you_mean(unit, ["row", *table.columns]))
     said, aside = "" if unit is None else _word(unit), "# " if unit in (None, "row") else ""
@@ -219,6 +230,7 @@ def propose(table: Table, *, data: str, dataset: str, unit: str | None = None) -
         "sfumato: 1",
         f"dataset: {_word(dataset)}",
         f"ledger: {_word(f'{dataset}-ledger.db')}",
+        *([f"policy: {{audit: {{k: {audit}}}}}"] if audit is not None else []),
         "tables:",
         f"  {_word(dataset)}:",
         f"    data: {_word(data)}",
@@ -236,7 +248,8 @@ def propose(table: Table, *, data: str, dataset: str, unit: str | None = None) -
                 hint = "  # add domain: {values: [...]} if it is to be grouped by"
             case _:
                 hint = ""
-        lines.append(f"      {_word(name)}: {{kind: {kind}}}{hint}")
+        role = ", role: sensitive" if name in sensitive else ""
+        lines.append(f"      {_word(name)}: {{kind: {kind}{role}}}{hint}")
     return "\n".join(lines) + "\n"
 
 

@@ -18,7 +18,7 @@ from sfumato.dp.ledger import Store, Transaction
 from sfumato.errors import LedgerBroken
 from sfumato.query.auditing.auditor import Auditor, Decision
 
-__all__ = ["DurableAuditor"]
+__all__ = ["DurableAuditor", "stored_decisions"]
 
 _START = "0" * 64
 _ALWAYS = {"k", "counterfeits", "simulatable", "effort"}
@@ -110,6 +110,15 @@ class DurableAuditor:
                 if again.verdict != verdict or json.dumps(again.fakes) != fakes:
                     raise LedgerBroken(f"Decision {number} cannot be repeated: software or data have changed.")
             self._last, self._previous = number, digest
+
+
+def stored_decisions(store: Store, *, dataset: str) -> tuple[tuple[int, str, str], ...]:
+    """Number, query and verdict of each stored decision about a data set. For the owner only."""
+    with store.read() as transaction:
+        rows = transaction.query(
+            "SELECT number, question, verdict FROM sfumato_audit WHERE dataset = ? ORDER BY number", dataset
+        )
+    return tuple((int(number), str(query), str(verdict)) for number, query, verdict in rows)
 
 
 def _digest(body: list[Any]) -> str:
