@@ -229,7 +229,10 @@ def test_an_auditor_answers_refuses_and_tells_its_owner_what_the_answers_give_aw
     refused = browser.post("/api/ask/answer", 400, **alone)["error"]
     assert "fewer than 2" in refused["message"]
     state = browser.get("/api/ask")
-    assert [(one["text"], one["verdict"]) for one in state["history"]] == [(alone["sql"], "refused"), (count, "answered")]
+    assert [(one["text"], one["verdict"]) for one in state["history"]] == [
+        (alone["sql"], "refused"),
+        (count, "answered"),
+    ]
     assert (state["policy"], state["budget"]) == ("audit", None)
     assert "at least 2 possible values" in state["promise"]
     [told] = browser.get("/api/ask/told")["columns"]
