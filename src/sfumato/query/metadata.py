@@ -220,7 +220,7 @@ def propose(
     Kinds are read from the table. Bounds and values are *not*: a bound taken from the data gives its largest value
     away. They are left as queries for the owner, who knows what is possible without looking. Nor is it guessed whom
     a row is about: without ``unit`` the file waits for its owner to say so, and nothing is answered until then. With
-    ``audit``, an auditor answers exactly or refuses: everyone keeps so many possible values of the ``sensitive`` columns.
+    ``audit``, an auditor answers exactly or refuses: everyone keeps that many values of the ``sensitive`` columns.
     """
     table.require(list(sensitive))
     if unit is not None and unit != "row" and unit not in table.columns:
