@@ -7,6 +7,7 @@ import { RecipePanel } from "./recipe";
 import { StoreProvider, columnsOf, useStore } from "./store";
 import type { Shown, Store } from "./store";
 import { ErrorNotice, follow, usePath } from "./ui";
+import { STOPS, Tour } from "./tour";
 import { StartPage } from "./pages/start";
 import { DataPage } from "./pages/data";
 import { RolesPage } from "./pages/roles";
@@ -66,6 +67,12 @@ function Frame() {
   const store = useStore();
   const path = usePath();
   const [recipeOpen, setRecipeOpen] = useState(false);
+  // The stop of the tour is in the address, so that a reload keeps it.
+  const stop = /^#tour=(\d+)$/.exec(window.location.hash)?.[1];
+  const setStop = (next: number | null) => {
+    window.history.replaceState(null, "", `${window.location.pathname}${next === null ? "" : `#tour=${next}`}`);
+    window.dispatchEvent(new PopStateEvent("popstate"));
+  };
   const main = useRef<HTMLElement>(null);
   const { state, recipe, edit } = store;
   const shown = state.project === null || path === "/start" ? null : (PAGES.find((entry) => entry.path === path) ?? PAGES[0]!);
@@ -121,6 +128,7 @@ function Frame() {
         </nav>
       )}
       <main id="main" ref={main} tabIndex={-1}><Shown /></main>
+      {shown && stop !== undefined && Number(stop) < STOPS.length && <Tour stop={Number(stop)} set={setStop} />}
       {recipeOpen && shown && <RecipePanel close={() => setRecipeOpen(false)} />}
     </div>
   );

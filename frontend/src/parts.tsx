@@ -1,7 +1,8 @@
 /** A list of parts in the recipe (models, steps, attacks, measures): shown, changed, moved, removed, added. */
 import { useId, useState } from "react";
-import { SchemaForm, readPart, writePart } from "./form";
+import { SchemaForm } from "./form";
 import type { Forms } from "./form";
+import { readPart, writePart } from "./form-model";
 import { useStore } from "./store";
 import { Panel } from "./ui";
 

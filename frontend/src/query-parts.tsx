@@ -1,20 +1,18 @@
 /** Parts of the Ask pages of the app and the server: the SQL editor and the answer. */
 import { useId, useMemo, useRef, useState } from "react";
 import { Chart } from "./chart";
+import { completions } from "./completions";
 import { Panel, count } from "./ui";
 
 interface Cell { value: string | number | boolean | null; low: number | null; high: number | null }
 export interface Answer { columns: string[]; rows: Record<string, Cell>[]; cached?: boolean; notes?: string[] }
-
-const KEYWORDS = ["SELECT", "FROM", "WHERE", "GROUP BY", "COUNT(*)", "SUM(", "AVG(", "ORDER BY"];
 
 /** A text box for SQL. The words of the public schema that complete the current one are offered below it. */
 export function SqlEditor(props: { sql: string; set: (sql: string) => void; words: string[] }) {
   const area = useRef<HTMLTextAreaElement>(null);
   const id = useId();
   const [at, setAt] = useState(props.sql.length);
-  const typed = /[\w]+$/.exec(props.sql.slice(0, at))?.[0] ?? "";
-  const offered = useMemo(() => (typed ? [...props.words, ...KEYWORDS].filter((word) => word.toLowerCase().startsWith(typed.toLowerCase()) && word !== typed).slice(0, 6) : []), [typed, props.words]);
+  const { typed, offered } = useMemo(() => completions(props.sql, at, props.words), [props.sql, at, props.words]);
   const take = (word: string) => {
     props.set(props.sql.slice(0, at - typed.length) + word + props.sql.slice(at));
     setAt(at - typed.length + word.length);

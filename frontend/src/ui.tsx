@@ -23,7 +23,7 @@ export function Page(props: { title: string; lead: ReactNode; children: ReactNod
 export function Panel(props: { title?: string; children: ReactNode; className?: string; aside?: ReactNode }) {
   const id = useId();
   return (
-    <section className={`panel ${props.className ?? ""}`} aria-labelledby={props.title ? id : undefined}>
+    <section className={`panel ${props.className ?? ""}`} data-panel={props.title} aria-labelledby={props.title ? id : undefined}>
       {props.title && <div className="panel-head"><h2 id={id}>{props.title}</h2>{props.aside}</div>}
       {props.children}
     </section>
@@ -54,23 +54,28 @@ export function Empty(props: { children: ReactNode; to?: string; action?: string
   );
 }
 
+/** Goes to a page of the app without loading it again. */
+export function go(path: string): void {
+  window.history.pushState(null, "", `${path}${window.location.hash}`);
+  window.dispatchEvent(new PopStateEvent("popstate"));
+}
+
 /** Follows a link inside the app without loading the page again. */
 export function follow(event: React.MouseEvent<HTMLAnchorElement>): void {
   if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
   event.preventDefault();
-  window.history.pushState(null, "", event.currentTarget.getAttribute("href"));
-  window.dispatchEvent(new PopStateEvent("popstate"));
+  go(event.currentTarget.getAttribute("href") ?? "/");
 }
 
 /** The path of the page, which changes without loading. */
 export function usePath(): string {
-  const [path, setPath] = useState(window.location.pathname);
+  const [address, setAddress] = useState(window.location.pathname + window.location.hash);
   useEffect(() => {
-    const moved = () => setPath(window.location.pathname);
+    const moved = () => setAddress(window.location.pathname + window.location.hash);
     window.addEventListener("popstate", moved);
     return () => window.removeEventListener("popstate", moved);
   }, []);
-  return path;
+  return address.split("#")[0]!;
 }
 
 export const ROLES: Record<string, string> = {

@@ -242,6 +242,35 @@ def test_an_auditor_answers_refuses_and_tells_its_owner_what_the_answers_give_aw
     assert SECRET not in page.text
 
 
+def test_a_sheet_and_a_delimiter_are_chosen_and_stay_in_the_recipe(browser: Browser, tmp_path: Path) -> None:
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(tmp_path / "book.xlsx") as book:
+        for sheet, columns in (("notes", ["remark", "day"]), ("patients", ["age", "sex", "ill"])):
+            written = book.add_worksheet(sheet)
+            for row in range(31):
+                written.write_row(row, 0, columns if row == 0 else [row + number for number in range(len(columns))])
+    browser.post("/api/data/open", path=str(tmp_path / "book.xlsx"))
+    assert browser.wait("profile")["state"] == "done"
+    reading = browser.get("/api/data/reading")
+    assert (reading["format"], reading["schema"]["properties"]["sheet"]["enum"]) == ("excel", ["notes", "patients"])
+    browser.post("/api/data/reading", 400, options={"sheet": "nobody"})
+    browser.post("/api/data/reading", options={"sheet": "patients"})
+    assert browser.wait("profile")["state"] == "done"
+    assert browser.get("/api/data/table")["columns"] == ["age", "sex", "ill"]
+    assert browser.get("/api/recipe")["document"]["data"] == {"file": "book.xlsx", "sheet": "patients"}
+    browser.post("/api/recipe/undo")
+    assert browser.get("/api/data/table")["columns"] == ["remark", "day"]
+
+    (tmp_path / "bars.csv").write_text("a|b;c\n" + "1|2;3\n" * 20)
+    browser.post("/api/data/open", path=str(tmp_path / "bars.csv"))
+    browser.wait("profile")
+    for delimiter, columns in ((";", ["a|b", "c"]), ("|", ["a", "b;c"])):
+        browser.post("/api/data/reading", options={"delimiter": delimiter})
+        assert browser.wait("profile")["state"] == "done"
+        assert browser.get("/api/data/table")["columns"] == columns
+
+
 def test_errors_show_no_value_and_files_that_cannot_be_read_are_named(browser: Browser, tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1" + SECRET.encode() * 10)

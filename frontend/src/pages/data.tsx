@@ -1,6 +1,8 @@
 /** Data: what was understood of the file, with corrections, column summaries and a grid of rows. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { get, post } from "../api";
+import { SchemaForm } from "../form";
+import type { Schema } from "../form-model";
 import { Grid } from "../grid";
 import { columnsOf, useLoaded, useStore } from "../store";
 import { ErrorNotice, JobView, Page, Panel, Role, TextInput, count, follow, percent } from "../ui";
@@ -28,6 +30,7 @@ export function DataPage() {
       actions={<a className="button primary" href="/roles" onClick={follow}>Next: roles</a>}>
       <ErrorNotice error={table.error} />
       <JobView job={job("profile")} title="Looking at the columns" />
+      <Reading key={`${state.project} ${JSON.stringify(recipe?.document.data ?? "")}`} />
       {table.value && (
         <>
           <Panel title="Rows">
@@ -44,6 +47,27 @@ export function DataPage() {
         </>
       )}
     </Page>
+  );
+}
+
+interface ReadingState { format: string; schema: Schema | null; options: Record<string, unknown> }
+
+/** How the file is read: the options of its format, such as the sheet or the delimiter. */
+function Reading() {
+  const { job, fail, refresh } = useStore();
+  const loaded = useLoaded(() => get("/api/data/reading"), []);
+  const reading = loaded.value as unknown as ReadingState | null;
+  const [draft, setDraft] = useState<Record<string, unknown> | null>(null);
+  if (!reading?.schema || Object.keys(reading.schema.properties ?? {}).length === 0) return null;
+  const options = draft ?? reading.options;
+  const used = Object.entries(reading.options).map(([name, value]) => `${name} ${String(value)}`).join(", ");
+  return (
+    <details className="panel" data-panel="Reading"><summary>How the file is read: {reading.format}{used ? `, ${used}` : ", found by looking"}</summary>
+      <p className="muted">If the table looks wrong, choose the sheet, the delimiter or the header line. The roles are then proposed anew; undo brings the old recipe back.</p>
+      <SchemaForm open schema={reading.schema} values={options} onChange={setDraft} />
+      <div className="row"><button type="button" className="primary" disabled={draft === null || job("profile")?.state === "running"}
+        onClick={() => { post("/api/data/reading", { options }).then(refresh, fail); }}>Read it this way</button></div>
+    </details>
   );
 }
 

@@ -2,8 +2,9 @@
 import { useEffect, useId, useState } from "react";
 import { get, post } from "../api";
 import { SchemaForm, useForms } from "../form";
-import { TreeEditor, fromRows, fromTaxonomy, toTaxonomy } from "../tree";
-import type { Tree } from "../tree";
+import { TreeEditor } from "../tree";
+import { fromRows, fromTaxonomy, toTaxonomy } from "../tree-model";
+import type { Tree } from "../tree-model";
 import { columnsOf, shownError, useLoaded, useStore } from "../store";
 import type { Shown } from "../store";
 import { Empty, ErrorNotice, Notice, Page, Panel, StateMark, count } from "../ui";

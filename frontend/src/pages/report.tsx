@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { post } from "../api";
 import { SchemaForm, useForms } from "../form";
-import type { Schema } from "../form";
+import type { Schema } from "../form-model";
 import { useReport } from "../report-data";
 import type { Framework } from "../report-data";
 import { useStore } from "../store";

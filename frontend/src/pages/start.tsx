@@ -2,7 +2,7 @@
 import { useId, useState } from "react";
 import { post } from "../api";
 import { useLoaded, useStore } from "../store";
-import { ErrorNotice, Notice, Page, Panel, count } from "../ui";
+import { ErrorNotice, Notice, Page, Panel, count, follow, go } from "../ui";
 
 export function StartPage() {
   const { state, fail, refresh } = useStore();
@@ -13,13 +13,9 @@ export function StartPage() {
   const [missed, setMissed] = useState<string | null>(null);
   const id = useId();
   const list = useLoaded(() => post("/api/data/files", { path: folder }), [folder]);
-  const go = () => {
-    window.history.pushState(null, "", "/data");
-    window.dispatchEvent(new PopStateEvent("popstate"));
-  };
   const open = (path: string) => {
     setBusy(true);
-    post("/api/data/open", { path }).then(refresh).then(go, fail).finally(() => setBusy(false));
+    post("/api/data/open", { path }).then(refresh).then(() => go("/data"), fail).finally(() => setBusy(false));
   };
   // A dropped file is opened where it lies; its content is not sent.
   const dropped = (file: File | undefined) => {
@@ -27,13 +23,16 @@ export function StartPage() {
     setMissed(found ? null : (file?.name ?? null));
     if (found) open(found.path);
   };
-  const demo = () => {
+  const demo = (tour: boolean) => {
     setBusy(true);
-    post("/api/data/demo", undefined).then(refresh).then(go, fail).finally(() => setBusy(false));
+    post("/api/data/demo", undefined).then(refresh).then(() => {
+      if (tour) window.history.replaceState(null, "", "/start#tour=0");
+      go("/data");
+    }, fail).finally(() => setBusy(false));
   };
   return (
     <Page title="Choose a file" lead="Files are read where they lie. Nothing is copied and nothing leaves this machine."
-      actions={state.project ? <a className="button" href="/data" onClick={(e) => { e.preventDefault(); go(); }}>Back to {state.project}</a> : undefined}>
+      actions={state.project ? <a className="button" href="/data" onClick={follow}>Back to {state.project}</a> : undefined}>
       <div className="columns">
         <Panel title="Files">
           <div className={`drop ${over ? "over" : ""}`} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}
@@ -68,7 +67,10 @@ export function StartPage() {
         <Panel title="Demonstration and tour">
           <p>A hospital file of 2,000 synthetic patients. In five minutes you
             decide which columns identify people, protect them, and attack your own release.</p>
-          <button type="button" className="primary" disabled={busy} onClick={demo}>Open the demonstration hospital</button>
+          <div className="row">
+            <button type="button" className="primary" disabled={busy} onClick={() => demo(true)}>Start the tour</button>
+            <button type="button" disabled={busy} onClick={() => demo(false)}>Open the demonstration hospital</button>
+          </div>
           <ol className="tour">
             <li><strong>Data:</strong> look at the columns and correct how they are read.</li>
             <li><strong>Roles:</strong> decide what outsiders know and what must stay secret.</li>

@@ -969,6 +969,11 @@ export interface components {
              * @description The cost. With ``ERROR 5%`` in the query: the most it may cost.
              */
             epsilon?: string | null;
+            /**
+             * Fit
+             * @description Share of the cost that measures how many people the contribution bounds cut; 1/20 if left out.
+             */
+            fit?: string | null;
             /** Groups */
             groups?: number | null;
             /**

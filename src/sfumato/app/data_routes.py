@@ -8,10 +8,20 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from sfumato.app.documents import FileEntry, FileList, HierarchyRequest, OpenRequest, RecordsRequest, UniquenessRequest
+from sfumato.app.documents import (
+    FileEntry,
+    FileList,
+    HierarchyRequest,
+    OpenRequest,
+    ReadingRequest,
+    RecordsRequest,
+    UniquenessRequest,
+)
 from sfumato.app.hierarchy_preview import hierarchy_states, preview_hierarchy
 from sfumato.app.workspace import AppWorkspace
+from sfumato.data import preview
 from sfumato.data.format import format_for
+from sfumato.data.url import is_url
 from sfumato.errors import FileMissing, UnknownFormat
 from sfumato.profiling.finding import HIPAA
 
@@ -77,6 +87,29 @@ def data_routes(workspace: AppWorkspace) -> APIRouter:
         """Size and columns of the table."""
         view = workspace.view()
         return {"rows": view.rows, "columns": list(view.columns), "types": view.columns, "problems": view.problems}
+
+    @router.get("/reading")
+    def reading() -> dict[str, Any]:
+        """How the file is read: the options of its format, those in use, and what the file offers for them."""
+        location, options = workspace.need().source()
+        if is_url(location):
+            return {"format": "", "schema": None, "options": {}}
+        chosen = format_for(Path(location))
+        schema = chosen.model_json_schema()
+        for name, values in chosen.offered(Path(location)).items():
+            schema["properties"][name] = {
+                "enum": list(values),
+                "description": schema["properties"][name]["description"],
+            }
+        return {"format": chosen.part_name(), "schema": schema, "options": options}
+
+    @router.post("/reading")
+    def read_again(request: ReadingRequest) -> dict[str, bool]:
+        """Read the file with other options and propose the recipe anew. What cannot be read is refused first."""
+        location, _ = workspace.need().source()
+        preview(location, most=1000, **request.options)
+        workspace.start_profile(options=request.options)
+        return {"started": True}
 
     @router.post("/summary")
     def summary(request: UniquenessRequest) -> list[dict[str, Any]]:

@@ -167,6 +167,11 @@ class PublishRequest(_Document):
     replace: bool = False
 
 
+class ReadingRequest(_Document):
+    options: dict[str, Any]
+    """Options of the file's format, as in the recipe's ``data`` section."""
+
+
 class AskSetup(_Document):
     unit: str = Field(min_length=1)
     epsilon: str | None = Field(default=None, min_length=1, max_length=40)

@@ -30,11 +30,15 @@ def profile(progress: Progress, *, data: str, options: dict[str, Any], recipe: s
     from sfumato.data import preview
     from sfumato.data.url import is_url
     from sfumato.profiling import propose, to_yaml
+    from sfumato.recipe.edit import set_section
 
     sample = preview(data, most=_PROFILED_ROWS, **options)
     proposal = propose(sample.table, whole=sample.rows, progress=progress, max_size=3)
     location = data if is_url(data) else Path(os.path.relpath(data, Path(recipe).parent)).as_posix()
-    return {"proposal": proposal.to_dict(), "recipe": to_yaml(proposal, location, k=None)}
+    text = to_yaml(proposal, location, k=None)
+    if options:
+        text = set_section(text, "data", {"file": location, **options})
+    return {"proposal": proposal.to_dict(), "recipe": text}
 
 
 @_work

@@ -55,15 +55,20 @@ class AppWorkspace:
             self.start_profile()
         return project
 
-    def start_profile(self) -> None:
-        """Profile the data in a job; the first profile also writes the recipe."""
+    def start_profile(self, *, options: dict[str, Any] | None = None) -> None:
+        """Profile the data in a job; the first profile also writes the recipe.
+
+        With ``options`` the file is read in another way, and the recipe is proposed anew. Undo brings the old one back.
+        """
         project = self.need()
-        location, options = project.source()
+        location, usual = project.source()
+        again, options = options is not None, usual if options is None else options
 
         def keep(result: dict[str, Any]) -> None:
             project.store("profile.json", result["proposal"])
-            if project.text() is None:
-                project.edit("proposed from the data", lambda _: str(result["recipe"]))
+            if again or project.text() is None:
+                change = "read the file in another way" if again else "proposed from the data"
+                project.edit(change, lambda _: str(result["recipe"]))
 
         running = self.jobs.running("profile")
         if running is not None:

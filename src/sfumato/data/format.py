@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -69,6 +69,11 @@ class Format(Part):
     def scan(self, path: Path) -> str | None:
         """A DuckDB table expression that reads the file piece by piece, or None when DuckDB cannot."""
         return None
+
+    @classmethod
+    def offered(cls, path: Path) -> Mapping[str, Sequence[str]]:
+        """Values that a file offers for an option, by the name of the option: the sheets of a workbook."""
+        return {}
 
     def check(self, path: Path) -> None:
         """Refuse a file whose first bytes are not those of this format; an empty file passes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -37,6 +38,14 @@ class Excel(Format):
     """Name of the sheet; the first one when not given. A sheet that is written is called ``data`` then."""
     skip: Annotated[int, Field(ge=0)] = 0
     """Lines above the header line."""
+
+    @classmethod
+    def offered(cls, path: Path) -> Mapping[str, Sequence[str]]:
+        fastexcel = library("fastexcel", extra="excel", why="Reading Excel files")
+        try:
+            return {"sheet": fastexcel.read_excel(path).sheet_names}
+        except fastexcel.FastExcelError:
+            return {}
 
     def read(self, path: Path) -> Table:
         fastexcel = library("fastexcel", extra="excel", why="Reading Excel files")
