@@ -246,6 +246,7 @@ def test_the_tour_marks_a_part_of_every_page(signed_in: Visit, app: RunningApp) 
         card.get_by_role("button", name="Finish" if number == 10 else "Next", exact=True).click()
     expect(card).to_have_count(0)
     expect(page.locator(".tour-mark")).to_have_count(0)
+    assert signed_in.errors == []
     page.close()
 
 
@@ -263,6 +264,7 @@ def test_answers_branches_and_a_candidate_of_the_map_change_the_recipe(signed_in
     page.get_by_role("button", name="Recipe", exact=True).click()
     panel = page.get_by_role("complementary", name="Recipe")
     panel.get_by_text(re.compile("^Branches")).click()
+    branch = panel.locator(".branches strong").inner_text()
     panel.get_by_placeholder("name of a new branch").fill("bold")
     panel.get_by_role("button", name="Branch here").click()
     panel.get_by_text("bold (current)").wait_for()
@@ -279,10 +281,10 @@ def test_answers_branches_and_a_candidate_of_the_map_change_the_recipe(signed_in
     assert [step.part_name() for step in Recipe.load(app.folder / "sfumato.yaml").steps] == ["mondrian"]
     page.get_by_role("button", name="Recipe", exact=True).click()
     panel.get_by_text(re.compile("^Branches")).click()
-    panel.get_by_role("button", name="Compare with main", exact=True).click()
+    panel.get_by_role("button", name=f"Compare with {branch}", exact=True).click()
     expect(panel.get_by_label("Differences")).to_contain_text("mondrian")
-    panel.get_by_role("button", name="Switch to main", exact=True).click()
-    panel.get_by_text("main (current)").wait_for()
+    panel.get_by_role("button", name=f"Switch to {branch}", exact=True).click()
+    panel.get_by_text(f"{branch} (current)", exact=True).wait_for()
     page.get_by_role("button", name=re.compile("Undo")).click()
     expect(page.get_by_role("button", name=re.compile("Redo"))).to_be_enabled()
     assert recipe_of(app) == before
@@ -301,6 +303,7 @@ def test_a_dropped_file_is_opened_where_it_lies(signed_in: Visit, app: RunningAp
             expect(page.get_by_text("A browser does not tell where elsewhere.csv lies")).to_be_visible()
     page.get_by_role("heading", level=1, name="Data").wait_for()
     expect(page.get_by_text("400 rows and 6 columns were read")).to_be_visible()
+    assert signed_in.elsewhere == signed_in.errors == []
     page.close()
 
 
