@@ -188,6 +188,15 @@ def test_a_party_that_set_no_budget_answers_nothing() -> None:
         coordinator(agreed, members).ask(COUNTS, epsilon=1)
 
 
+def test_a_party_that_answers_for_another_ends_the_question() -> None:
+    members = parties(agreement(3), FRAMES)
+    asked = coordinator(agreement(3), members)
+    swapped = {**asked.channels, "p000": asked.channels["p001"]}
+    with pytest.raises((PartyFailed, QueryRefused)):
+        replace(asked, channels=swapped).ask(COUNTS, epsilon=1)
+    assert [spent(party) for party in members.values()] == [0, 0, 0]
+
+
 def test_one_analyst_cannot_keep_all_questions_open() -> None:
     members = parties(agreement(2), FRAMES[:2])
     agreed, party = members["p000"].agreement, members["p000"]

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,11 @@ from ruamel.yaml import YAML
 
 from sfumato.cli import cli
 from sfumato.cli.party import command as party_command
+from sfumato.collecting.parties.agreement import Agreement
 from sfumato.collecting.parties.certificates import client_context, make_certificates, server_context
-from sfumato.collecting.parties.channels import HttpsChannel
+from sfumato.collecting.parties.channels import HttpsChannel, https_channels
+from sfumato.collecting.parties.coordinator import Coordinator
+from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.party_file import PartyFile
 from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.dp.ledger import Ledger
@@ -214,6 +218,20 @@ def test_a_party_whose_table_is_not_as_agreed_does_not_start(tmp_path: Path) -> 
     assert "declared columns" in str(result.exception)
 
 
+def test_paths_are_relative_to_the_party_file_and_not_to_the_folder_one_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting(tmp_path, ("a", "b"))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "parties.yaml").rename(tmp_path / "shared" / "parties.yaml")
+    own = tmp_path / "a.yaml"
+    own.write_text(own.read_text().replace("parties.yaml", "shared/parties.yaml"))
+    monkeypatch.chdir(tmp_path.parent)
+    relative = Path(tmp_path.name) / "a.yaml"
+    party = PartyFile.load(relative).open(relative.parent)
+    assert float(party.ledger.balance(dataset="clinics").left.size) == 100  # type: ignore[union-attr]
+
+
 def test_keys_are_made_once_and_private(tmp_path: Path) -> None:
     command = ["keys", str(tmp_path / "keys"), "--party", "a=localhost", "--party", "b=localhost", "--analyst", "ann"]
     made = CliRunner().invoke(party_command, [*command, "--json"])
@@ -228,3 +246,44 @@ def test_options_without_meaning_for_parties_are_refused(tmp_path: Path, option:
     result = ask(tmp_path, tmp_path / "parties.yaml", *option)
     assert result.exit_code == 2
     assert "not used" in result.output
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_party_that_dies_while_it_contributes_ends_the_attempt_and_the_next_one_answers(
+    tmp_path: Path, computed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks off before or after the party charged its ledger."""
+    files = setting(tmp_path, ("a", "b", "c"), least=2)
+    whole = Party.contribute
+
+    def dying(self: Party, *given: Any, **more: Any) -> Any:
+        if self.name == "b":
+            if computed:
+                whole(self, *given, **more)
+            raise ConnectionResetError
+        return whole(self, *given, **more)
+
+    monkeypatch.setattr(Party, "contribute", dying)
+    with serving(files) as ports:
+        asked = addressed(tmp_path, ports)
+        ended = ask(tmp_path, asked)
+        assert isinstance(ended.exception, PartyFailed)
+        assert "b did not contribute" in str(ended.exception)
+        assert [spent(tmp_path, name) for name in files] == [20, 20 if computed else 0, 20]
+        again = json.loads(ask(tmp_path, asked, "--attempts", "2").output)
+    assert [row["n"]["value"] for row in again["rows"]] == [0, 400]
+    assert again["loss"]["epsilon"] == "40"
+    assert [spent(tmp_path, name) for name in files] == [60, 40 if computed else 0, 60]
+
+
+def test_questions_at_the_same_time_are_answered_and_charged_each(tmp_path: Path) -> None:
+    files = setting(tmp_path, ("a", "b"))
+    with serving(files) as ports:
+        agreement = Agreement.load(addressed(tmp_path, ports))
+        keys = tmp_path / "keys"
+        tls = client_context(certificate=keys / "ann.crt", key=keys / "ann.key", authority=keys / "authority.crt")
+        coordinator = Coordinator(agreement=agreement, channels=https_channels(agreement, tls), base=tmp_path)
+        with ThreadPoolExecutor(5) as pool:
+            answers = list(pool.map(lambda _: coordinator.ask(COUNTS, epsilon=15).frame["n"].to_list(), range(5)))
+    assert answers == [[200, 100]] * 5
+    assert [spent(tmp_path, name) for name in files] == [75, 75]

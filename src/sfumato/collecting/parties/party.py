@@ -153,7 +153,7 @@ class Party:
         dataset, ledger = self.agreement.federation, self._session.ledger
         if ledger.balance(dataset=dataset).cap is None:
             raise UnknownBudget(
-                f"Party {self.name} has set no budget for `{dataset}`.", fix="Its owner calls `sfumato ledger set`."
+                f"Party {self.name} has set no budget for `{dataset}`.", fix="Its owner calls `sfumato ledger cap`."
             )
         for name, person in ((dataset, ""), (dataset, analyst), ("", analyst)):
             left = ledger.balance(dataset=name, analyst=person).left

@@ -76,8 +76,9 @@ class PartyFile(BaseModel):
         missing = sorted(set(agreement.tables) ^ set(self.data))
         if missing:
             raise BadParameter(f"`data` must name the tables of the parties file; see `{missing[0]}`.")
-        data = {name: where if "://" in where else str(base / where) for name, where in self.data.items()}
-        ledger = self.ledger if "://" in self.ledger else str(base / self.ledger)
+        home = base.absolute()  # the parties file, and with it the public tables, may lie elsewhere
+        data = {name: where if "://" in where else str(home / where) for name, where in self.data.items()}
+        ledger = self.ledger if "://" in self.ledger else str(home / self.ledger)
         metadata = agreement.metadata(data, ledger=ledger).model_copy(update={"least": self.smallest_epsilon})
         session = metadata.session(base=place.parent, analyst="-", engine=self.engine)
         identity = load_identity(base / self.key)

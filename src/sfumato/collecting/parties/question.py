@@ -84,7 +84,8 @@ class PartiesPlan:
         """The plan whose Laplace noise bounds the noise of the answer, for intervals.
 
         All ``parties`` shares add up to noise of shape r = parties / (parties - colluding). Its absolute value is
-        stochastically smaller than that of Laplace noise of r times the scale, which equals it for r = 1.
+        stochastically smaller than that of Laplace noise of r times the scale, which equals it for r = 1. As both are
+        symmetric and unimodal, the same holds for weighted sums (Birnbaum 1948, doi:10.1214/aoms/1177730293).
         """
         ratio = Fraction(parties, self.shares(parties, colluding))
         wider = []
