@@ -31,6 +31,15 @@ def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """Random words of this test alone, instead of the operating system's."""
     if request.node.get_closest_marker("os_entropy"):
         return
-    draw = np.random.default_rng([zlib.crc32(request.node.nodeid.encode()), int(SEED or 0)])
+    name = f"{request.node.parent.nodeid}::{request.node.name}"  # the test's own id has its group of xdist in it
+    draw = np.random.default_rng([zlib.crc32(name.encode()), int(SEED or 0)])
     monkeypatch.setattr(os, "urandom", draw.bytes)
     monkeypatch.setattr(sfumato.rng, "randbits", lambda count: int.from_bytes(draw.bytes(count // 8), "little"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of Spark share one process, and so one Java machine, which compiles what it runs often."""
+    for item in items:
+        if "spark" in item.name or "java" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
