@@ -15,6 +15,7 @@ Everything below is loaded on first use, so that ``import sfumato`` stays fast. 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than the rest of this module
     from sfumato.api.attack import attack as attack
+    from sfumato.api.attack_model import attack_model as attack_model
     from sfumato.api.attack_queries import attack_queries as attack_queries
     from sfumato.api.check import check as check
     from sfumato.api.connect import RemoteSession as RemoteSession
@@ -52,6 +53,7 @@ _HOME = {
         *("AttackResults", "CheckResults", "LinkResult", "MeasureResults", "Protection", "RemoteSession"),
         *(
             "attack",
+            "attack_model",
             "attack_queries",
             "check",
             "connect",

@@ -38,6 +38,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "graph-model": ("sfumato.graphs.models",),
     "graph-attack": ("sfumato.attacks.graph",),
     "graph-measure": ("sfumato.measures.graph",),
+    "model-attack": ("sfumato.attacks.models",),
     "learner": ("sfumato.learning.integral.learners",),
     "demo": ("sfumato.demos.parts",),
 }

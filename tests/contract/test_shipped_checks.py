@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,11 @@ import pytest
 import sfumato.testing
 from sfumato.attacks import Linkage, Tracker
 from sfumato.attacks.base import Guesses, View
+from sfumato.attacks.evaluation.outcome import Outcome
 from sfumato.attacks.graph._base import GraphView, NodeMatches
 from sfumato.attacks.graph.degree_matching import DegreeMatching
+from sfumato.attacks.models import AttackedModel
+from sfumato.attacks.models.loss_threshold import LossThreshold
 from sfumato.attacks.query import RecoveredBits
 from sfumato.collecting import Duchi, GeneralizedRandomizedResponse
 from sfumato.collecting.local.number_protocol import STEPS
@@ -221,6 +224,14 @@ class Constant(EdgesKept):
         return self.result(1.0)
 
 
+class Shrugs(LossThreshold):
+    """Breaks the contract: guesses by chance, whatever the model."""
+
+    def run(self, model: AttackedModel, rng: Rng, *, n_targets: int, secrets: Sequence[str]) -> list[Outcome]:
+        [outcome] = super().run(model, rng, n_targets=n_targets, secrets=secrets)
+        return [replace(outcome, main=outcome.baseline)] if outcome.baseline is not None else []
+
+
 class Remembers(DecisionTreeLearner):
     """Breaks the contract: the model depends on which row stands first."""
 
@@ -245,6 +256,7 @@ BROKEN: list[tuple[str, Part, str]] = [
     ("format", Shortens(), "values differ"),
     ("demo", SilentDemo(), "prints nothing"),
     ("frequency_protocol", Honest(epsilon=1, values=3), "stated probabilities"),
+    ("model_attack", Shrugs(), "overfitted model"),
     ("learner", Remembers(depth=1), "order of the records"),
     ("number_protocol", Rounds(epsilon=1, low=0, high=1), "stated probabilities"),
     ("graph_method", Forgets(share=0.1), "`counts` says"),

@@ -1,6 +1,7 @@
 """What Python and the command line share: one typed function per verb."""
 
 from sfumato.api.attack import attack
+from sfumato.api.attack_model import attack_model
 from sfumato.api.attack_queries import attack_queries
 from sfumato.api.check import check
 from sfumato.api.connect import RemoteSession, connect
@@ -23,6 +24,7 @@ __all__ = [
     "Protection",
     "RemoteSession",
     "attack",
+    "attack_model",
     "attack_queries",
     "check",
     "connect",

@@ -8,6 +8,7 @@ from sfumato.attacks.scenario import AttackScenario as AttackScenario
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage as AttributeLinkage
 from sfumato.attacks.query.averaging import Averaging as Averaging
 from sfumato.attacks.transparency.centroids import Centroids as Centroids
+from sfumato.attacks.models.coefficient_reconstruction import CoefficientReconstruction as CoefficientReconstruction
 from sfumato.attacks.graph.correlated_neighbourhoods import CorrelatedNeighbourhoods as CorrelatedNeighbourhoods
 from sfumato.attacks.transparency.counterfeits import Counterfeits as Counterfeits
 from sfumato.attacks.graph.degree_matching import DegreeMatching as DegreeMatching
@@ -25,10 +26,13 @@ from sfumato.attacks.base import Inference as Inference
 from sfumato.attacks.inference.intersection import Intersection as Intersection
 from sfumato.attacks.record_linkage.learned_linkage import LearnedLinkage as LearnedLinkage
 from sfumato.attacks.query.leave_one_out import LeaveOneOut as LeaveOneOut
+from sfumato.attacks.models.likelihood_ratio import LikelihoodRatio as LikelihoodRatio
 from sfumato.attacks.graph.link_disclosure import LinkDisclosure as LinkDisclosure
 from sfumato.attacks.record_linkage.linkage import Linkage as Linkage
 from sfumato.attacks.base import Linking as Linking
+from sfumato.attacks.models.loss_threshold import LossThreshold as LossThreshold
 from sfumato.attacks.inference.membership import Membership as Membership
+from sfumato.attacks.models.model_attribute import ModelAttribute as ModelAttribute
 from sfumato.attacks.inference.model_inference import ModelInference as ModelInference
 from sfumato.attacks.graph.neighbour_degrees import NeighbourDegrees as NeighbourDegrees
 from sfumato.attacks.evaluation.outcome import Outcome as Outcome

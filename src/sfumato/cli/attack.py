@@ -50,6 +50,8 @@ from sfumato.cli._console import NUMBER, emit_json, json_option, listed, note, p
 )
 @click.option("--epsilon", type=NUMBER, default=None, help="Query service with differential privacy: cost of a query.")
 @click.option("--budget", type=NUMBER, default=None, help="Query service with differential privacy: budget in all.")
+@click.option("--label", default=None, help="Model: the column that it predicts.")
+@click.option("--features", multiple=True, help="Model: its columns in order, separated by commas, if it has no names.")
 @click.option("--html", type=typed_path, default=None, help="Without --original: write a report to this HTML file.")
 @seed_option
 @json_option
@@ -74,6 +76,8 @@ def command(
     candidates: Path | None,
     epsilon: str | None,
     budget: str | None,
+    label: str | None,
+    features: tuple[str, ...],
     html: Path | None,
     seed: int | None,
     as_json: bool,
@@ -83,6 +87,10 @@ def command(
     RELEASE may also be the metadata file of a query service (`ward.yaml`, see `sfumato query`). Query attacks then send
     SQL to it under its policy and guess the sensitive columns; --attack, --knows, --secret, --limit, --tries, --seconds
     and --seed apply, and the ledger of the service is not touched.
+
+    RELEASE may also be a scikit-learn model (`model.skops`, written by skops). Attacks on models then ask who is in its
+    training data (--original) and what the model tells about them; --label is required, --control names people who are
+    not in the training data.
 
     A data file has no roles: name the columns the attacker knows with --knows and the sensitive ones with --secret, or
     pass a recipe (`sfumato init ORIGINAL` writes one). Identity risk needs the row correspondence: a row map, --key or
@@ -99,6 +107,22 @@ def command(
 
     RELEASE may also be a released graph; --original is then the recipe that names the original tables.
     """
+    if release.suffix.lower() == ".skops":
+        unfit: dict[str, Any] = {"--auxiliary": auxiliary, "--recipe": recipe, "--lineage": lineage, "--key": key}
+        unfit |= {"--row": people, "--aligned": aligned, "--rename": rename, "--population": population}
+        unfit |= {"--candidates": candidates, "--html": html, "--epsilon": epsilon, "--budget": budget}
+        unfit |= {"--knows": knows, "--seconds": seconds}
+        needless = [name for name, value in unfit.items() if value not in (None, (), False)]
+        if needless:
+            raise click.UsageError(f"{needless[0]} is for releases, and {release} is a model.")
+        if original is None or label is None:
+            raise click.UsageError("A model needs --original, its training data, and --label, the column it predicts.")
+        options: dict[str, Any] = {"attacks": names, "secrets": listed(secrets), "seed": seed}
+        options |= {"features": listed(features) or None}
+        options |= {"control": control, "label": label, "limit": limit, "n_targets": min(tries, 1000)}
+        return _attack_model(release, original, as_json=as_json, **options)
+    if label is not None or features:
+        raise click.UsageError("--label and --features are for models (a file that ends in .skops).")
     if release.suffix.lower() in (".yaml", ".yml"):
         outside: dict[str, Any] = {
             "--original": original,
@@ -111,7 +135,7 @@ def command(
         needless = [name for name, value in outside.items() if value not in (None, (), False)]
         if needless:
             raise click.UsageError(f"{needless[0]} is for releases, and {release} is the metadata of a query service.")
-        options: dict[str, Any] = {"epsilon": epsilon, "budget": budget, "seed": seed, "seconds": seconds}
+        options = {"epsilon": epsilon, "budget": budget, "seed": seed, "seconds": seconds}
         options |= {"attacks": names, "knows": listed(knows) or None, "secrets": listed(secrets), "limit": limit}
         return _attack_queries(release, n_targets=min(tries, 40), as_json=as_json, **options)
     from sfumato.release.folder import is_graph_release
@@ -184,6 +208,21 @@ def command(
 
         derived = [str(found) for found in results.derived]
         print_attacks(document["attacks"], document["limits"], changes=document.get("advice", ()), derived=derived)
+    return 0 if all(entry.met for entry in results.limits) else 1
+
+
+def _attack_model(model: Path, original: str, *, as_json: bool, **options: Any) -> int:
+    """Attack a scikit-learn model."""
+    from sfumato.api import attack_model
+
+    results = attack_model(model, original, progress=progress(quiet=as_json), **options)
+    document = results.to_dict()
+    if as_json:
+        emit_json(document)
+    else:
+        from sfumato.reports.terminal import print_attacks
+
+        print_attacks(document["attacks"], document["limits"])
     return 0 if all(entry.met for entry in results.limits) else 1
 
 

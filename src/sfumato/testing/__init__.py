@@ -19,6 +19,7 @@ from sfumato.testing.learners import check_learner
 from sfumato.testing.measures import check_measure
 from sfumato.testing.mechanisms import check_mechanism
 from sfumato.testing.metrics import check_metric
+from sfumato.testing.model_attacks import check_model_attack
 from sfumato.testing.models import check_model
 from sfumato.testing.parts import check_part
 from sfumato.testing.policies import check_policy
@@ -43,6 +44,7 @@ __all__ = [
     "check_mechanism",
     "check_metric",
     "check_model",
+    "check_model_attack",
     "check_number_protocol",
     "check_part",
     "check_policy",
