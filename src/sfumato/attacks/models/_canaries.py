@@ -69,7 +69,7 @@ def repeated_bound(
     """Lower bound on epsilon from runs with and without a canary, by exact (Clopper-Pearson) binomial limits.
 
     >>> round(repeated_bound(990, 1000, 100, 1000), 2)
-    2.09
+    3.8
     """
     from scipy.stats import beta
 
