@@ -146,6 +146,20 @@ def prepare(page: str, folder: Path) -> None:
             pl.DataFrame({**answers, "income": draw.uniform(20, 90, size) * 1000}).write_csv(folder / "answers.csv")
         case "tables":
             (folder / "tables.yaml").write_text(next(t for t in blocks(page, "yaml") if t.startswith("# tables.yaml")))
+        case "model-attacks":
+            from sklearn.tree import DecisionTreeClassifier
+            from skops.io import dump
+
+            draw = np.random.default_rng(2)
+            for name in ("train", "others"):
+                ill = {
+                    "age": draw.integers(20, 80, 120),
+                    "weight": draw.normal(70, 9, 120),
+                    "ill": draw.integers(0, 2, 120),
+                }
+                pl.DataFrame(ill).write_csv(folder / f"{name}.csv")
+            train = pl.read_csv(folder / "train.csv")
+            dump(DecisionTreeClassifier().fit(train.select("age", "weight"), train["ill"]), folder / "model.skops")
         case "how-to/researcher":
             (folder / "study.yaml").write_text(shown[0])
         case "utility":

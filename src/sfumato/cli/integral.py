@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,33 @@ if TYPE_CHECKING:
 
 k_option = click.option("-k", "--k", type=click.IntRange(min=2), required=True, help="Explanations required, at least.")
 known_option = click.option("--known", multiple=True, help="Rows (from 1) that the attacker knows to have stayed.")
+
+
+COMPARE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option("--size", type=click.IntRange(min=1), default=1, show_default=True, help="Changed records, at most."),
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        type=click.Choice(["deletion", "insertion", "amendment", "group"]),
+        default=("deletion",),
+        show_default=True,
+        help="Changes that the attacker considers; may be repeated. `group` stands alone.",
+    ),
+    known_option,
+    click.option("--secret", "secrets", multiple=True, help="Columns that must not be disclosed, separated by commas."),
+    click.option("--universe", type=typed_path, default=None, help="Further records that may have been inserted."),
+    click.option("--erased", multiple=True, help="Rows (from 1) that were deleted: look for changes that would help."),
+    click.option("--refits", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Refits, at most."),
+)
+"""Options of a comparison besides the two models, their table and k; also those of `sfumato learn --compare`."""
+
+
+def compare_options(function: Any) -> Any:
+    """Add the options of a comparison to a command."""
+    for option in reversed(COMPARE_OPTIONS):
+        function = option(function)
+    return function
 
 
 @click.group("integral")
@@ -78,25 +106,21 @@ def fit(
 @click.argument("new", type=typed_path)
 @click.option("--original", type=typed_path, required=True, help="The table that OLD was learned from.")
 @k_option
-@click.option("--size", type=click.IntRange(min=1), default=1, show_default=True, help="Changed records, at most.")
-@click.option(
-    "--kind",
-    "kinds",
-    multiple=True,
-    type=click.Choice(["deletion", "insertion", "amendment", "group"]),
-    default=("deletion",),
-    show_default=True,
-    help="Changes that the attacker considers; may be repeated. `group` stands alone.",
-)
-@known_option
-@click.option("--secret", "secrets", multiple=True, help="Columns that must not be disclosed, separated by commas.")
-@click.option("--universe", type=typed_path, default=None, help="Further records that may have been inserted.")
-@click.option("--erased", multiple=True, help="Rows (from 1) that were deleted: look for changes that would help.")
-@click.option("--refits", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Refits, at most.")
+@compare_options
 @json_option
-def compare(
+def compare(old: Path, new: Path, **options: Any) -> int:
+    """Decide whether NEW may be published after OLD. Exit code 0: yes; 1: no.
+
+    The attacker knows both models, the algorithm and the records, and asks which change of the data explains the pair.
+    The answer is yes if at least k minimal changes do and nobody is in all of them.
+    """
+    return compare_files(old, new, **options)
+
+
+def compare_files(
     old: Path,
     new: Path,
+    *,
     original: Path,
     k: int,
     size: int,
@@ -108,11 +132,7 @@ def compare(
     refits: int,
     as_json: bool,
 ) -> int:
-    """Decide whether NEW may be published after OLD. Exit code 0: yes; 1: no.
-
-    The attacker knows both models, the algorithm and the records, and asks which change of the data explains the pair.
-    The answer is yes if at least k minimal changes do and nobody is in all of them.
-    """
+    """Compare two model files and print the decision; 0 if the new model may be published."""
     from sfumato.data import read
     from sfumato.errors import NotComparable
     from sfumato.learning.integral.model_file import ModelFile

@@ -1,6 +1,6 @@
 """Recurrent models: models with at least k generators whose intersection is empty.
 
-Reference: Senavirathne, N., Torra, V. (2020). Integrally private model selection for decision trees. Computers &
+Reference: Senavirathne, N., Torra, V. (2019). Integrally private model selection for decision trees. Computers &
 Security 83, 167-181. doi:10.1016/j.cose.2019.01.006
 """
 
