@@ -104,5 +104,5 @@ def _most_exposed(tree: DecisionTreeLearner, records: Records, old: bytes) -> in
     for model, cell in zip(models, present, strict=True):
         people[model] = people.get(model, 0) + int(records.counts[cell])
     rarest = min((model for model in people if model != old), key=lambda one: (people[one], one), default=old)
-    cell = next(int(cell) for model, cell in zip(models, present, strict=True) if model == rarest)
-    return int(np.flatnonzero(records.cell_of_row == cell)[0])
+    place = next(place for place, model in enumerate(models) if model == rarest)
+    return int(np.flatnonzero(records.cell_of_row == present[place])[0])
