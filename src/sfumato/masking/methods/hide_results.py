@@ -51,7 +51,7 @@ class HideResults(Step):
     stronger = {"support": "less", "confidence": "less"}
     exempt = {"differs by seed": "Results that do not come out need no change, and exchanges are not random."}
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
-        {"results": [{"together": {"sex": "F", "diagnosis": "none"}}], "support": 0.1},
+        {"results": [{"together": {"sex": "F", "diagnosis": "none"}}], "support": 0.1, "search": "border"},
         {
             "results": [
                 {"if": {"sex": "M"}, "then": {"diagnosis": "none"}},
