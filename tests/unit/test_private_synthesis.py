@@ -262,7 +262,7 @@ def test_constraints_hold_in_every_row() -> None:
 
 
 def test_intervals_cover_the_true_marginals() -> None:
-    """95 % intervals of 30 fits; coverage below 90 % of cells would need an error in the variance of 15 %."""
+    """95 % intervals of 8 fits; coverage falls to 90 % if standard errors are 16 % too small (1.645 / 1.96)."""
     data = people(1500)
     frame = data.table.frame
     codes = {}

@@ -194,7 +194,7 @@ def test_lost_and_ghost_rules_by_hand() -> None:
     pair = ReleasePair(original=dataset(BASKETS), release=Release(table=Table(frame=release), manifest={}))
     given = {"support": 0.33, "confidence": 0.7}
     lost = judge(LostRules(**given), pair, rng=Rng(1))
-    assert lost.detail == {"before": 9, "after": 3, "lost": 6}
+    assert lost.detail == {"rules_before": 9, "rules_after": 3, "lost": 6}
     assert lost.value == pytest.approx(6 / 9)
     ghost = judge(GhostRules(**given), pair, rng=Rng(1))
     assert ghost.value == 0

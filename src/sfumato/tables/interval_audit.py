@@ -93,7 +93,7 @@ def interval_attack(
                 ends.append(float(solved.x[number]))
         if integers:
             ends = [float(np.ceil(ends[0] - 1e-6)), float(np.floor(ends[1] + 1e-6))]
-        found.append(CellInterval(key=table.keys[cell], low=ends[0], high=ends[1]))
+        found.append(CellInterval(key=table.keys[cell], low=ends[0] + 0.0, high=ends[1] + 0.0))  # not -0
     return tuple(found)
 
 

@@ -83,7 +83,8 @@ class SuppressedTable:
     def frame(self) -> pl.DataFrame:
         """One line per cell as published; ``value`` is null where it is suppressed."""
         shown = [None if hidden else value for hidden, value in zip(self.suppressed, self.cells.values, strict=True)]
-        return self.cells.frame(value=pl.Series(shown, dtype=pl.Float64))
+        values = pl.Series(shown, dtype=pl.Float64)
+        return self.cells.frame(value=values if self.cells.magnitude else values.cast(pl.Int64))
 
 
 def suppress(

@@ -20,5 +20,5 @@ class GhostRules(RuleMeasure):
     def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         before, after = self.rules(pair)
         ghosts = len(after - before)
-        detail = {"before": len(before), "after": len(after), "ghosts": ghosts}
+        detail = {"rules_before": len(before), "rules_after": len(after), "ghosts": ghosts}
         return MeasureResult(measure=self.part_name(), value=ghosts / max(len(after), 1), detail=detail)

@@ -20,5 +20,5 @@ class LostRules(RuleMeasure):
     def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         before, after = self.rules(pair)
         lost = len(before - after)
-        detail = {"before": len(before), "after": len(after), "lost": lost}
+        detail = {"rules_before": len(before), "rules_after": len(after), "lost": lost}
         return MeasureResult(measure=self.part_name(), value=lost / max(len(before), 1), detail=detail)
