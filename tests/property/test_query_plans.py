@@ -275,9 +275,10 @@ def test_neighbours_stay_within_the_sensitivity() -> None:
 
 
 @pytest.mark.slow
-def test_thousands_of_neighbours_stay_within_the_sensitivity() -> None:
-    tried, caught = check_pairs(MANY, seed=2)
-    assert tried == MANY
+def test_hundreds_of_neighbours_stay_within_the_sensitivity() -> None:
+    """A quarter of the questions: test_query_realized tries every neighbour of others, with their realized loss."""
+    tried, caught = check_pairs(MANY // 4, seed=2)
+    assert tried == MANY // 4
     assert caught == []
 
 

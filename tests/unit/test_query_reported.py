@@ -294,3 +294,19 @@ def test_a_number_cast_to_a_whole_one_is_in_a_group() -> None:
     answer = asked.ask("SELECT CAST(x AS INTEGER) AS k, COUNT(*) AS n FROM t GROUP BY 1", epsilon=10**6)
     assert [row[0].value for row in answer.rows] == [2, 3]
     assert sum(round(row[1].value) for row in answer.rows) == 2
+
+
+def test_whole_quotients_are_cut_towards_zero_and_refused_for_fractions() -> None:
+    numbers = [-7, -6, -1, 0, 1, 6, 7, None]
+    asked = session(
+        pl.DataFrame({"n": numbers, "z": [0] * 8}),
+        n=column(Kind.INTEGER, Domain(low=-7, high=7)), z=column(Kind.INTEGER, Domain(low=0, high=0)),
+    )  # fmt: skip
+    for divisor in (2, -3):
+        answer = asked.ask(f"SELECT n // {divisor} AS q, COUNT(*) AS m FROM t GROUP BY q", epsilon=10**6)
+        found = {row[0].value: round(row[1].value) for row in answer.rows if round(row[1].value)}
+        wanted = [int(n / divisor) for n in numbers if n is not None]
+        assert found == {q: wanted.count(q) for q in wanted}
+    assert round(asked.ask("SELECT COUNT(n // z) FROM t", epsilon=10**6).value) == 0
+    with pytest.raises(QueryRefused, match="whole numbers"):
+        asked.ask("SELECT COUNT(n // 0.5) FROM t", epsilon=1)

@@ -148,9 +148,8 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
             exact = np.array([counts.get(key, 0) for key in keys], dtype=object)
             values[i] = _noisy(plan.of(i), SecretValue(exact), receipts[i])
         elif isinstance(aggregate, BinCounts | ValueCounts) and plan.of(i).aggregate == i:
-            rows = engine.run(bin_counts_sql(plan, aggregate, secret, engine.listed)).open(receipt)
-            where = None if not width else _places(rows, width, keys, every)
-            histograms = _histograms(rows, width, where, len(keys))
+            statement = bin_counts_sql(plan, aggregate, secret, engine.listed)
+            histograms = _histograms(statement, plan, engine, receipt, keys)
             chosen = _select(plan, i, histograms, receipts[i])
             values |= dict(zip(plan.of(i).covers, chosen, strict=True))
         elif isinstance(aggregate, FittingUnits):
@@ -278,25 +277,25 @@ def _noisy(measurement: Measurement, exact: SecretValue[Any], receipt: Receipt) 
     return tuple(measurement.mechanism.release_at(exact, receipt=receipt, distance=measurement.sensitivity).tolist())
 
 
-def _places(rows: list[Key], width: int, keys: tuple[Key, ...], every: tuple[Key, ...] | None) -> Ints:
-    """Index of each row's group among the keys; -1 for keys that are not released. ``every``: groups by number."""
+def _histograms(
+    statement: Statement, plan: NoisePlan, engine: Running, receipt: Receipt, keys: tuple[Key, ...]
+) -> list[tuple[Ints, Ints]]:
+    """Histogram of each group: its cells, ascending, and their counts. Groups that are not released are left out."""
+    width, every = len(group_columns(plan.query)), _combinations(plan.query)
     places = {key: place for place, key in enumerate(keys)}
-    if every is not None:
-        return np.fromiter((places.get(every[int(row[0])], -1) for row in rows), np.int64, len(rows))
-    return np.fromiter((places.get(tuple(row[:width]), -1) for row in rows), np.int64, len(rows))
-
-
-def _histograms(rows: list[Key], width: int, where: Ints | None, groups: int) -> list[tuple[Ints, Ints]]:
-    """Histogram of each group: its cells, ascending, and their counts."""
-    cells_at = np.fromiter((int(row[width]) for row in rows), np.int64, len(rows))
-    counts = np.fromiter((int(row[width + 1]) for row in rows), np.int64, len(rows))
-    if where is None:
-        order = np.argsort(cells_at)
-        return [(cells_at[order], counts[order])]
-    order = np.lexsort((cells_at, where))
-    ends = np.searchsorted(where[order], np.arange(groups + 1))
-    pieces = [order[ends[place] : ends[place + 1]] for place in range(groups)]
-    return [(cells_at[piece], counts[piece]) for piece in pieces]
+    if every is None and width:
+        rows = engine.run(statement).open(receipt)
+        where = np.fromiter((places.get(tuple(row[:width]), -1) for row in rows), np.int64, len(rows))
+        cells, counts = (np.fromiter((int(row[width + i]) for row in rows), np.int64, len(rows)) for i in (0, 1))
+    else:
+        columns = engine.whole_columns(statement).open(receipt) or [np.zeros(0, np.int64)] * (width + 2)
+        cells, counts = columns[-2], columns[-1]
+        number = np.array([places.get(key, -1) for key in every or ()], np.int64)
+        where = number[columns[0]] if width else np.zeros(len(cells), np.int64)
+    order = np.lexsort((cells, where))
+    ends = np.searchsorted(where[order], np.arange(len(keys) + 1))
+    pieces = [order[ends[place] : ends[place + 1]] for place in range(len(keys))]
+    return [(cells[piece], counts[piece]) for piece in pieces]
 
 
 def _select(

@@ -8,12 +8,16 @@ from sfumato.engines.expressions import (
     Expression,
     IsNull,
     Not,
+    Unit,
+    all_of,
     constant,
+    equal,
     when,
 )
+from sfumato.engines.statements import Join, NamedView, Select, Subquery, UnionAllQuery, With
 from sfumato.engines.statements import Query as Statement
-from sfumato.engines.statements import Select, Subquery
 from sfumato.query.execute.grouped_rows import (
+    Items,
     ValueTables,
     column_of,
     group_columns,
@@ -42,23 +46,40 @@ def _bounded_rows(
     source = Select((), Subquery(grouped_rows(query, (value,), listed)), where=Not(IsNull(column)), star=True)
     if plan.bounding == "row":
         return source
-    by, named = tuple(node for _, node in (*unit, *keys)), tuple(node for _, node in keys)
-    if same:
-        source = Select((*unit, *keys, (column.name, column)), Subquery(source), distinct=True)
-        order: tuple[Expression, ...] = (keyed_hash((column,), unit, secret), column)
-    else:
+    named, items = tuple(node for _, node in keys), (*unit, *keys, (column.name, column))
+    # Only the rows of a unit that has too many in a group are put in order: sorting takes longer than all the rest.
+    many = grouped((("m", CountRows()),), NamedView("rows"), (*unit, *keys))
+    views: tuple[tuple[str, Statement], ...] = (
+        ("rows", Select(items, Subquery(source), distinct=same)),
+        ("many", Select((), Subquery(many), where=Compare(">", whole_column("m"), constant(plan.rows)), star=True)),
+    )
+    pairs = zip(_of("rows", unit, keys), _of("many", unit, keys), strict=True)
+    match = all_of(*(equal(one, two) for one, two in pairs))
+    unmatched = IsNull(_of("many", unit, keys)[0])
+    short = Select((), Join(NamedView("rows"), NamedView("many"), match, outer=True), where=unmatched, star="rows")
+    long: Statement = Select((), Join(NamedView("rows"), NamedView("many"), match), star="rows")
+    by = tuple(node for _, node in (*unit, *keys))
+    order: tuple[Expression, ...] = (keyed_hash((column,), unit, secret), column)
+    if not same:
         # Rows with equal values are numbered, so that each row of a unit is kept with the same probability.
         twin = whole_column("twin")
-        source = Select(((twin.name, RowNumber((*by, column), ())),), Subquery(source), star=True)
+        long = Select(((twin.name, RowNumber((*by, column), ())),), Subquery(long), star=True)
         order = (keyed_hash((column, twin), unit, secret), column, twin)
-    few = Select((("turn", RowNumber(by, order)),), Subquery(source), star=True)
-    kept = Select((), Subquery(few), where=Compare("<=", whole_column("turn"), constant(plan.rows)), star=True)
+    placed = Select((("turn", RowNumber(by, order)),), Subquery(long), star=True)
+    first = Select(items, Subquery(placed), where=Compare("<=", whole_column("turn"), constant(plan.rows)))
+    kept: Statement = With(views, UnionAllQuery(short, first))
     if keys and not keeps_all_groups(plan):
         rank = DenseRank((unit[0][1],), (keyed_hash(named, unit, secret), *named))
         ranked = Select((("place", rank),), Subquery(kept), star=True)
         within = Compare("<=", whole_column("place"), constant(plan.groups))
         kept = Select((), Subquery(ranked), where=within, star=True)
     return kept
+
+
+def _of(view: str, unit: Items, keys: Items) -> tuple[Expression, ...]:
+    """Unit and keys as columns of a view."""
+    origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
+    return Unit(origin, view), *(column_of(name, node, view) for name, node in keys)
 
 
 def bin_counts_sql(

@@ -54,6 +54,7 @@ _FORMS: dict[type[exp.Expression], frozenset[str]] = {
     exp.Concat: frozenset({"expressions", "safe", "coalesce"}),
     exp.DPipe: _PAIR | {"safe"},
     exp.Div: _PAIR | {"typed", "safe"},
+    exp.IntDiv: _PAIR,
     exp.If: frozenset({"this", "true", "false"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
     exp.Limit: frozenset({"expression", "offset"}),

@@ -71,6 +71,21 @@ def _divide(reader: ExpressionCompiler, node: Any) -> Scalar:
     return Scalar(node=Arithmetic("/", a.as_double(), divisor), kind=Kind.NUMBER, **known)
 
 
+def _whole_quotient(reader: ExpressionCompiler, node: Any) -> Scalar:
+    """``a // b`` of whole numbers: the quotient without its fraction, towards zero; missing where b is 0.
+
+    It is increasing in a for b > 0 and decreasing for b < 0, so that its ends are those of the quotient.
+    """
+    a, b = reader.number(node.this), reader.number(node.expression)
+    if a.kind is not Kind.INTEGER or b.kind is not Kind.INTEGER:
+        raise reader.refuse(node, "`//` takes whole numbers.", "Use FLOOR(a / b) or TRUNC(a / b).")
+    quotient = _divide(reader, node)
+    known: dict[str, Any] = {}
+    if quotient.low is not None and quotient.high is not None:
+        known = {"low": Fraction(quotient.low.__trunc__()), "high": Fraction(quotient.high.__trunc__())}
+    return Scalar(node=Cast(Function(quotient.node, "trunc"), "int"), kind=Kind.INTEGER, **known)
+
+
 def _modulo(reader: ExpressionCompiler, node: Any) -> Scalar:
     """Remainder of a division that truncates towards zero; it has the sign of the dividend, as in standard SQL."""
     a, b = reader.number(node.this), reader.number(node.expression)
@@ -185,6 +200,7 @@ ARITHMETIC_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any],
     exp.Sub: _arithmetic("-", lambda x, y: x - y),
     exp.Mul: _arithmetic("*", lambda x, y: x * y),
     exp.Div: _divide,
+    exp.IntDiv: _whole_quotient,
     exp.Mod: _modulo,
     exp.Neg: _negative,
     exp.Abs: _absolute,

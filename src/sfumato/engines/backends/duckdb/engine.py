@@ -258,6 +258,14 @@ class _RunningDuckdb(Running):
         except Exception:
             raise failed() from None
 
+    def whole_columns(self, query: Query) -> SecretValue[list[npt.NDArray[np.int64]]]:
+        try:
+            with self._lock, self._limit.watch():
+                columns = self._connection.execute(self._generator.write(query)).fetchnumpy().values()
+                return SecretValue([np.asarray(column, np.int64) for column in columns])
+        except Exception:
+            raise failed() from None
+
     def close(self) -> None:
         self._connection.close()
 
