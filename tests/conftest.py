@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -43,3 +44,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in item.name or "java" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say at the end of a run that pages were not tested, which a skip alone does not."""
+    skipped = [one for one in terminalreporter.stats.get("skipped", ()) if "no Chromium" in str(one.longrepr)]
+    if skipped:
+        terminalreporter.section("pages not tested")
+        terminalreporter.line(
+            f"{len(skipped)} tests of pages were skipped: there is no Chromium (apt install chromium)."
+        )

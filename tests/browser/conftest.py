@@ -1,7 +1,7 @@
 """A real Chromium and a real app process for the tests of the pages.
 
 The browser is Chromium or Chrome on the path (Debian's package, for example), or the one that Playwright has
-installed. Without either the tests are skipped and say so.
+installed. Without either the tests are skipped, which the end of the run says; ``SFUMATO_BROWSER=required`` fails them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def chromium() -> Iterator[Browser]:
         try:
             browser = playwright.chromium.launch(executable_path=found, args=OPTIONS)
         except Error:
-            pytest.skip("There is no Chromium on the path and Playwright has none: apt install chromium")
+            missing = "There is no Chromium on the path and Playwright has none: apt install chromium"
+            pytest.fail(missing) if os.environ.get("SFUMATO_BROWSER") == "required" else pytest.skip(missing)
         yield browser
         browser.close()
 

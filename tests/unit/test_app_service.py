@@ -303,7 +303,7 @@ def test_a_cancelled_or_late_job_ends_its_process(way: str, people: Path) -> Non
     if way == "cancel":
         jobs.cancel(job.number)
         jobs.cancel(job.number)
-    for _ in range(200):
+    for _ in range(1200):
         if job.state != "running" and not alive(job.process.pid):
             break
         time.sleep(0.05)
