@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -110,11 +111,11 @@ def test_five_processes_answer_and_one_that_is_killed_is_left_out(tmp_path: Path
         assert [row["n"]["value"] for row in answer["rows"]] == [600, 900]
         assert [spent(tmp_path, name) for name in names] == [20] * 5
         running["c"].send_signal(signal.SIGKILL)
-        running["c"].wait(20)
+        running["c"].wait(90)
         answer = json.loads(ask(tmp_path, asked).output)
         assert [row["n"]["value"] for row in answer["rows"]] == [600, 600]
         running["a"].send_signal(signal.SIGTERM)
-        assert running["a"].wait(20) == 0
+        assert running["a"].wait(90) == 0
         refused = ask(tmp_path, asked)
         assert "cannot be reached" in str(refused.exception)
         assert "Nothing was charged" in str(refused.exception)
@@ -122,7 +123,7 @@ def test_five_processes_answer_and_one_that_is_killed_is_left_out(tmp_path: Path
     finally:
         for process in running.values():
             process.kill()
-            process.wait(20)
+            process.wait(90)
 
 
 def test_a_party_lets_in_only_analysts_with_a_certificate_of_its_authority(tmp_path: Path) -> None:
@@ -134,20 +135,20 @@ def test_a_party_lets_in_only_analysts_with_a_certificate_of_its_authority(tmp_p
             context = client_context(
                 certificate=folder / f"{name}.crt", key=folder / f"{name}.key", authority=keys / "authority.crt"
             )
-            channel = HttpsChannel(name="a", address=f"https://127.0.0.1:{ports['a']}", context=context, seconds=20)
+            channel = HttpsChannel(name="a", address=f"https://127.0.0.1:{ports['a']}", context=context, seconds=90)
             with pytest.raises(PartyFailed, match="cannot be reached"):
                 channel.join(PartiesQuestion.new(COUNTS, agreement="", epsilon="1"))
         blank = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         blank.load_verify_locations(keys / "authority.crt")
         with pytest.raises(PartyFailed):
-            HttpsChannel(name="a", address=f"https://127.0.0.1:{ports['a']}", context=blank, seconds=20).join(
+            HttpsChannel(name="a", address=f"https://127.0.0.1:{ports['a']}", context=blank, seconds=90).join(
                 PartiesQuestion.new(COUNTS, agreement="", epsilon="1")
             )
         other = client_context(
             certificate=keys / "ann.crt", key=keys / "ann.key", authority=tmp_path / "strangers" / "authority.crt"
         )
         with pytest.raises(PartyFailed, match="certificate"):
-            HttpsChannel(name="a", address=f"https://127.0.0.1:{ports['a']}", context=other, seconds=20).join(
+            HttpsChannel(name="a", address=f"https://127.0.0.1:{ports['a']}", context=other, seconds=90).join(
                 PartiesQuestion.new(COUNTS, agreement="", epsilon="1")
             )
     assert spent(tmp_path, "a") == 0
@@ -166,13 +167,13 @@ def test_garbage_is_refused_with_a_code_and_costs_nothing(tmp_path: Path) -> Non
     ]  # fmt: skip
     with serving(files) as ports:
         for path, body in bodies:
-            connection = http.client.HTTPSConnection("127.0.0.1", ports["a"], timeout=20, context=context)
+            connection = http.client.HTTPSConnection("127.0.0.1", ports["a"], timeout=90, context=context)
             connection.request("POST", path, body)
             response = connection.getresponse()
             assert response.status == 422
             assert json.loads(response.read())["error"]["code"] == QueryRefused.code
             connection.close()
-        with socket.create_connection(("127.0.0.1", ports["a"]), timeout=20) as plain:
+        with socket.create_connection(("127.0.0.1", ports["a"]), timeout=90) as plain:
             plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         asked = addressed(tmp_path, ports)
         assert ask(tmp_path, asked).exit_code == 0
@@ -197,7 +198,7 @@ def test_a_party_that_sends_garbage_ends_the_question(tmp_path: Path, reply: str
 
     def answer() -> None:
         accepted, _ = listening.accept()
-        accepted.settimeout(20)
+        accepted.settimeout(90)
         with context.wrap_socket(accepted, server_side=True) as secure:
             secure.recv(65536)
             secure.sendall(REPLIES[reply])
@@ -230,6 +231,14 @@ def test_paths_are_relative_to_the_party_file_and_not_to_the_folder_one_is_in(
     relative = Path(tmp_path.name) / "a.yaml"
     party = PartyFile.load(relative).open(relative.parent)
     assert float(party.ledger.balance(dataset="clinics").left.size) == 100  # type: ignore[union-attr]
+
+
+def test_the_files_on_the_page_are_valid() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "parties.md").read_text(encoding="utf-8")
+    shared, own = re.findall(r"^```yaml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    shared = shared.replace("5f0c...", "5f" * 32).replace("9b1e...", "9b" * 32)
+    assert Agreement.model_validate(YAML(typ="safe").load(shared)).fewest == 2
+    assert PartyFile.model_validate(YAML(typ="safe").load(own)).party == "north"
 
 
 def test_keys_are_made_once_and_private(tmp_path: Path) -> None:

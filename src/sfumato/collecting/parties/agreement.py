@@ -6,7 +6,7 @@
     federation: hospitals          # the name that every party keeps its budget under
     parties_per_person: 1          # in how many parties' tables one person may be
     colluding: 1                   # how many parties may share what they know with the analyst
-    least: 3                       # nothing is answered with fewer parties; all of them if left out
+    least: 2                       # nothing is answered with fewer parties; all of them if left out
     parties:
       north: {address: "https://north.example:8441", key: 5f0c...}
       south: {address: "https://south.example:8441", key: 9b1e...}
