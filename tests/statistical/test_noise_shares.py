@@ -171,7 +171,7 @@ SPLITS = (
 @pytest.mark.parametrize("frames", SPLITS)
 def test_the_coordinator_sees_uniform_numbers_whatever_the_data(frames: list[object]) -> None:
     """Each party's messages, and the sum of any two of three, are uniform: a simulator needs only the total."""
-    one, two, three = messages(frames, 25)
+    one, two, three = messages(frames, 12)
     for view in (one, two, three):
         assert uniform_p(view) > NEVER
     for first, second in ((one, two), (two, three), (one, three)):
