@@ -85,6 +85,16 @@ def test_regression_on_public_bounds(folder: Path, capsys: pytest.CaptureFixture
     assert document["minimal_modifications"] > 100
 
 
+def test_classes_need_no_bounds_and_somebody_must_be_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fit = ("fit", "people.csv", "--learner", "logistic-regression=0.1", "--label", "ill", "--bounds", "age=0..100")
+    assert run(capsys, *fit, "--out", "old.json")[0] == 0
+    everybody = ",".join(str(row) for row in range(1, 210))
+    code, _, said = run(capsys, "fit", "people.csv", "--like", "old.json", "--without", everybody, "--out", "none.json")
+    assert code == 2
+    assert "No record is left" in said
+    assert not (folder / "none.json").exists()
+
+
 def test_recurrent_model_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "fit", "people.csv", "--learner", "decision-tree=1", "--label", "ill", "--out", "old.json")
     words = ("recurrent", "people.csv", "--like", "old.json", "-k", "5", "--samples", "60", "--seed", "1", "--json")

@@ -11,6 +11,9 @@ import click
 from sfumato.cli._console import emit_json, force_option, json_option, listed, note, progress, seed_option, typed_path
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from sfumato.learning.integral.encoding import Encoding
     from sfumato.learning.integral.learner import Learner
 
 k_option = click.option("-k", "--k", type=click.IntRange(min=2), required=True, help="Explanations required, at least.")
@@ -78,6 +81,7 @@ def fit(
 ) -> None:
     """Learn a model from DATA and write it as JSON, with its algorithm and encoding."""
     from sfumato.data import read
+    from sfumato.errors import BadParameter
     from sfumato.learning.integral.encoding import Encoding
     from sfumato.learning.integral.model_file import ModelFile
     from sfumato.learning.integral.records import Records
@@ -91,12 +95,15 @@ def fit(
             raise click.UsageError("Name the algorithm with --learner, or a model file with --like.")
         chosen = _learner(learner, settings)
         if chosen.uses_grid:
-            encoding = _grid(_bounds(bounds), label, threshold)
+            encoding = _grid(frame, _bounds(bounds), label, threshold)
         else:
             names = listed(features) or [name for name in frame.columns if name != label]
             encoding = Encoding.from_table(frame, features=names, label=label, threshold=threshold, bins=bins)
     records = Records.of(frame, encoding)
-    model = chosen.fit(records, records.without(_rows(without)))
+    counts = records.without(_rows(without))
+    if not counts.any():
+        raise BadParameter("No record is left to learn from.", fix="Leave out fewer rows with --without.")
+    model = chosen.fit(records, counts)
     ModelFile(learner=chosen, encoding=encoding, model=model).save(out, force=force)
     note(f"{out}: {chosen.part_name()}, score {chosen.score(model, records):.4g}, {len(records.cells):,} cells.")
 
@@ -278,15 +285,17 @@ def _bounds(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _grid(bounds: dict[str, tuple[float, float]], label: str | None, threshold: float | None) -> Any:
-    from sfumato.learning.integral.encoding import ColumnEncoding, Encoding
+def _grid(
+    frame: pl.DataFrame, bounds: dict[str, tuple[float, float]], label: str | None, threshold: float | None
+) -> Encoding:
+    from sfumato.learning.integral.encoding import Encoding
 
     if not bounds:
         raise click.UsageError("This algorithm needs public --bounds for each column.")
-    if label is None or threshold is None:
+    if label is None or (threshold is None and label in bounds):
         return Encoding.from_bounds(bounds, label=label)
-    bounds = {name: limits for name, limits in bounds.items() if name != label}
-    return Encoding.from_bounds(bounds, label=ColumnEncoding(name=label, edges=(threshold,)))
+    classes = Encoding.from_table(frame, features=[], label=label, threshold=threshold).label
+    return Encoding.from_bounds({name: limits for name, limits in bounds.items() if name != label}, label=classes)
 
 
 def _rows(texts: tuple[str, ...]) -> list[int]:
