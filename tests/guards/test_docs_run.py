@@ -144,6 +144,8 @@ def prepare(page: str, folder: Path) -> None:
             draw, size = np.random.default_rng(1), 2000
             answers = {"smoker": draw.choice(["never", "former", "daily"], size), "cigarettes": draw.poisson(6, size)}
             pl.DataFrame({**answers, "income": draw.uniform(20, 90, size) * 1000}).write_csv(folder / "answers.csv")
+        case "learning":
+            (folder / "learn.yaml").write_text(next(t for t in blocks(page, "yaml") if t.startswith("# learn.yaml")))
         case "tables":
             (folder / "tables.yaml").write_text(next(t for t in blocks(page, "yaml") if t.startswith("# tables.yaml")))
         case "model-attacks":
