@@ -14,7 +14,7 @@ from sfumato.data.row_codes import value_codes
 from sfumato.errors import BadParameter, EmptyTable, counted
 from sfumato.schema import Dataset
 
-__all__ = ["Ints", "ItemSets", "Known", "MinUnits", "event_codes", "unit_column"]
+__all__ = ["Ints", "ItemSets", "Known", "MinUnits", "distinct_sorted", "event_codes", "unit_column"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -55,6 +55,12 @@ def event_codes(frame: pl.DataFrame, unit: str, item: str) -> tuple[Ints, Ints, 
     return units, codes, items
 
 
+def distinct_sorted(keys: Ints) -> Ints:
+    """The distinct keys in ascending order; several times faster than ``numpy.unique`` on tens of millions."""
+    keys = np.sort(keys)
+    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ItemSets:
     """The distinct items of each unit.
@@ -80,7 +86,7 @@ class ItemSets:
         if not known.any():
             raise EmptyTable("No unit has any item.", fix="Check that the item column is the right one and not empty.")
         n_units = int(units.max()) + 1
-        pairs = np.unique(units[known] * count + items[known])
+        pairs = distinct_sorted(units[known] * count + items[known])
         owner, item = pairs // count, pairs % count
         support = np.bincount(item, minlength=count)
         key = support.astype(np.float64)

@@ -143,15 +143,20 @@ class DirectoryLinkage(UnitLinking):
 
     def _occurrences(self, unit: Ints, texts: pl.Series, wanted: pl.Series, rng: Rng) -> tuple[Ints, Ints]:
         """Each person with each wanted word that their queries contain."""
-        events = pl.DataFrame({"unit": unit, "text": texts}).drop_nulls()
+        query, distinct = value_codes(texts)
+        events = pl.DataFrame({"unit": unit, "query": query}).filter(texts.is_not_null())
         if self.queries is not None:
             order = rng.child("seen").generator.permutation(events.height)
             events = events[order].filter(pl.int_range(pl.len()).over("unit") < self.queries)
-        distinct = events["text"].unique()
-        spoken = pl.DataFrame({"text": distinct}).with_columns(_words(pl.col("text")).alias("word")).explode("word")
+        spoken = pl.DataFrame({"query": np.arange(len(distinct)), "word": distinct}).select(
+            "query", _words(pl.col("word"))
+        )
         codes = pl.DataFrame({"word": wanted, "code": np.arange(len(wanted))})
-        spoken = spoken.join(codes, on="word").select("text", "code")
-        pairs = events.unique().join(spoken, on="text").select("unit", "code").unique().sort("unit", "code")
+        spoken = spoken.explode("word").join(codes, on="word").select("query", "code")
+        said = np.zeros(len(distinct), dtype=np.bool_)
+        said[spoken["query"].to_numpy()] = True
+        events = events.filter(pl.Series(said[events["query"].to_numpy()])).unique()
+        pairs = events.join(spoken, on="query").select("unit", "code").unique().sort("unit", "code")
         return pairs["unit"].to_numpy().astype(np.int64), pairs["code"].to_numpy().astype(np.int64)
 
 

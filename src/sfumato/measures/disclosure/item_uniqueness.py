@@ -11,11 +11,12 @@ from pydantic import Field
 
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.normalize import canonical
-from sfumato.data.row_codes import number_rows
+from sfumato.data.row_codes import number_rows, value_codes
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, Picture, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+from sfumato.sequences.item_sets import distinct_sorted
 
 __all__ = ["ItemUniqueness"]
 
@@ -76,12 +77,14 @@ class ItemUniqueness(Measure):
         self, frame: pl.DataFrame, unit: str, draw: np.random.Generator, progress: Progress
     ) -> npt.NDArray[np.bool_]:
         """For each person drawn and each number of known events whether they are alone with them."""
-        whose = frame[unit].rank("dense").cast(pl.Int64).fill_null(0)
+        whose, _ = value_codes(frame[unit])
         names = [self.item, *(name for name in self.columns if name in frame.columns)]
-        codes = [canonical(frame[name]).rank("dense").cast(pl.Int64).fill_null(0).to_numpy() for name in names]
-        point = pl.Series(number_rows(codes)[0].astype(np.int64)).set(pl.Series(codes[0] == 0), None)
-        events = pl.DataFrame({"person": whose, "item": point}).drop_nulls().unique()
-        person, item = events.sort("person", "item").select("person", "item").to_numpy().T
+        codes = [value_codes(canonical(frame[name]))[0] for name in names]
+        point = number_rows(codes)[0] if len(codes) > 1 else codes[0]
+        present = frame[self.item].is_not_null().to_numpy()
+        width = int(point.max(initial=0)) + 1
+        keys = distinct_sorted(whose[present] * width + point[present])
+        person, item = keys // width, keys % width
         if len(person) == 0:
             raise NotApplicable(f"The column `{self.item}` is empty.")
         by_item = np.lexsort((person, item))

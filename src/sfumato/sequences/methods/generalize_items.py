@@ -15,7 +15,7 @@ from sfumato.release import Change, Verdict
 from sfumato.schema import Dataset
 from sfumato.schema.bound_hierarchy import BoundHierarchy
 from sfumato.sequences.item_set_check import item_set_verdict
-from sfumato.sequences.item_sets import Ints, ItemSets, Known, MinUnits, unit_column
+from sfumato.sequences.item_sets import Ints, ItemSets, Known, MinUnits, distinct_sorted, unit_column
 from sfumato.sequences.supported_items import supported_items
 
 __all__ = ["GeneralizeItems"]
@@ -92,9 +92,9 @@ class GeneralizeItems(Step):
 
 def _levels(units: Ints, leaf: Ints, hierarchy: BoundHierarchy, *, k: int, m: int, progress: Progress = SILENT) -> Ints:
     """The level of each leaf. Labels that have a rare set with more frequent labels are raised, until none has."""
-    pairs = np.unique(units[leaf >= 0] * len(hierarchy.leaves) + leaf[leaf >= 0])
+    pairs = distinct_sorted(units[leaf >= 0] * len(hierarchy.leaves) + leaf[leaf >= 0])
     units, leaf = pairs // len(hierarchy.leaves), pairs % len(hierarchy.leaves)
-    people = len(np.unique(units))
+    people = len(distinct_sorted(units))
     if people < k:
         raise NotApplicable(
             f"generalize-items: {counted(people, 'unit')} with items cannot be made {k} alike.",
@@ -112,7 +112,9 @@ def _levels(units: Ints, leaf: Ints, hierarchy: BoundHierarchy, *, k: int, m: in
     for known in range(1, m + 1):
         while True:
             node = nodes[level, everything]
-            distinct, codes = np.unique(node[leaf], return_inverse=True)
+            shown = np.zeros(below[-1], dtype=np.bool_)
+            shown[node[leaf]] = True
+            distinct, codes = np.flatnonzero(shown), (np.cumsum(shown) - 1)[node[leaf]]
             root = np.flatnonzero(distinct == below[top]) if sizes[top] == 1 else np.array([], np.int64)
             sets = ItemSets.of(units, codes, count=len(distinct), first=int(root[0]) if len(root) else None)
             keep = supported_items(sets, k=k, m=known, progress=progress)[sets.rank_of]

@@ -20,7 +20,7 @@ from sfumato.rationals import rational
 from sfumato.release import Change, State, Verdict
 from sfumato.schema import Dataset
 from sfumato.secret import SecretValue
-from sfumato.sequences.item_sets import Ints, event_codes, unit_column
+from sfumato.sequences.item_sets import Ints, distinct_sorted, event_codes, unit_column
 
 __all__ = ["PrivateItemCounts"]
 
@@ -152,7 +152,7 @@ class PrivateItemCounts(Step):
 def bounded_counts(units: Ints, items: Ints, count: int, most: int) -> Ints:
     """Number of units per item; of every unit at most ``most`` different items, drawn at random, are counted."""
     known = items >= 0
-    pairs = np.unique(units[known] * max(1, count) + items[known])
+    pairs = distinct_sorted(units[known] * max(1, count) + items[known])
     pairs = pairs[np.argsort(words(len(pairs)), kind="stable")]
     pairs = pairs[np.argsort(pairs // max(1, count), kind="stable")]
     owner = pairs // max(1, count)
