@@ -25,7 +25,12 @@ KINDS: dict[str, tuple[str, ...]] = {
     "hierarchy": ("sfumato.schema.hierarchies",),
     "engine": ("sfumato.engines.backends",),
     "mechanism": ("sfumato.dp.mechanisms",),
-    "method": ("sfumato.masking.methods", "sfumato.synthesis.methods", "sfumato.sequences.methods"),
+    "method": (
+        "sfumato.masking.methods",
+        "sfumato.synthesis.methods",
+        "sfumato.sequences.methods",
+        "sfumato.documents.methods",
+    ),
     "model": ("sfumato.masking.models",),
     "metric": ("sfumato.masking.metrics",),
     "attack": ("sfumato.attacks.record_linkage", "sfumato.attacks.transparency", "sfumato.attacks.inference"),

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("release",),
     ("dp", "engines"),
     ("masking", "query", "profiling", "graphs"),
-    ("synthesis", "tables", "collecting", "learning", "sequences"),
+    ("synthesis", "tables", "collecting", "learning", "sequences", "documents"),
     ("attacks",),
     ("verification",),
     ("measures",),

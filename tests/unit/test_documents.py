@@ -1,0 +1,124 @@
+"""Free text: what the rules find and miss, consistent replacement, the verdict, and an attack on the outcome."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sfumato.attacks import AttackScenario, evaluate_attack
+from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
+from sfumato.data.table import Table
+from sfumato.documents.known_notes import recall_by_kind, synthetic_notes
+from sfumato.documents.methods.deidentify_text import DeidentifyText
+from sfumato.documents.text_findings import find_identifiers
+from sfumato.masking.pipeline import MaskingResult, protect
+from sfumato.release import Release, State
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Seen by Dr. Okonwe.", [("name", "Okonwe")]),
+        ("Maria J. Lopez called; Lopez was upset.", [("name", "Maria J. Lopez"), ("name", "Lopez")]),
+        ("In May and April it rained on Monday.", []),
+        ("Card 4111 1111 1111 1111.", [("id", "4111 1111 1111 1111")]),
+        ("Card 4111 1111 1111 1112.", []),
+        ("SSN: 219-09-9999", [("id", "219-09-9999")]),
+        ("MRN: 00448812, weight 8812", [("id", "00448812")]),
+        ("on 2021-03-04 and 4/3/2021", [("date", "2021-03-04"), ("date", "4/3/2021")]),
+        ("March 4th, 2021", [("date", "March 4th, 2021")]),
+        ("call 415-555-0132 or a.b@example.org", [("contact", "415-555-0132"), ("contact", "a.b@example.org")]),
+        ("12 Old Mill Road", [("place", "12 Old Mill Road")]),
+        ("treated at Marlow clinic", [("place", "Marlow")]),
+        ("blood pressure 120/80, temperature 37.5", []),
+    ],
+)
+def test_rules(text: str, expected: list[tuple[str, str]]) -> None:
+    assert [(one.kind, one.text) for one in find_identifiers(text)] == expected
+
+
+def test_recall_by_kind_is_known() -> None:
+    """Names and places without context are missed; the interval of each recall must meet the range."""
+    ranges = {"name": (0.8, 0.95), "place": (0.75, 0.92), "date": (0.98, 1), "id": (0.98, 1), "contact": (0.98, 1)}
+    found = recall_by_kind(synthetic_notes(1500, seed=2))
+    assert set(found) == set(ranges)
+    for kind, (least, most) in ranges.items():
+        low, high = wilson(found[kind].found, found[kind].all)  # type: ignore[index]
+        assert high >= least
+        assert low <= most
+
+
+def release(texts: list[str], whose: list[int], **settings: object) -> MaskingResult:
+    frame = pl.DataFrame({"who": whose, "note": texts})
+    data = Dataset.of(Table(frame=frame), Schema(columns={"note": Column(role=Role.SENSITIVE)}, unit="who"))
+    step = DeidentifyText.build({"columns": ["note"], "days": 50, **settings})
+    return protect(data, steps=[step], rng=Rng(4), order="kept")
+
+
+def test_people_keep_their_pseudonym_and_dates_their_distance() -> None:
+    texts = [
+        "Ann Baker came on 2021-03-01. Baker returned on 2021-03-11. Ann left.",
+        "Mrs. Baker was seen on 2021-04-01.",
+        "Ann Baker came on 2021-03-01, and again 13/13/2021.",
+    ]
+    notes = release(texts, [1, 1, 2]).data.table.frame["note"].to_list()
+    first, second, other = ([*dict.fromkeys(re.findall(r"\[PERSON \d+\]", note))] for note in notes)
+    assert len(first) == 1, "full name, family name and given name are one person"
+    assert first == second, "the same person in another text"
+    assert first != other, "another patient's Ann Baker is another person"
+    days = [[date.fromisoformat(found) for found in re.findall(r"\d{4}-\d\d-\d\d", note)] for note in notes]
+    assert (days[0][1] - days[0][0]).days == 10
+    assert (days[1][0] - days[0][0]).days == 31
+    assert days[0][0] != date(2021, 3, 1)
+    assert "[DATE]" in notes[2]
+    assert not any(word in note for note in notes for word in ("Ann", "Baker", "13/13"))
+
+
+def test_nothing_that_was_found_is_left() -> None:
+    notes = synthetic_notes(300, seed=5)
+    result = release([note.text for note in notes], list(range(300)))
+    for before, after in zip(notes, result.data.table.frame["note"], strict=True):
+        for one in find_identifiers(before.text):
+            if one.kind != "date":
+                assert not re.search(rf"(?<!\w){re.escape(one.text)}(?!\w)", after), "a finding was not replaced"
+
+
+def test_names_in_identifier_columns_are_looked_up() -> None:
+    frame = pl.DataFrame({"patient": ["Xu Qwelle"], "note": ["The Qwelle twins are well."]})
+    columns = {"patient": Column(role=Role.IDENTIFIER), "note": Column(role=Role.PLAIN)}
+    data = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    step = DeidentifyText(columns=("note",), days=9)
+    assert "Qwelle" not in protect(data, steps=[step], rng=Rng(1)).data.table.frame["note"][0]
+
+
+def test_a_text_is_not_checked_unless_a_person_signs() -> None:
+    assert [one.state for one in release(["All is well."], [1]).verdicts] == [State.NOT_CHECKED]
+    [signed] = release(["All is well."], [1], signed_by="Privacy office").verdicts
+    assert signed.state is State.HOLDS
+    assert "Privacy office" in signed.reason
+    assert DeidentifyText.verify_release({}, pl.DataFrame())[0].state is State.NOT_CHECKED
+
+
+def test_a_directory_finds_people_before_and_hardly_afterwards(tmp_path: Path) -> None:
+    notes = [note for note in synthetic_notes(600, seed=6) if "twins" not in note.text]
+    frame = pl.DataFrame({"who": range(len(notes)), "note": [note.text for note in notes]})
+    data = Dataset.of(Table(frame=frame), Schema(columns={"note": Column(role=Role.SENSITIVE)}, unit="who"))
+    words = [" ".join(text for kind, text in note.known if kind in ("name", "place")) for note in notes]
+    pl.DataFrame({"who": range(len(notes)), "entry": words}).write_csv(tmp_path / "book.csv")
+    attack = DirectoryLinkage(item="note", directory=tmp_path / "book.csv", identity="who")
+    rates = []
+    for steps in ([], [DeidentifyText(columns=("note",), days=50)]):
+        result = protect(data, steps=steps, rng=Rng(1))  # type: ignore[arg-type]
+        scenario = AttackScenario(
+            original=data, release=Release(table=result.data.table, manifest={}), lineage=result.lineage
+        )
+        rates.append(evaluate_attack(attack, scenario, rng=Rng(2), n_targets=300).main.rate)
+    assert rates[0] > 0.8
+    assert rates[1] < 0.1
