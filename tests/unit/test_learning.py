@@ -100,7 +100,8 @@ def test_categories_are_learned_by_name_and_unknown_ones_are_zeros() -> None:
     ).fit(frame, LABELS)
     assert model.score(frame, LABELS) > 0.95
     other = pl.DataFrame({"sex": ["x"], "age": [40.0]})
-    assert model.decision_function(other) == pytest.approx(model.intercept_ - 0.2 * model.coef_[0, 2])
+    age = np.clip((-0.2 - model.center_[2]) / model.scale_[2], -1, 1)
+    assert model.decision_function(other) == pytest.approx(model.intercept_ + age * model.coef_[0, 2])
     with pytest.raises(BadParameter, match="`age`"):
         LogisticRegression(epsilon=2, delta=1e-6, categories={"sex": ["f", "m"]}, classes=[0, 1]).fit(frame, LABELS)
 
