@@ -20,8 +20,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from sfumato.cli import main
+from sfumato.graphs import synthetic_friends
 from sfumato.recipe import Recipe
 from sfumato.registry import registry
+from sfumato.rng import Rng
 from sfumato.studies import StudyPlan
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -162,6 +164,15 @@ def prepare(page: str, folder: Path) -> None:
                 pl.DataFrame(ill).write_csv(folder / f"{name}.csv")
             train = pl.read_csv(folder / "train.csv")
             dump(DecisionTreeClassifier().fit(train.select("age", "weight"), train["ill"]), folder / "model.skops")
+        case "graphs":
+            (folder / "friends.yaml").write_text(
+                next(t for t in blocks(page, "yaml") if t.startswith("# friends.yaml"))
+            )
+            graph = synthetic_friends(200, Rng(1))
+            names, ends = graph.nodes["node"], graph.edges()
+            graph.nodes.select(pl.col("node").alias("member"), "age", "vote").write_csv(folder / "members.csv")
+            pair = {"a": names.gather(ends[:, 0]), "b": names.gather(ends[:, 1])}
+            pl.DataFrame(pair).write_csv(folder / "friends.csv")
         case "how-to/researcher":
             (folder / "study.yaml").write_text(shown[0])
         case "utility":

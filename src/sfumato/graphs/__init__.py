@@ -20,4 +20,8 @@ __getattr__, __dir__ = exports(
     GraphModel="base",
     as_graph="read_graph",
     graph_from_tables="read_graph",
+    private_degree_histogram="private_statistics",
+    private_degree_sequence="private_statistics",
+    private_edge_count="private_statistics",
+    synthetic_friends="synthetic",
 )

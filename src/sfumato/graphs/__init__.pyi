@@ -11,3 +11,7 @@ from sfumato.graphs.methods.random_edges import RandomEdges as RandomEdges
 from sfumato.graphs.methods.switch_edges import SwitchEdges as SwitchEdges
 from sfumato.graphs.read_graph import as_graph as as_graph
 from sfumato.graphs.read_graph import graph_from_tables as graph_from_tables
+from sfumato.graphs.private_statistics import private_degree_histogram as private_degree_histogram
+from sfumato.graphs.private_statistics import private_degree_sequence as private_degree_sequence
+from sfumato.graphs.private_statistics import private_edge_count as private_edge_count
+from sfumato.graphs.synthetic import synthetic_friends as synthetic_friends

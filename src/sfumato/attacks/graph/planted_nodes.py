@@ -18,6 +18,9 @@ from sfumato.rng import Rng
 
 __all__ = ["PlantedNodes"]
 
+_VARIANTS = 5
+"""Continuations of a partial pattern that the search follows."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Memory:
@@ -42,7 +45,7 @@ class PlantedNodes(Planting):
 
     nodes: Annotated[int, Field(ge=6, le=60)] = 12
     """Number of planted accounts."""
-    beam: Annotated[int, Field(ge=1)] = 1000
+    beam: Annotated[int, Field(ge=1)] = 300
     """Number of partial patterns that the search keeps."""
 
     def plant(self, graph: Graph, targets: Ints, rng: Rng) -> tuple[Graph, _Memory]:
@@ -82,20 +85,30 @@ class PlantedNodes(Planting):
         costs = unlike[paths[:, 0]]
         for account in range(1, self.nodes):
             check_deadline(progress)
-            last = paths[:, -1]
-            row = np.repeat(np.arange(len(paths)), release.degrees[last])
-            within = np.arange(len(row)) - np.repeat(
-                np.cumsum(release.degrees[last]) - release.degrees[last], release.degrees[last]
-            )
-            nodes = release.indices[release.indptr[last][row] + within].astype(np.int64)
+            row, nodes = self._continuations(release, paths, np.flatnonzero(memory.inside[account, :account]))
             degree = int(memory.degrees[account])
             more = costs[row] + np.abs(release.degrees[nodes] - degree) / degree
             for old in range(account):
                 more += release.has_edges(paths[row, old], nodes) != memory.inside[account, old]
                 more[paths[row, old] == nodes] = np.inf
-            best = np.argsort(more, kind="stable")[: self.beam]
+            # The best few of each path: otherwise the variants of one wrong path crowd out the others.
+            order = np.lexsort((more, row))
+            begin = np.searchsorted(row[order], row[order])
+            few = order[np.arange(len(order)) - begin < _VARIANTS]
+            best = few[np.argsort(more[few], kind="stable")][: self.beam]
             best = best[np.isfinite(more[best])]
             if not len(best):
                 return None
             paths, costs = np.column_stack([paths[row[best]], nodes[best]]), more[best]
         return [int(node) for node in paths[0]]
+
+    @staticmethod
+    def _continuations(release: Graph, paths: Ints, friends: Ints) -> tuple[Ints, Ints]:
+        """Neighbours of the found accounts that the next one is linked to: any of these links may have been deleted."""
+        ends = paths[:, friends].ravel()
+        counts = release.degrees[ends]
+        row = np.repeat(np.repeat(np.arange(len(paths)), len(friends)), counts)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        nodes = release.indices[np.repeat(release.indptr[ends], counts) + within].astype(np.int64)
+        keys = np.unique(row * release.size + nodes)
+        return keys // release.size, keys % release.size

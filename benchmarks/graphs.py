@@ -1,0 +1,147 @@
+"""Graphs: degree anonymization, attacks after switching of edges, and a graph of a million people.
+
+python benchmarks/graphs.py --degrees FILE [--record]    # optimal cost, edges kept and CPU seconds by k
+python benchmarks/graphs.py --attacks FILE [--record]    # rate of each attack with 5, 10 and 20 % switched edges
+python benchmarks/graphs.py --large 1000000 [--record]   # synthetic people with 20 friends each: CPU seconds, memory
+
+FILE is an edge table, for example the ego-facebook graph of the Stanford Network Analysis Project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from typing import Any
+
+import numpy as np
+from record import Figures
+
+from sfumato.attacks.graph._base import GraphAttack, GraphView, NodeMatching
+from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
+from sfumato.graphs import AnonymizeDegrees, ClusterNodes, Graph, SwitchEdges, as_graph
+from sfumato.graphs.degree_sequence import anonymous_degrees, smallest_class
+from sfumato.graphs.realize_degrees import anonymize_degrees
+from sfumato.graphs.signatures import colours, unique_share
+from sfumato.graphs.synthetic import synthetic_friends
+from sfumato.registry import registry
+from sfumato.rng import Rng
+
+IDENTITY = (
+    ("degree-matching", {}),
+    ("neighbour-degrees", {}),
+    ("weisfeiler-lehman", {"depth": 2}),
+    ("correlated-neighbourhoods", {"rounds": 0}),
+    ("correlated-neighbourhoods", {}),
+    ("seed-and-propagate", {}),
+    ("planted-nodes", {"nodes": 12}),
+    ("link-disclosure", {}),
+)
+
+
+def degrees(graph: Graph) -> None:
+    """Cost of the optimal sequence, and edges changed to reach it."""
+    forms = {"k": "", "raise": ",", "added": ",", "deleted": ",", "kept": ".1%", "smallest": "", "cpu": ".2f"}
+    titles = {"raise": "optimal cost, only raised", "kept": "edges kept", "cpu": "CPU s"}
+    figures = Figures("graphs", "degrees", forms, titles | {"smallest": "smallest class"})
+    anonymize_degrees(graph, 2, np.random.default_rng(1))
+    for k in (2, 5, 10, 50):
+        start = time.process_time()
+        edits = anonymize_degrees(graph, k, np.random.default_rng(1), deletion_weight=2)
+        result = edits.result()
+        spent = time.process_time() - start
+        row = {
+            "k": k,
+            "raise": int((anonymous_degrees(graph.degrees, k) - graph.degrees).sum()),
+            "added": len(edits.added()),
+            "deleted": len(edits.deleted()),
+            "kept": 1 - len(edits.deleted()) / graph.edge_count,
+            "smallest": smallest_class(result.degrees),
+            "cpu": spent,
+        }
+        figures.add(**row)
+
+
+def attacks(graph: Graph) -> None:
+    """Rate of each attack on graphs with switched edges, k-anonymous degrees and clusters."""
+    methods: dict[str, Any] = {f"{share:.0%} switched": SwitchEdges(share=share) for share in (0.05, 0.1, 0.2)}
+    methods |= {"k-degree, k = 10": AnonymizeDegrees(k=10), "clusters, k = 5": ClusterNodes(k=5)}
+    figures = Figures(
+        "graphs", "attacks", {"attack": "", **dict.fromkeys(methods, ".1%"), "cpu": ".1f"}, {"cpu": "CPU s"}
+    )
+    rates: dict[str, dict[str, Any]] = {}
+    for title, method in methods.items():
+
+        def protect(known: Graph, rng: Rng, method: Any = method) -> Graph:
+            done: Graph = method.apply(known, rng).graph
+            return done
+
+        change = method.apply(graph, Rng(1))
+        order = np.random.default_rng(2).permutation(graph.size)
+        scenario = GraphScenario(
+            original=graph, release=change.graph.reordered(order), lineage=order, protect=protect,
+            clusters=change.labels[order] if change.labels is not None else None,
+        )  # fmt: skip
+        for name, parameters in IDENTITY:
+            attack = registry("graph-attack").get(name).build(parameters)
+            assert isinstance(attack, GraphAttack)
+            start = time.process_time()
+            outcome = evaluate_graph_attack(attack, scenario, Rng(3), n_targets=2000)[0]
+            label = f"{name}, vectors only" if parameters.get("rounds") == 0 else name
+            row = rates.setdefault(label, {"attack": label, "cpu": 0.0})
+            row[title] = outcome.main.rate
+            row["cpu"] += time.process_time() - start
+    for row in rates.values():
+        figures.add(**row)
+
+
+def large(people: int) -> None:
+    """Every step of the way on a synthetic graph."""
+    figures = Figures(
+        "graphs", "large", {"work": "", "result": "", "cpu": ".0f", "peak": ".1f"}, {"cpu": "CPU s", "peak": "peak GB"}
+    )
+    start = time.process_time()
+
+    def done(work: str, result: str) -> None:
+        nonlocal start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        figures.add(work=work, result=result, cpu=time.process_time() - start, peak=peak)
+        start = time.process_time()
+
+    graph = synthetic_friends(people, Rng(1), degree=20.0)
+    done("generate", f"{graph.size:,} nodes, {graph.edge_count:,} edges")
+    shares = [unique_share(colours(graph, depth)) for depth in (0, 1, 2)]
+    done("uniqueness", " / ".join(f"{share:.1%}" for share in shares))
+    change = AnonymizeDegrees(k=10).apply(graph, Rng(2))
+    done("anonymize-degrees, k = 10", f"{change.counts['added']:,} edges added, {change.counts['deleted']:,} deleted")
+    switched = SwitchEdges(share=0.1).apply(graph, Rng(3)).graph
+    done("switch-edges, 10 %", f"{switched.edge_count:,} edges")
+    clusters = ClusterNodes(k=10).apply(graph, Rng(5))
+    done("cluster-nodes, k = 10", f"{clusters.counts['clusters']:,} clusters")
+    order = np.random.default_rng(2).permutation(graph.size)
+    targets = np.random.default_rng(4).permutation(graph.size)[:1000]
+    view = GraphView(release=switched.reordered(order), known=graph, targets=targets)
+    truth = np.argsort(order)[targets]
+    for name in ("degree-matching", "neighbour-degrees", "correlated-neighbourhoods"):
+        attack = registry("graph-attack").get(name).build()
+        assert isinstance(attack, NodeMatching)
+        rate = float(attack.match(view, Rng(6)).chance(truth).mean())
+        done(f"{name}, 10 % switched, 1,000 targets", f"{rate:.1%} found")
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser()
+    reader.add_argument("--degrees", default="")
+    reader.add_argument("--attacks", default="")
+    reader.add_argument("--large", type=int, default=0)
+    given = reader.parse_args()
+    if given.degrees:
+        degrees(as_graph(given.degrees))
+    if given.attacks:
+        attacks(as_graph(given.attacks))
+    if given.large:
+        large(given.large)
+
+
+if __name__ == "__main__":
+    main()
