@@ -310,3 +310,8 @@ def test_whole_quotients_are_cut_towards_zero_and_refused_for_fractions() -> Non
     assert round(asked.ask("SELECT COUNT(n // z) FROM t", epsilon=10**6).value) == 0
     with pytest.raises(QueryRefused, match="whole numbers"):
         asked.ask("SELECT COUNT(n // 0.5) FROM t", epsilon=1)
+
+
+def test_a_substring_without_a_start_is_refused() -> None:
+    with pytest.raises(QueryRefused, match="SUBSTRING needs a start"):
+        flu(people=20, budget=1).explain("SELECT COUNT(*) FROM patients WHERE SUBSTRING(ward) = 'a'", epsilon=1)

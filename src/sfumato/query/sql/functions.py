@@ -93,6 +93,8 @@ def _substring(reader: ExpressionCompiler, node: Any) -> Scalar:
     numbers = [reader.read(node.args[name]) for name in ("start", "length") if node.args.get(name) is not None]
     if any(not isinstance(n.constant, Fraction) or n.constant not in range(1, 10_000) for n in numbers):
         raise reader.refuse(node, "Start and length of SUBSTRING must be constants from 1 to 9999.")
+    if node.args.get("start") is None:
+        raise reader.refuse(node, "SUBSTRING needs a start.", "Use SUBSTRING(text, 1, 3).")
     start, length = [*(int(n.constant) for n in numbers), None][:2]
     return Scalar(node=Substring(a.node, start or 1, length), kind=Kind.CATEGORY)
 
