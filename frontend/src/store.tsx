@@ -9,8 +9,11 @@ export interface Store {
   state: State;
   recipe: RecipeState | null;
   refresh: () => Promise<void>;
-  /** Edits the recipe through the service; refusals are shown. Returns whether it was done. */
-  edit: (action: () => Promise<RecipeState>) => Promise<boolean>;
+  /**
+   * Edits the recipe through the service, one edit after the other; refusals are shown. The action gets the version that
+   * the edit before it led to, so that two quick edits of one person do not conflict. Returns whether it was done.
+   */
+  edit: (action: (version: string) => Promise<RecipeState>) => Promise<boolean>;
   /** Shows a refusal or another error. */
   fail: (error: unknown) => void;
   job: (kind: string) => JobStatus | undefined;
@@ -41,10 +44,13 @@ export function StoreProvider(props: { children: ReactNode; error: (shown: Shown
   const [refused, setRefused] = useState<number | null>(null);
   const { error } = props;
   const fail = useCallback((cause: unknown) => error(shownError(cause)), [error]);
+  const version = useRef("");
+  const last = useRef<Promise<boolean>>(Promise.resolve(true));
   const refresh = useCallback(async () => {
     try {
       const next = await get("/api/state");
       setCsrf(next.csrf);
+      version.current = next.recipe?.version ?? "";
       setState(next);
       setRefused(null);
     } catch (cause) {
@@ -65,26 +71,30 @@ export function StoreProvider(props: { children: ReactNode; error: (shown: Shown
       window.removeEventListener("focus", focused);
     };
   }, [refresh, busy]);
-  const edit = useCallback(async (action: () => Promise<RecipeState>) => {
-    try {
-      const recipe = await action();
-      setState((old) => (old ? { ...old, recipe } : old));
-      return true;
-    } catch (cause) {
-      fail(cause);
-      await refresh();
-      return false;
-    }
+  const edit = useCallback((action: (version: string) => Promise<RecipeState>) => {
+    const one = async () => {
+      try {
+        const recipe = await action(version.current);
+        version.current = recipe.version;
+        setState((old) => (old ? { ...old, recipe } : old));
+        return true;
+      } catch (cause) {
+        fail(cause);
+        await refresh();
+        return false;
+      }
+    };
+    last.current = last.current.then(one);
+    return last.current;
   }, [fail, refresh]);
   const store = useMemo<Store | null>(() => {
     if (state === null) return null;
     const recipe = state.recipe ?? null;
-    const version = recipe?.version ?? "";
     return {
       state, recipe, refresh, edit, fail,
       job: (kind) => state.jobs.find((job) => job.kind === kind),
-      setSection: (key, value) => edit(() => post("/api/recipe/section", { key, value, version })),
-      setColumn: (column, key, value) => edit(() => post("/api/recipe/column", { column, key, value, version })),
+      setSection: (key, value) => edit((version) => post("/api/recipe/section", { key, value, version })),
+      setColumn: (column, key, value) => edit((version) => post("/api/recipe/column", { column, key, value, version })),
     };
   }, [state, refresh, edit, fail]);
   if (store === null || refused === 401 || refused === 0) return <>{refused === null ? null : props.outside(refused)}</>;

@@ -33,7 +33,7 @@ from sfumato.query.session import Session
 pytestmark = pytest.mark.xdist_group("server-process")  # one server for all, which the last test ends
 
 ROOT = Path(__file__).parents[2]
-OWN_OF_SERVERS = {"for_analyst", "recall", "reserve", "checked", "run_plan", "plan_noise"}
+OWN_OF_SERVERS = {"for_analyst", "recall", "reserve", "checked", "run_plan", "run_plans", "running", "plan_noise"}
 """Steps of an answer, which are taken on the server."""
 
 

@@ -7,6 +7,7 @@ neither bounds, nor categories, nor classes, nor the number of rows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,7 +101,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class PrivateClassifier(PrivateEstimator):
+class PrivateClassifier(PrivateEstimator, ABC):
     """A private classifier: its classes are public too."""
 
     supervised = True
@@ -135,6 +136,6 @@ class PrivateClassifier(PrivateEstimator):
         chances = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(chances, axis=1)])
 
+    @abstractmethod
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
-        raise NotImplementedError
