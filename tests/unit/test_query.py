@@ -17,8 +17,11 @@ import pytest
 
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import approximate, concentrated, pure
+from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.errors import BadParameter, OverBudget, QueryRefused
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
+from sfumato.query.plan.planner import plan_query
+from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 HUGE = 10**6
@@ -571,6 +574,16 @@ def test_keys_in_another_order_are_the_same_query() -> None:
     assert again.frame.select(first.frame.columns).sort("city", "old").equals(first.frame)
     assert again.frame.equals(again.frame.sort("old", "city"))
     assert not again.frame.select(first.frame.columns).equals(first.frame)
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+def test_a_row_that_a_union_repeats_is_a_unit_with_as_many_rows(copies: int) -> None:
+    """Where each row is a unit, the copies of a row move a count together: the noise grows with them."""
+    parts = " UNION ALL ".join(["SELECT age FROM visits"] * copies)
+    sql, asked = f"SELECT COUNT(*) FROM ({parts}) AS x", session()
+    counts = [one.mechanism for one in plan_query(parse_query(sql, asked.catalog), pure(1)).measurements]
+    assert [count.scale for count in counts if isinstance(count, Laplace)] == [copies]
+    assert f"copies of a row <= {copies}" in asked.analyze(sql, epsilon=1)
 
 
 def test_columns_of_a_union_are_told_apart() -> None:
