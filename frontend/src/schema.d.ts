@@ -459,6 +459,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/lattice": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lattice
+         * @description All combinations of levels as last evaluated, and whether columns, models or the step have changed since.
+         */
+        get: operations["lattice_api_lattice_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/package": {
         parameters: {
             query?: never;
@@ -960,7 +980,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "profile" | "protect" | "study";
+            kind: "profile" | "protect" | "study" | "lattice";
             /** Seconds */
             seconds?: number | null;
             /**
@@ -1871,6 +1891,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    lattice_api_lattice_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
         };

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from conftest import RunningApp, Visit
+from sfumato.masking.methods.generalize import Generalize
 from sfumato.recipe import Recipe
 from sfumato.release.folder import load_release
 
@@ -287,6 +288,26 @@ def test_answers_branches_and_a_candidate_of_the_map_change_the_recipe(signed_in
     panel.get_by_text(f"{branch} (current)", exact=True).wait_for()
     page.get_by_role("button", name=re.compile("Undo")).click()
     expect(page.get_by_role("button", name=re.compile("Redo"))).to_be_enabled()
+    assert recipe_of(app) == before
+    page.close()
+
+
+def test_the_lattice_is_explored_and_a_combination_of_levels_is_taken(signed_in: Visit, app: RunningApp) -> None:
+    page = signed_in.tab()
+    open_page(page, app, "protect")
+    before = recipe_of(app)
+    page.get_by_role("button", name="Take generalize").click()
+    page.get_by_role("button", name="Evaluate all combinations").click()
+    expect(page.get_by_text(re.compile("combinations meet the models"))).to_be_visible(timeout=120_000)
+    levels = page.get_by_role("region", name="Levels")
+    levels.get_by_role("button", name=re.compile("holds")).last.click()
+    page.get_by_role("button", name="Take these levels").click()
+    expect(page.get_by_text("The recipe fixes or limits the levels of this step.")).to_be_visible()
+    [step] = [one for one in Recipe.load(app.folder / "sfumato.yaml").steps if isinstance(one, Generalize)]
+    assert step.lowest == step.highest != {}
+    for _ in range(2):
+        page.get_by_role("button", name=re.compile("Undo")).click()
+    expect(page.get_by_text("Lattice of levels")).to_have_count(0)
     assert recipe_of(app) == before
     page.close()
 

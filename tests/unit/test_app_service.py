@@ -14,8 +14,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from sfumato.app.jobs import Jobs
+from sfumato.app.project import open_project
+from sfumato.app.run_routes import lattice_key
 from sfumato.app.service import create_app, openapi
+from sfumato.app.work import WORK
 from sfumato.app.workspace import AppWorkspace
+from sfumato.progress import SILENT
 from sfumato.web import OneTimeTokens
 
 ORIGIN = "http://127.0.0.1:8000"
@@ -281,6 +285,22 @@ def test_errors_show_no_value_and_files_that_cannot_be_read_are_named(browser: B
     assert browser.post("/api/data/open", 400, path=str(tmp_path / "none.csv"))["error"]["fix"]
     listed = browser.post("/api/data/files", path=str(tmp_path))
     assert {entry["name"] for entry in listed["entries"]} >= {"people.csv", "broken.parquet", "sfumato.yaml"}
+
+
+def test_the_lattice_of_levels_is_surveyed_and_goes_stale_with_the_models(people: Path) -> None:
+    recipe = people.with_name("sfumato.yaml")
+    recipe.write_text(RECIPE.replace("- mondrian", "- generalize: {lowest: {age: 1}}"))
+    found = WORK["lattice"](SILENT, recipe=str(recipe))
+    assert found["columns"] == ["age", "sex"]
+    assert (found["low"], found["high"]) == ([0, 0], [4, 1])
+    assert len(found["nodes"]) == 10
+    assert found["words"]["sex"] == ["as it is", "all values removed (*)"]
+    project = open_project(str(recipe))
+    key = lattice_key(project)
+    recipe.write_text(RECIPE.replace("- mondrian", "- generalize"))
+    assert lattice_key(project) == key
+    recipe.write_text(RECIPE.replace("- mondrian", "- generalize").replace("k: 3", "k: 4"))
+    assert lattice_key(project) != key
 
 
 def alive(pid: int) -> bool:

@@ -26,6 +26,7 @@ from sfumato.masking.models.k_map import KMap
 from sfumato.masking.models.l_diversity import LDiversity
 from sfumato.masking.models.population_uniqueness import PopulationUniqueness
 from sfumato.masking.models.t_closeness import TCloseness
+from sfumato.masking.pipeline import protect
 from sfumato.masking.search.lattice import bound, heuristic, optimal
 from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.space import LatticeSpace
@@ -33,6 +34,7 @@ from sfumato.registry import registry
 from sfumato.release import Change
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema.hierarchy import hierarchy_from_dict
 
 BANDS = {"intervals": [5, 10, 20]}
 
@@ -381,3 +383,37 @@ def test_rows_due_to_t_closeness_are_the_fewest_that_any_choice_suppresses(dista
         assert due <= fewest
         exact += due == fewest
     assert exact >= (55 if distance == "equal" else 40)
+
+
+def test_a_survey_holds_where_the_step_alone_would_and_finds_the_same_best() -> None:
+    draw = np.random.default_rng(5)
+    frame = pl.DataFrame({"age": draw.integers(20, 60, 80), "sex": draw.choice(["F", "M"], 80)})
+    columns = {
+        "age": Column(role=Role.QUASI, hierarchy=hierarchy_from_dict({"intervals": [5, 10, 20]})),
+        "sex": Column(role=Role.QUASI),
+    }
+    data, models = Dataset.of(Table(frame=frame), Schema(columns=columns)), (KAnonymity(k=4),)
+    found = Generalize(suppression=0.05).survey(data, Context(rng=Rng(1), models=models))
+    assert len(found.nodes) == found.within.nodes == 10
+    for node in found.nodes:
+        levels = dict(zip(found.columns, node.levels, strict=True))
+        try:
+            made = protect(data, steps=[Generalize(suppression=0.05, lowest=levels, highest=levels)], models=models,
+                           rng=Rng(1))  # fmt: skip
+        except Unmet:
+            assert not node.meets
+        else:
+            assert node.meets
+            assert made.data.rows == 80 - node.shape.suppressed
+    [chosen] = protect(data, steps=[Generalize(suppression=0.05)], models=models, rng=Rng(1)).steps[:1]
+    assert found.best is not None
+    assert chosen.change.public["levels"] == dict(zip(found.columns, found.best.levels, strict=True))
+    assert 0 < sum(node.meets for node in found.nodes) < 10
+
+
+def test_a_lattice_too_large_to_look_at_is_refused() -> None:
+    names = [f"c{number}" for number in range(15)]
+    frame = pl.DataFrame({name: ["a", "b"] * 10 for name in names})
+    data = Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in names}))
+    with pytest.raises(BadParameter, match="32,768 combinations"):
+        Generalize().survey(data, Context(rng=Rng(1), models=(KAnonymity(k=2),)))

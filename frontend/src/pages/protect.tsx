@@ -2,6 +2,7 @@
 import { useId, useState } from "react";
 import { post } from "../api";
 import { useForms } from "../form";
+import { LatticePanel } from "../lattice";
 import { PartList } from "../parts";
 import { useReport } from "../report-data";
 import { StudyPanel } from "../study";
@@ -70,6 +71,7 @@ export function ProtectPage() {
             <PartList forms={forms} section="steps" noun="step" title="Steps" lead="Methods that change the data, in this order." none="No step: only identifiers are removed." />
           </div>
           <Limits names={forms.limits} />
+          <LatticePanel />
           <StudyPanel forms={forms} />
           <div className="columns">
             <PartList forms={forms} section="attacks" noun="attack" title="Attacks" lead="What adversaries try." none="The default attacks run." />

@@ -155,7 +155,7 @@ class HierarchyRequest(_Document):
 
 
 class JobRequest(_Document):
-    kind: Literal["profile", "protect", "study"]
+    kind: Literal["profile", "protect", "study", "lattice"]
     seconds: float | None = Field(default=None, gt=0, le=7 * 24 * 3600)
     targets: int = Field(default=2000, ge=1, le=1_000_000)
     candidates: list[Any] = []

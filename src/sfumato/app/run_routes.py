@@ -13,13 +13,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from sfumato.app.documents import JobRequest, JobStatus, PairRequest, PublishRequest
-from sfumato.app.project import text_version
+from sfumato.app.project import RecipeProject, text_version
 from sfumato.app.workspace import AppWorkspace
 from sfumato.data.yaml_documents import yaml_text
-from sfumato.errors import BadParameter, PolicyNotMet
+from sfumato.errors import BadParameter, PolicyNotMet, SfumatoError
 from sfumato.release.folder import private_folder, refuse_existing
 
-__all__ = ["run_routes"]
+__all__ = ["lattice_key", "run_routes"]
 
 
 def run_routes(workspace: AppWorkspace) -> APIRouter:
@@ -39,6 +39,8 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
                 _start_protect(workspace, request)
             case "study":
                 _start_study(workspace, request)
+            case "lattice":
+                _start_lattice(workspace, request)
         job = workspace.jobs.latest(request.kind)
         return {"number": job.number if job is not None else None}
 
@@ -59,6 +61,13 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
     @router.get("/api/study")
     def study() -> dict[str, Any]:
         return {"study": workspace.need().stored("study.json")}
+
+    @router.get("/api/lattice")
+    def lattice() -> dict[str, Any]:
+        """All combinations of levels as last evaluated, and whether columns, models or the step have changed since."""
+        project = workspace.need()
+        found = project.stored("lattice.json")
+        return {"lattice": found, "stale": found is not None and found["about"] != lattice_key(project)}
 
     @router.get("/api/compare/rows")
     def compare_rows(offset: int = 0, count: int = 50) -> dict[str, Any]:
@@ -151,6 +160,31 @@ def _start_protect(workspace: AppWorkspace, request: JobRequest) -> None:
     # Attacks and measures stop by themselves at the limit; masking does not, so the process ends some time later.
     limit = request.seconds * 2 + 30 if request.seconds is not None else None
     workspace.jobs.start("protect", arguments, seconds=limit, then=keep)
+
+
+def lattice_key(project: RecipeProject) -> str:
+    """What a survey of the lattice depends on: the data, columns, models and steps, but not the range of levels."""
+    try:
+        recipe = project.recipe()
+    except SfumatoError:
+        return ""
+    parts = [*recipe.models, *recipe.steps] if recipe is not None else []
+    settings = [(part.part_name(), part.to_dict()) for part in parts]
+    plain = [(name, {k: v for k, v in one.items() if k not in ("lowest", "highest")}) for name, one in settings]
+    document = project.document()
+    return text_version(repr((document.get("data"), document.get("columns"), plain)))
+
+
+def _start_lattice(workspace: AppWorkspace, request: JobRequest) -> None:
+    project = workspace.need()
+    if project.recipe() is None:  # an invalid recipe is refused with its lines
+        raise BadParameter("There is no recipe yet.", fix="Wait until the profile is done.")
+    about = lattice_key(project)
+
+    def keep(result: dict[str, Any]) -> None:
+        project.store("lattice.json", {**result, "about": about})
+
+    workspace.jobs.start("lattice", {"recipe": str(project.recipe_path)}, seconds=request.seconds, then=keep)
 
 
 def _start_study(workspace: AppWorkspace, request: JobRequest) -> None:

@@ -1,4 +1,4 @@
-"""The work of jobs: profile a table, describe the forms of all parts, run a recipe, run a study.
+"""The work of jobs: profile a table, describe the forms of all parts, run a recipe, run a study, survey a lattice.
 
 Each function takes a progress listener and plain arguments, and returns plain data.
 """
@@ -75,6 +75,41 @@ def study(progress: Progress, *, plan: str, out: str, seconds: float | None) -> 
     document = done.to_dict()
     points = [dict(point, steps=_steps(made)) for point, made in zip(document["candidates"], done.points, strict=True)]
     return {**document, "candidates": points}
+
+
+@_work
+def lattice(progress: Progress, *, recipe: str) -> dict[str, Any]:
+    """Evaluate all combinations of levels of the recipe's generalization, whatever range of levels it allows."""
+    from sfumato.data import read
+    from sfumato.masking.base import Context
+    from sfumato.masking.methods.generalize import Generalize
+    from sfumato.masking.pipeline import protect as run_steps
+    from sfumato.recipe import Recipe
+    from sfumato.rng import Rng
+    from sfumato.schema import Dataset
+
+    parsed = Recipe.load(recipe)
+    assert parsed.source is not None
+    data = Dataset.of(read(parsed.source.location, **parsed.source.options), parsed.schema)
+    place = next((n for n, step in enumerate(parsed.steps) if isinstance(step, Generalize)), None)
+    step = parsed.steps[place] if place is not None else Generalize()
+    assert isinstance(step, Generalize)
+    rng = Rng(parsed.seed)
+    if place:
+        data = run_steps(data, steps=parsed.steps[:place], rng=rng, order="kept").data
+    free = step.model_copy(update={"lowest": {}, "highest": {}})
+    found = free.survey(data, Context(rng=rng, models=tuple(parsed.models), progress=progress))
+    words = {
+        name: _levels_in_words(data, name, high) for name, high in zip(found.columns, found.within.high, strict=True)
+    }
+    return {**found.to_dict(), "words": words}
+
+
+def _levels_in_words(data: Any, column: str, highest: int) -> list[str]:
+    hierarchy = data.schema.column(column).hierarchy
+    removed = "all values removed (*)"
+    return ["as it is", *(hierarchy.level_in_words(level) if hierarchy is not None else removed
+                          for level in range(1, highest + 1))]  # fmt: skip
 
 
 def _steps(point: Any) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from sfumato.schema.hierarchy import ROOT
 
 if TYPE_CHECKING:
     from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+    from sfumato.masking.search.lattice.survey import LatticeSurvey
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[int, Field(ge=0)]
@@ -107,13 +108,7 @@ class Generalize(Step):
         from sfumato.masking.search.lattice.optimal import LARGEST
         from sfumato.masking.search.lattice.optimal import search as prove
 
-        space = LatticeSpace(
-            table,
-            tuple(model.bind(table) for model in context.class_models),
-            metric_of(self.metric),
-            limit=floor_share(self.suppression, table.rows),
-            weights=self.weights,
-        )
+        space = self._space(table, context)
         within = self._range(table)
         _refuse_unreachable(space)
         if self.search == "optimal":
@@ -150,6 +145,24 @@ class Generalize(Step):
             "nodes_checked": result.evaluated,
         }
         return space, best, public, private
+
+    def survey(self, data: Dataset, context: Context) -> LatticeSurvey:
+        """Evaluate every combination of levels, for people who want to look at the lattice before they choose."""
+        from sfumato.masking.search.lattice.survey import survey
+
+        table = _compressed(data, context, metric_of(self.metric))
+        space = self._space(table, context)
+        _refuse_unreachable(space)
+        return survey(space, self._range(table), context.progress)
+
+    def _space(self, table: EquivalenceClasses, context: Context) -> LatticeSpace:
+        return LatticeSpace(
+            table,
+            tuple(model.bind(table) for model in context.class_models),
+            metric_of(self.metric),
+            limit=floor_share(self.suppression, table.rows),
+            weights=self.weights,
+        )
 
     def _range(self, table: EquivalenceClasses) -> LevelRange:
         for name in (*self.lowest, *self.highest, *self.weights, *(self.only or ())):
