@@ -43,6 +43,7 @@ def main() -> None:
             address = found[0].split("/#")[0]
             for picture, name in IN_DOCS.items():
                 shoot(page, f"{address}/{name}", IMAGES / picture, whole=False)
+            shoot_lattice(page, f"{address}/protect", IMAGES / "app-lattice.png")
             for form, (width, height) in FORMS.items() if everything is not None else ():
                 page.set_viewport_size({"width": width, "height": height})
                 page.emulate_media(color_scheme="dark" if form == "dark" else "light")
@@ -72,6 +73,17 @@ def prepare(page: Page, link: str) -> None:
     page.get_by_role("button", name="Run the recipe").click()
     page.get_by_role("status").wait_for()
     page.get_by_text(re.compile("models and limits are met|Not met")).wait_for()
+
+
+def shoot_lattice(page: Page, address: str, path: Path) -> None:
+    """The lattice of levels alone, on a page high enough to show it whole."""
+    page.goto(address)
+    page.get_by_role("button", name="Evaluate all combinations").click()
+    page.get_by_text(re.compile("combinations meet the models")).wait_for()
+    page.set_viewport_size({"width": 1280, "height": 1600})
+    page.get_by_role("region", name="Lattice of levels").screenshot(path=path)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    print(f"{path.name}: {path.stat().st_size // 1024} KB")
 
 
 def shoot(page: Page, address: str, path: Path, *, whole: bool) -> None:
