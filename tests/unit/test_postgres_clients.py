@@ -62,7 +62,8 @@ def test_psql_describes_tables(served: Served) -> None:
 
 
 def test_psql_asks(served: Served) -> None:
-    said = psql(served, GROUPS, f"EXPLAIN {GROUPS}", "SELECT * FROM patients LIMIT 10", "SELECT version()")
+    own = GROUPS.replace("GROUP BY", "WHERE age > 20 GROUP BY")  # no other test has paid for it
+    said = psql(served, own, f"EXPLAIN {own}", "SELECT * FROM patients LIMIT 10", "SELECT version()")
     assert "NOTICE:  Cost ε = 1." in said
     assert "95 % interval" in said
     assert "(4 rows)" in said
