@@ -7,7 +7,6 @@ The facts behind a message are attributes of the exception, so that a program ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import ClassVar
 
 __all__ = [
@@ -61,30 +60,7 @@ __all__ = [
     "WriteFailed",
     "WrongKind",
     "catalogue",
-    "counted",
-    "did_you_mean",
-    "missing_extra",
-    "with_article",
 ]
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun, for messages.
-
-    >>> counted(1, "row"), counted(1733, "row"), counted(0, "value"), counted(2, "class")
-    ('1 row', '1,733 rows', '0 values', '2 classes')
-    """
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else plural}"
-
-
-def with_article(noun: str) -> str:
-    """A noun with its indefinite article, for messages.
-
-    >>> with_article("excel file"), with_article("csv file"), with_article("attack")
-    ('an excel file', 'a csv file', 'an attack')
-    """
-    return f"an {noun}" if noun[:1].lower() in "aeio" else f"a {noun}"
 
 
 class SfumatoError(Exception):
@@ -497,47 +473,6 @@ class PartyFailed(SfumatoError):
 
     code = "SFU-808"
     status = 3
-
-
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A fix for an unknown name: the nearest known name, and the first twenty known names.
-
-    >>> did_you_mean("ags", ["age", "sex"])
-    'Did you mean `age`? Known: age, sex.'
-    """
-    names = sorted(known)
-    near = get_close_matches(given, names, n=1, cutoff=0.6)
-    hint = f"Did you mean `{near[0]}`? " if near else ""
-    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    return f"{hint}Known: {shown or 'none'}."
-
-
-def missing_extra(extra: str, library: str, *, needed_by: str) -> ExtraMissing:
-    """The error for an optional library that is not installed; the fix repeats the way sfumato itself was installed."""
-    return ExtraMissing(
-        f"{needed_by} needs {library}, which is not installed.",
-        fix=f"Install it with {_install_command(extra)}.",
-        library=library,
-        extra=extra,
-    )
-
-
-def _install_command(extra: str) -> str:
-    """How to add an extra: from the checkout, from the same archive or repository, or from the package index."""
-    import json
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        record = distribution("sfumato").read_text("direct_url.json")
-    except PackageNotFoundError:  # run from the source tree, never installed
-        return f"`pip install '.[{extra}]'` in the folder of the checkout"
-    if record is None:
-        return f"`pip install 'sfumato[{extra}]'`"
-    origin = json.loads(record)
-    if "dir_info" in origin:
-        return f"`pip install '.[{extra}]'` in the folder of the checkout"
-    repository = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
-    return f"`pip install 'sfumato[{extra}] @ {repository}{origin['url']}'`"
 
 
 def catalogue() -> Iterator[type[SfumatoError]]:

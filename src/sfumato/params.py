@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
 
-from sfumato.errors import BadParameter, did_you_mean
+from sfumato.errors import BadParameter
+from sfumato.wording import did_you_mean
 
 __all__ = ["InputFile", "Part", "part_name", "plain_message"]
 

@@ -15,8 +15,9 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from sfumato.errors import UnknownPart, did_you_mean
+from sfumato.errors import UnknownPart
 from sfumato.params import Part
+from sfumato.wording import did_you_mean
 
 __all__ = ["KINDS", "Registry", "exports", "kinds_of", "registry"]
 

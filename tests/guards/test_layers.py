@@ -10,8 +10,8 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
-    ("params", "progress"),
+    ("errors", "wording"),
+    ("params", "progress", "extras"),
     ("registry", "rng", "rationals", "secret", "deadline", "memory", "threads"),
     ("data",),
     ("schema",),

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sfumato.errors import ExtraMissing, missing_extra
+from sfumato.errors import ExtraMissing
+from sfumato.extras import missing_extra
 
 ROOT = Path(__file__).parents[2]
 

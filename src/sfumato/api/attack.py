@@ -15,7 +15,7 @@ from sfumato.api.results import AttackResults
 from sfumato.attacks import Attack, AttackScenario, default_attacks, lineage_by_key
 from sfumato.data import Table, read
 from sfumato.deadline import Deadline
-from sfumato.errors import BadParameter, counted
+from sfumato.errors import BadParameter
 from sfumato.evaluation import judge_limits, run_attacks, same_limit
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.progress import AUTO, Progress
@@ -24,6 +24,7 @@ from sfumato.release import Lineage
 from sfumato.rng import Rng
 from sfumato.schema import Schema
 from sfumato.verification.derived_columns import derived_columns
+from sfumato.wording import counted
 
 __all__ = ["attack"]
 

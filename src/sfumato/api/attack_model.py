@@ -13,8 +13,9 @@ from sfumato.attacks.evaluation.outcome import Outcome
 from sfumato.attacks.models import AttackedModel, ModelAttack
 from sfumato.data import read
 from sfumato.data.table import Table
-from sfumato.errors import BadParameter, FileMissing, NotApplicable, NotThatFormat, missing_extra
+from sfumato.errors import BadParameter, FileMissing, NotApplicable, NotThatFormat
 from sfumato.evaluation import judge_limits, same_limit
+from sfumato.extras import missing_extra
 from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
 from sfumato.rng import Rng

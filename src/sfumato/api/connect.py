@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from sfumato.errors import (
-    BadParameter,
-    DatabaseFailed,
-    NotSignedIn,
-    SfumatoError,
-    catalogue,
-    did_you_mean,
-    missing_extra,
-)
+from sfumato.errors import BadParameter, DatabaseFailed, NotSignedIn, SfumatoError, catalogue
+from sfumato.extras import missing_extra
 from sfumato.rationals import rational
+from sfumato.wording import did_you_mean
 
 if TYPE_CHECKING:
     import httpx

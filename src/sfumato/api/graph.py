@@ -18,15 +18,7 @@ from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.atomic import replacing_folder, sha256
 from sfumato.deadline import Deadline
-from sfumato.errors import (
-    BadParameter,
-    FileMissing,
-    NotThatFormat,
-    PolicyNotMet,
-    ReleaseChanged,
-    Unmet,
-    counted,
-)
+from sfumato.errors import BadParameter, FileMissing, NotThatFormat, PolicyNotMet, ReleaseChanged, Unmet
 from sfumato.evaluation import Evaluation
 from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release, protect_graph
 from sfumato.evaluation.limits import judge_limits, same_limit
@@ -52,6 +44,7 @@ from sfumato.reports.graph_page import external_document, graph_html
 from sfumato.reports.graph_picture import before_and_after
 from sfumato.rng import Rng
 from sfumato.verification.graph_counts import check_graph_files
+from sfumato.wording import counted
 
 __all__ = [
     "GraphProtection",

@@ -14,11 +14,12 @@ from sfumato.api.results import as_text
 from sfumato.data import Table, read
 from sfumato.data.atomic import write_secret
 from sfumato.deadline import Deadline
-from sfumato.errors import BadParameter, ColumnsDiffer, did_you_mean
+from sfumato.errors import BadParameter, ColumnsDiffer
 from sfumato.evaluation.outside_linkage import OutsideLinkage, link_outside_file
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
 from sfumato.release.folder import load_release
+from sfumato.wording import did_you_mean
 
 __all__ = ["LinkResult", "link", "outside_table"]
 

@@ -14,7 +14,7 @@ import polars as pl
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
 from sfumato.data import Table, to_native, write
 from sfumato.data.atomic import replacing_folder, sha256
-from sfumato.errors import PolicyNotMet, Unmet, counted
+from sfumato.errors import PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
@@ -33,6 +33,7 @@ from sfumato.reports import (
     write_report,
 )
 from sfumato.schema import Dataset
+from sfumato.wording import counted
 
 __all__ = ["InMemoryProtection", "Protection"]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.data import replacing
-from sfumato.errors import BadParameter, did_you_mean
+from sfumato.errors import BadParameter
+from sfumato.wording import did_you_mean
 
 __all__ = ["Branch", "History", "Version"]
 

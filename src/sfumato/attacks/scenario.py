@@ -13,10 +13,11 @@ import polars as pl
 
 from sfumato.attacks.base import Attack, Linking, unperturbed
 from sfumato.data.table import Table
-from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable, did_you_mean
+from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.masking.base import Step, method_of
 from sfumato.release import Lineage, Release
 from sfumato.schema import Dataset, Role
+from sfumato.wording import did_you_mean
 
 __all__ = ["AttackScenario", "Targets", "lineage_by_key", "targets_of"]
 

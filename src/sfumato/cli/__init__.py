@@ -49,7 +49,7 @@ class LazyCommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
         if name and name not in self.list_commands(ctx) and not name.startswith("-"):
-            from sfumato.errors import did_you_mean
+            from sfumato.wording import did_you_mean
 
             raise click.UsageError(f"There is no command `{name}`. {did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)

@@ -18,7 +18,7 @@ def command(data: str | None, port: int, browser: bool) -> None:
     is printed. Every change is written to the recipe (`sfumato.yaml` beside the data), which the command line runs
     unchanged. Press Ctrl+C to end the app.
     """
-    from sfumato.errors import missing_extra
+    from sfumato.extras import missing_extra
 
     try:
         from sfumato.app.serve import serve

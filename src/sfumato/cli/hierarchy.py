@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
-from sfumato.errors import counted
+from sfumato.wording import counted
 
 if TYPE_CHECKING:
     from sfumato.schema import Dataset
@@ -117,9 +117,10 @@ def show(recipe: Path, column: str, data: str | None, show_values: bool, as_json
 def _dataset(recipe: Path, data: str | None, columns: list[str] | None) -> Dataset:
     """The data of the recipe with its schema, restricted to ``columns`` unless None."""
     from sfumato.data import read
-    from sfumato.errors import FileMissing, UnknownColumn, did_you_mean
+    from sfumato.errors import FileMissing, UnknownColumn
     from sfumato.recipe import Recipe
     from sfumato.schema import Dataset, Schema
+    from sfumato.wording import did_you_mean
 
     loaded = Recipe.load(recipe)
     selected = dict(loaded.schema.columns)

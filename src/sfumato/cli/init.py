@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli._console import emit_json, force_option, json_option, note, progress, typed_path
-from sfumato.errors import counted
+from sfumato.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,9 +17,10 @@ from sfumato.cli._console import emit_json, json_option, typed_path
 @click.pass_context
 def command(context: click.Context, name: str | None, kind: str | None, write: Path | None, as_json: bool) -> None:
     """List all registered parts, or show the reference page of NAME."""
-    from sfumato.errors import UnknownPart, did_you_mean
+    from sfumato.errors import UnknownPart
     from sfumato.manual import page, write_manual
     from sfumato.registry import KINDS, registry
+    from sfumato.wording import did_you_mean
 
     if write is not None:
         write_manual(write, context.find_root().command)

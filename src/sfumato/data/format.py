@@ -13,9 +13,11 @@ from typing import ClassVar
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.errors import NotThatFormat, UnknownFormat, WrongKind, missing_extra, with_article
+from sfumato.errors import NotThatFormat, UnknownFormat, WrongKind
+from sfumato.extras import missing_extra
 from sfumato.params import Part
 from sfumato.registry import registry
+from sfumato.wording import with_article
 
 __all__ = ["Format", "format_for", "library"]
 

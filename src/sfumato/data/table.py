@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, WrongKind, counted, did_you_mean
+from sfumato.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, WrongKind
+from sfumato.wording import counted, did_you_mean
 
 __all__ = ["ColumnLabels", "Table"]
 

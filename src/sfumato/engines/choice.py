@@ -8,8 +8,9 @@ from typing import Any, TypeGuard
 from urllib.parse import urlsplit, urlunsplit
 
 from sfumato.engines.engine import Engine
-from sfumato.errors import BadParameter, did_you_mean
+from sfumato.errors import BadParameter
 from sfumato.registry import registry
+from sfumato.wording import did_you_mean
 
 __all__ = ["choose_engine", "engine_options", "is_address", "masking_engine", "masking_engines", "without_password"]
 

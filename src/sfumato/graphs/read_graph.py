@@ -15,9 +15,10 @@ import polars as pl
 
 from sfumato.data import read
 from sfumato.data.url import file_and_options
-from sfumato.errors import BadParameter, DuplicateColumns, InvalidGraph, UnknownColumn, counted, did_you_mean
+from sfumato.errors import BadParameter, DuplicateColumns, InvalidGraph, UnknownColumn
 from sfumato.graphs.graph import Graph, Ints, edge_keys
 from sfumato.memory import require_memory
+from sfumato.wording import counted, did_you_mean
 
 __all__ = ["Fault", "as_graph", "graph_from_tables"]
 

@@ -13,12 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import BadParameter, WrongKind, counted, missing_extra
+from sfumato.errors import BadParameter, WrongKind
+from sfumato.extras import missing_extra
 from sfumato.learning.budget import charge_fit, squared_budget
 from sfumato.learning.catalogue import name_of
 from sfumato.learning.domain import FeatureDomain
 from sfumato.learning.noisy_sums import NoisySums
 from sfumato.learning.statement import PrivacyStatement
+from sfumato.wording import counted
 
 try:
     from sklearn.base import BaseEstimator

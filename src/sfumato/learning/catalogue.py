@@ -12,8 +12,9 @@ import importlib
 import pkgutil
 from pathlib import Path
 
-from sfumato.errors import UnknownPart, did_you_mean
+from sfumato.errors import UnknownPart
 from sfumato.params import part_name
+from sfumato.wording import did_you_mean
 
 __all__ = ["class_name", "estimator", "estimator_names"]
 

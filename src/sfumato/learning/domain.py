@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import BadParameter, UnknownColumn, WrongKind, did_you_mean
+from sfumato.errors import BadParameter, UnknownColumn, WrongKind
 from sfumato.learning.noisy_sums import FEATURE_STEPS
+from sfumato.wording import did_you_mean
 
 __all__ = ["CategoryValues", "FeatureDomain", "NumberBounds"]
 

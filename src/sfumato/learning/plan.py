@@ -8,9 +8,10 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
-from sfumato.errors import BadParameter, InvalidRecipe, did_you_mean
+from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.learning.catalogue import estimator, estimator_names
 from sfumato.params import plain_message
+from sfumato.wording import did_you_mean
 
 __all__ = ["LearningPlan", "PublicColumn", "TargetColumn"]
 

@@ -11,9 +11,10 @@ import polars as pl
 
 from sfumato.data import read
 from sfumato.dp.os_random import words
-from sfumato.errors import EmptyTable, NotThatFormat, UnknownColumn, WrongKind, did_you_mean
+from sfumato.errors import EmptyTable, NotThatFormat, UnknownColumn, WrongKind
 from sfumato.learning.fitness import measure_model
 from sfumato.learning.plan import LearningPlan, place
+from sfumato.wording import did_you_mean
 
 __all__ = ["LearningResult", "feature_frame", "predict_frame", "run_plan"]
 

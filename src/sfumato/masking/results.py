@@ -11,7 +11,8 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sfumato.data.row_codes import value_codes
-from sfumato.errors import BadParameter, NotApplicable, missing_extra
+from sfumato.errors import BadParameter, NotApplicable
+from sfumato.extras import missing_extra
 from sfumato.masking.item_sets import Item, ItemSet, Mask, item_rows, least_count
 
 __all__ = [

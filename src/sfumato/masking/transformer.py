@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 
 from sfumato.data import Table, read, to_native
-from sfumato.errors import BadParameter, NotApplicable, missing_extra
+from sfumato.errors import BadParameter, NotApplicable
+from sfumato.extras import missing_extra
 from sfumato.masking.base import Context, Step
 from sfumato.registry import registry
 from sfumato.rng import Rng

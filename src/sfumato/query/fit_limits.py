@@ -14,9 +14,10 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from sfumato.dp.loss import PrivacyLoss, sequential
-from sfumato.errors import BadParameter, UnknownColumn, did_you_mean
+from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.rationals import Number, rational
+from sfumato.wording import did_you_mean
 
 if TYPE_CHECKING:
     from sfumato.query.session import Session

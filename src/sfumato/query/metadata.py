@@ -35,12 +35,13 @@ from sfumato.data.yaml_documents import accept_old_version_key, parse_yaml, read
 from sfumato.dp.ledger import Ledger
 from sfumato.engines.choice import is_address
 from sfumato.engines.engine import Engine
-from sfumato.errors import FileMissing, InvalidRecipe, UnknownColumn, did_you_mean
+from sfumato.errors import FileMissing, InvalidRecipe, UnknownColumn
 from sfumato.params import plain_message
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.policy.choice import ChosenPolicy
 from sfumato.query.session import Session
 from sfumato.schema import Column, Kind, Role, Schema
+from sfumato.wording import did_you_mean
 
 if TYPE_CHECKING:
     pass

@@ -13,7 +13,7 @@ from typing import Any
 
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
-from sfumato.errors import InvalidRecipe, Problem, SfumatoError, did_you_mean
+from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.graphs.base import GraphMethod, GraphModel
 from sfumato.graphs.graph import Graph
 from sfumato.graphs.read_graph import Fault, graph_from_tables
@@ -22,6 +22,7 @@ from sfumato.params import Part
 from sfumato.recipe.recipe import Limits, Recipe
 from sfumato.recipe.validate import SECTIONS, recipe_from_document
 from sfumato.registry import registry
+from sfumato.wording import did_you_mean
 
 __all__ = ["GraphRecipe", "GraphSource", "is_graph_recipe"]
 

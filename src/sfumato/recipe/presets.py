@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sfumato.errors import UnknownPart, did_you_mean
+from sfumato.errors import UnknownPart
+from sfumato.wording import did_you_mean
 
 __all__ = ["preset_names", "preset_text"]
 

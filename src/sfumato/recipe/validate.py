@@ -10,12 +10,13 @@ from pydantic import BaseModel, ValidationError
 
 from sfumato.data.url import file_and_options
 from sfumato.data.yaml_documents import YamlDocument, accept_old_version_key, parse_yaml
-from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError, did_you_mean, with_article
+from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError
 from sfumato.params import Part, plain_message
 from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe, Source
 from sfumato.registry import registry
 from sfumato.schema import Column, Schema
+from sfumato.wording import did_you_mean, with_article
 
 __all__ = ["SECTIONS", "recipe_from_dict", "recipe_from_document", "recipe_from_text"]
 

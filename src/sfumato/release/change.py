@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data.table import Table
-from sfumato.errors import counted
 from sfumato.release.verdict import Verdict
+from sfumato.wording import counted
 
 __all__ = ["Change", "Lineage"]
 

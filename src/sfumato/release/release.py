@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.data.table import Table
-from sfumato.errors import counted
+from sfumato.wording import counted
 
 __all__ = ["Release"]
 

@@ -6,11 +6,11 @@ import base64
 import hashlib
 from collections.abc import Sequence
 
-from sfumato.errors import counted
 from sfumato.query.auditing.past_answers import PastAnswers
 from sfumato.reports.audit_pictures import audit_figures
 from sfumato.reports.page import environment
 from sfumato.reports.style import style
+from sfumato.wording import counted
 
 __all__ = ["audit_html", "audit_sentences"]
 

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.errors import counted
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
 from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
 from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value
+from sfumato.wording import counted
 
 __all__ = [
     "advice_lines",

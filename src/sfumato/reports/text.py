@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sfumato.attacks.evaluation.outcome import excess
-from sfumato.errors import counted
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import attack_label, join_words, number, of_hundred, percent, readable_name
@@ -15,6 +14,7 @@ from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.masking.model import PrivacyModel, model_of
 from sfumato.measures import measure_of
 from sfumato.reports.glossary import meaning
+from sfumato.wording import counted
 
 if TYPE_CHECKING:
     from sfumato.reports.report_data import ReportData

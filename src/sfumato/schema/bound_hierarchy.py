@@ -14,7 +14,8 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.row_codes import positions, value_codes
-from sfumato.errors import HierarchyGap, HierarchyNotNested, counted
+from sfumato.errors import HierarchyGap, HierarchyNotNested
+from sfumato.wording import counted
 
 __all__ = ["ROOT", "BoundHierarchy", "Codes", "Level", "root_only", "with_missing"]
 

@@ -11,9 +11,10 @@ import polars as pl
 
 from sfumato.data.read_write import read
 from sfumato.data.table import Table
-from sfumato.errors import BadParameter, EmptyTable, WrongKind, counted
+from sfumato.errors import BadParameter, EmptyTable, WrongKind
 from sfumato.schema.column import Column, Kind, Role
 from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy, root_only, with_missing
+from sfumato.wording import counted
 
 __all__ = ["Dataset", "Schema"]
 

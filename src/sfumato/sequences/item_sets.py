@@ -11,8 +11,9 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.row_codes import value_codes
-from sfumato.errors import BadParameter, EmptyTable, counted
+from sfumato.errors import BadParameter, EmptyTable
 from sfumato.schema import Dataset
+from sfumato.wording import counted
 
 __all__ = ["Ints", "ItemSets", "Known", "MinUnits", "distinct_sorted", "event_codes", "unit_column"]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sfumato.errors import BadParameter, missing_extra
+from sfumato.errors import BadParameter
+from sfumato.extras import missing_extra
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
 from sfumato.server.state import ServerState

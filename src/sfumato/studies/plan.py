@@ -23,12 +23,13 @@ from typing import Any
 
 from sfumato.attacks import Attack
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
-from sfumato.errors import InvalidRecipe, Problem, SfumatoError, did_you_mean
+from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.masking.base import Step
 from sfumato.measures import About, Measure
 from sfumato.recipe import Recipe
 from sfumato.recipe.validate import recipe_from_document
 from sfumato.registry import registry
+from sfumato.wording import did_you_mean
 
 __all__ = ["Candidate", "StudyPlan"]
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.errors import BadParameter, UnknownColumn, did_you_mean
+from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.synthesis.column_domain import ColumnCells
 from sfumato.synthesis.compression import MergedCells
 from sfumato.synthesis.estimate import MarginalEstimates
 from sfumato.synthesis.junction_tree import JunctionTree
 from sfumato.synthesis.residuals import Columns, Floats
+from sfumato.wording import did_you_mean
 
 __all__ = ["Guarantee", "SynthesisModel"]
 

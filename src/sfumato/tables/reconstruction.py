@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from sfumato.errors import BadParameter, missing_extra
+from sfumato.errors import BadParameter
+from sfumato.extras import missing_extra
 from sfumato.rationals import rational
 
 __all__ = ["Person", "PublishedStatistic", "ReconstructedPeople", "reconstruct"]

@@ -15,7 +15,8 @@ from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.data.row_codes import positions
 from sfumato.deadline import Deadline, batches, check_deadline
-from sfumato.errors import NotApplicable, OutOfTime, missing_extra
+from sfumato.errors import NotApplicable, OutOfTime
+from sfumato.extras import missing_extra
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

@@ -13,9 +13,10 @@ import polars as pl
 
 from sfumato.attacks.base import Discloses
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
-from sfumato.errors import NotApplicable, UnknownColumn, did_you_mean
+from sfumato.errors import NotApplicable, UnknownColumn
 from sfumato.params import Part
 from sfumato.rng import Rng
+from sfumato.wording import did_you_mean
 
 __all__ = ["AttackedModel", "Floats", "ModelAttack", "membership_outcome", "membership_targets"]
 

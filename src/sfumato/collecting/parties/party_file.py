@@ -24,7 +24,8 @@ from sfumato.collecting.parties.agreement import Agreement, load_model
 from sfumato.collecting.parties.certificates import load_identity, server_context
 from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.serve import PartyServer
-from sfumato.errors import BadParameter, did_you_mean
+from sfumato.errors import BadParameter
+from sfumato.wording import did_you_mean
 
 __all__ = ["PartyFile"]
 

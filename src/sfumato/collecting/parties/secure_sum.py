@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sfumato.collecting.parties.residues import BYTES, Residues, add, from_bytes, subtract
-from sfumato.errors import ExtraMissing, QueryRefused, missing_extra
+from sfumato.errors import ExtraMissing, QueryRefused
+from sfumato.extras import missing_extra
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -11,7 +11,8 @@ import polars.selectors as cs
 from sfumato.data.format import Format, what_it_is
 from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.data.table import Table, refuse_duplicates
-from sfumato.errors import DatabaseFailed, NotThatFormat, did_you_mean
+from sfumato.errors import DatabaseFailed, NotThatFormat
+from sfumato.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,7 +12,8 @@ from pydantic import Field
 from sfumato.data.format import Format, library
 from sfumato.data.numeric_types import as_floats, dates_from_midnights, integers_from_floats
 from sfumato.data.table import Table, refuse_duplicates
-from sfumato.errors import EmptyTable, NotThatFormat, WriteFailed, did_you_mean
+from sfumato.errors import EmptyTable, NotThatFormat, WriteFailed
+from sfumato.wording import did_you_mean
 
 __all__ = ["Excel"]
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from sfumato.demos.base import Demo, Say
 from sfumato.demos.private_hospital import patients
 from sfumato.dp.loss import pure
-from sfumato.errors import OverBudget, missing_extra
+from sfumato.errors import OverBudget
+from sfumato.extras import missing_extra
 from sfumato.progress import SILENT, Progress
 
 if TYPE_CHECKING:

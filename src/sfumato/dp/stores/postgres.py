@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from sfumato.dp.stores.schema import LEDGER, SchemaVersion, migrate
-from sfumato.errors import FileMissing, WriteFailed, missing_extra
+from sfumato.errors import FileMissing, WriteFailed
+from sfumato.extras import missing_extra
 
 __all__ = ["PostgresStore"]
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from sfumato.errors import BadParameter, UnknownColumn, WrongKind, did_you_mean
+from sfumato.errors import BadParameter, UnknownColumn, WrongKind
+from sfumato.wording import did_you_mean
 
 __all__ = ["Codes", "ColumnEncoding", "Encoding"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.errors import SingularData, TooFewRows, WrongKind, missing_extra
+from sfumato.errors import SingularData, TooFewRows, WrongKind
+from sfumato.extras import missing_extra
 from sfumato.masking.methods._masking import Floats
 
 __all__ = ["moments", "robust_moments", "square_root"]

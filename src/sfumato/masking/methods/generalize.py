@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.row_codes import number_rows
-from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet, counted, did_you_mean
+from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.metric import LossMetric, MetricName, metric_of
@@ -23,6 +23,7 @@ from sfumato.rationals import floor_share
 from sfumato.release import Change
 from sfumato.schema import Column, Dataset
 from sfumato.schema.hierarchy import ROOT
+from sfumato.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.errors import BadParameter, TooFewRows, missing_extra
+from sfumato.errors import BadParameter, TooFewRows
+from sfumato.extras import missing_extra
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows

@@ -12,9 +12,10 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.engines.workspace import Workspace
-from sfumato.errors import UnknownColumn, WrongKind, did_you_mean
+from sfumato.errors import UnknownColumn, WrongKind
 from sfumato.masking.out_of_core import sqlgen
 from sfumato.schema import Dataset, Kind, Schema
+from sfumato.wording import did_you_mean
 
 __all__ = ["COMBINATIONS", "ROW", "StoredChange", "StoredTable", "unique_name"]
 

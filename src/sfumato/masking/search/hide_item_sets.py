@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import missing_extra
+from sfumato.extras import missing_extra
 
 __all__ = ["HiddenSet", "ItemProgram", "RemovedItems", "border_removal", "exact_removal"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.errors import missing_extra
+from sfumato.extras import missing_extra
 from sfumato.query.auditing.atoms import AtomSplit, Flags, Ints
 from sfumato.query.auditing.linear_system import connected
 

@@ -19,7 +19,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import BadParameter, missing_extra
+from sfumato.errors import BadParameter
+from sfumato.extras import missing_extra
 from sfumato.query.auditing.atoms import Ints
 
 __all__ = ["ExtremeAnswer", "ExtremeAuditor"]

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import BadParameter, missing_extra
+from sfumato.errors import BadParameter
+from sfumato.extras import missing_extra
 from sfumato.query.auditing.answer_forms import AnswerForm
 from sfumato.query.auditing.atoms import AnswerConstraint, Atoms, Ints, Sense
 from sfumato.query.auditing.k_assign import AssignAuditor

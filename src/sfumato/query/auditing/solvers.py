@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import missing_extra
+from sfumato.extras import missing_extra
 from sfumato.query.auditing.atoms import Flags, Ints, Sense
 from sfumato.query.auditing.linear_system import CountSystem, upper_bounds
 from sfumato.query.auditing.possibilities import Possibilities

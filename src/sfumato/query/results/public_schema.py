@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.errors import QueryRefused, did_you_mean
+from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation
 from sfumato.query.results.postprocess import NoisyValue
+from sfumato.wording import did_you_mean
 
 __all__ = ["describe_table", "list_tables", "schema_answer"]
 

@@ -12,7 +12,6 @@ from sqlglot import exp
 
 from sfumato.engines.aggregation import Largest
 from sfumato.engines.expressions import ColumnRef
-from sfumato.errors import did_you_mean
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
 from sfumato.query.plan.scalar import TYPES, Scalar
@@ -27,6 +26,7 @@ from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_va
 from sfumato.query.sql.unit_windows import unit_window
 from sfumato.rationals import rational
 from sfumato.schema import Kind
+from sfumato.wording import did_you_mean
 
 __all__ = ["Binder", "scan_table"]
 

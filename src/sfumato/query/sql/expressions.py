@@ -28,7 +28,7 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import Function
-from sfumato.errors import QueryRefused, did_you_mean
+from sfumato.errors import QueryRefused
 from sfumato.query.plan.aggregates import clipped
 from sfumato.query.plan.scalar import Scalar, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
@@ -37,6 +37,7 @@ from sfumato.query.sql.dates import DATE_RULES, date_part
 from sfumato.query.sql.functions import FUNCTION_RULES
 from sfumato.query.sql.refusal import called, nearest, refuse
 from sfumato.schema import Kind
+from sfumato.wording import did_you_mean
 
 __all__ = ["ColumnScope", "ExpressionCompiler"]
 

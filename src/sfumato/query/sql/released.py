@@ -11,12 +11,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.errors import QueryRefused, did_you_mean
+from sfumato.errors import QueryRefused
 from sfumato.query.plan.outputs import Output
 from sfumato.query.plan.row_steps import Collapse, Keep, RowStep
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.output_binder import OutputBinder
+from sfumato.wording import did_you_mean
 
 __all__ = ["ReleasedRows", "bind_released", "has_aggregate", "title"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from sfumato.errors import counted
 from sfumato.evaluation.formatting import attack_label, join_words, percent
 from sfumato.reports import text
 from sfumato.reports.report_data import ColumnSummary, ReportData
+from sfumato.wording import counted
 
 __all__ = ["EVIDENCE", "Evidence"]
 

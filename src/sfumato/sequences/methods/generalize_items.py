@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.errors import NotApplicable, counted
+from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Change, Verdict
@@ -17,6 +17,7 @@ from sfumato.schema.bound_hierarchy import BoundHierarchy
 from sfumato.sequences.item_set_check import item_set_verdict
 from sfumato.sequences.item_sets import Ints, ItemSets, Known, MinUnits, distinct_sorted, unit_column
 from sfumato.sequences.supported_items import supported_items
+from sfumato.wording import counted
 
 __all__ = ["GeneralizeItems"]
 

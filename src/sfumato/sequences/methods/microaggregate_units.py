@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.errors import NotApplicable, WrongKind, counted
+from sfumato.errors import NotApplicable, WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._grouping import group_rows
 from sfumato.release import Change, State, Verdict
@@ -17,6 +17,7 @@ from sfumato.rng import Rng
 from sfumato.schema import Dataset
 from sfumato.schema.bound_hierarchy import BoundHierarchy
 from sfumato.sequences.item_sets import Ints, MinUnits, unit_column
+from sfumato.wording import counted
 
 __all__ = ["MicroaggregateUnits"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from sfumato.errors import BadParameter, counted
+from sfumato.errors import BadParameter
 from sfumato.masking.base import Context, Step
 from sfumato.rationals import rational
 from sfumato.release import Change, Verdict
@@ -17,6 +17,7 @@ from sfumato.schema import Dataset
 from sfumato.sequences.association_check import association_verdict
 from sfumato.sequences.associations import harmless_items
 from sfumato.sequences.item_sets import ItemSets, event_codes, unit_column
+from sfumato.wording import counted
 
 __all__ = ["SuppressAssociations"]
 

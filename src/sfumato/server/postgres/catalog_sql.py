@@ -16,11 +16,12 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.data.sql_quoting import quoted_text
-from sfumato.errors import QueryRefused, did_you_mean
+from sfumato.errors import QueryRefused
 from sfumato.server.postgres.catalog_functions import ALLOWED
 from sfumato.server.postgres.catalog_relations import relations, user_relations
 from sfumato.server.postgres.type_mapping import BY_NAME, BadValue, decode
 from sfumato.server.postgres.views import VIEWS
+from sfumato.wording import did_you_mean
 
 __all__ = ["CatalogQuery", "Identity", "literal_node", "rewrite"]
 

@@ -9,7 +9,8 @@ import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sfumato.errors import FileMissing, missing_extra
+from sfumato.errors import FileMissing
+from sfumato.extras import missing_extra
 
 __all__ = ["end_point_binding", "self_signed", "tls_context"]
 

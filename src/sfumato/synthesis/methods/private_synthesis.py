@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyMeasure, approximate
-from sfumato.errors import BadParameter, NotApplicable, did_you_mean
+from sfumato.errors import BadParameter, NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
@@ -24,6 +24,7 @@ from sfumato.schema import Column, Dataset, Role
 from sfumato.synthesis.column_domain import ColumnCells, category_cells, range_cells
 from sfumato.synthesis.fit import SynthesisPlan, bounded_rows, fit_model
 from sfumato.synthesis.model import Guarantee, SynthesisModel
+from sfumato.wording import did_you_mean
 
 __all__ = ["ColumnDomain", "PrivateSynthesis"]
 

@@ -25,7 +25,8 @@ from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
 from sfumato.attacks.record_linkage.probabilistic_linkage.string_similarity import CUTS, sorted_words
 from sfumato.deadline import Deadline, batches, check_deadline
-from sfumato.errors import DatabaseFailed, OutOfTime, SfumatoError, missing_extra
+from sfumato.errors import DatabaseFailed, OutOfTime, SfumatoError
+from sfumato.extras import missing_extra
 from sfumato.progress import Progress
 
 __all__ = ["link_by_splink"]

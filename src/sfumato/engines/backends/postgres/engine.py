@@ -17,7 +17,8 @@ from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import typed
 from sfumato.engines.generator import Columns
 from sfumato.engines.statements import Query
-from sfumato.errors import DatabaseFailed, UnknownFormat, missing_extra
+from sfumato.errors import DatabaseFailed, UnknownFormat
+from sfumato.extras import missing_extra
 from sfumato.secret import SecretValue
 
 __all__ = ["Postgres"]

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import DatabaseFailed, ExtraMissing, missing_extra
+from sfumato.errors import DatabaseFailed, ExtraMissing
+from sfumato.extras import missing_extra
 
 __all__ = ["isolated", "require_spark", "spark_session", "start_session"]
 
