@@ -18,7 +18,7 @@ def _is_file(ledger: str) -> bool:
     return "://" not in ledger
 
 
-def _existing(ledger: str) -> str:
+def existing_ledger(ledger: str) -> str:
     """Require an existing ledger. Only `cap` creates one."""
     from sfumato.data.read_write import require_file
 
@@ -66,7 +66,7 @@ def show(ledger: str, as_json: bool) -> None:
     """Show every budget: the cap, the amount spent and the amount left."""
     from sfumato.dp.ledger import Ledger
 
-    accounting = Ledger.open(_existing(ledger))
+    accounting = Ledger.open(existing_ledger(ledger))
     accounts: dict[tuple[str, str], None] = {}
     for entry in accounting.entries():
         if entry.kind in ("cap", "spend"):
@@ -102,7 +102,7 @@ def verify(ledger: str, last: str | None, as_json: bool) -> None:
     """Verify the hash chain and every total, and print the last hash."""
     from sfumato.dp.ledger import Ledger
 
-    last_hash = Ledger.open(_existing(ledger)).verify(last=last)
+    last_hash = Ledger.open(existing_ledger(ledger)).verify(last=last)
     if as_json:
         emit_json({"verified": True, "last": last_hash})
     else:
@@ -121,7 +121,7 @@ def export(ledger: str, out: Path | None, queries: bool, force: bool) -> None:
 
     from sfumato.dp.ledger import Ledger
 
-    accounting = Ledger.open(_existing(ledger))
+    accounting = Ledger.open(existing_ledger(ledger))
     texts = accounting.queries() if queries else {}
     documents = (
         entry.to_dict() | ({"text": texts[entry.number]} if entry.number in texts else {})

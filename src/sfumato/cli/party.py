@@ -10,14 +10,20 @@ from types import FrameType
 import click
 
 from sfumato.cli._console import emit_json, json_option, note, typed_path
+from sfumato.cli._party_linkage import attack, blind, encode, link, overlap, reply
 
 
 @click.group("party")
 def command() -> None:
     """Answer queries together with other parties; only the noisy total becomes known.
 
-    All parties have the same parties file; see docs/parties.md. Analysts ask with `sfumato query --parties`.
+    All parties have the same parties file; see docs/parties.md. Analysts ask with `sfumato query --parties`. Two
+    parties count the people whom both have with `blind`, `reply` and `overlap`, and link them with `encode` and `link`.
     """
+
+
+for part in (blind, reply, overlap, encode, link, attack):
+    command.add_command(part)
 
 
 @command.command("serve")

@@ -24,10 +24,12 @@ from sfumato.dp.sampler import bernoulli
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 
-__all__ = ["BloomEncoder", "Links", "best_links", "dice", "qgrams"]
+__all__ = ["BloomEncoder", "Links", "best_links", "dice", "mutual_links", "qgrams"]
 
 Bits = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
+_BLOCK = 1 << 24
+"""Similarities in memory at once."""
 
 
 def qgrams(name: str, q: int = 2) -> tuple[str, ...]:
@@ -132,3 +134,26 @@ def best_links(similarity: Floats, truth: Sequence[int]) -> Links:
         precision=float(hits[best] / taken[best]),
         recall=float(hits[best] / present),
     )
+
+
+def mutual_links(one: Bits, other: Bits, *, threshold: float) -> list[tuple[int, int, float]]:
+    """Pairs of rows that are most similar to each other, with a Dice similarity of at least ``threshold``.
+
+    Each row is in one pair at most. Similarities are computed for a block of rows at a time.
+    """
+    if not 0 < threshold <= 1:
+        raise BadParameter("the threshold of a similarity is above 0 and at most 1.")
+    if not len(one) or not len(other):
+        return []
+    block = max(1, _BLOCK // len(other))
+    partner, score = np.empty(len(one), np.int64), np.empty(len(one), np.float32)
+    back, best = np.zeros(len(other), np.int64), np.full(len(other), -1, np.float32)
+    for start in range(0, len(one), block):
+        similar = dice(one[start : start + block], other)
+        partner[start : start + block], score[start : start + block] = similar.argmax(axis=1), similar.max(axis=1)
+        nearest, top = similar.argmax(axis=0), similar.max(axis=0)
+        back, best = np.where(top > best, nearest + start, back), np.maximum(top, best)
+    return [
+        (row, int(partner[row]), float(score[row]))
+        for row in np.flatnonzero((score >= threshold) & (back[partner] == np.arange(len(one)))).tolist()
+    ]

@@ -12,7 +12,7 @@ each cluster has few flips left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,14 +44,17 @@ class EncodingAttack:
         return sum(one == other for one, other in zip(self.names, truth, strict=True)) / max(len(truth), 1)
 
 
-def frequency_attack(encodings: Bits, population: Sequence[str]) -> EncodingAttack:
-    """Give the k-th largest group of alike encodings the k-th most frequent name of the population."""
+def frequency_attack(encodings: Bits, population: Sequence[str] | Mapping[str, int]) -> EncodingAttack:
+    """Give the k-th largest group of alike encodings the k-th most frequent name of the population.
+
+    ``population`` is a list of people's names, or how many people have each.
+    """
     group, _ = _groups(encodings)
     ranked = [name for name, _ in Counter(population).most_common()]
     return EncodingAttack(names=tuple(ranked[number] if number < len(ranked) else "" for number in group))
 
 
-def pattern_attack(encodings: Bits, population: Sequence[str], *, q: int = 2) -> EncodingAttack:
+def pattern_attack(encodings: Bits, population: Sequence[str] | Mapping[str, int], *, q: int = 2) -> EncodingAttack:
     """Name the most frequent groups by frequency, learn the bits of their q-grams, read all groups, and repeat.
 
     A group is given the name whose q-grams explain its bits and whose frequency explains its size best; each name is
@@ -65,7 +68,7 @@ def pattern_attack(encodings: Bits, population: Sequence[str], *, q: int = 2) ->
     for row, name in enumerate(names):
         holds[row, [grams[gram] for gram in qgrams(name, q)]] = 1
     sizes = np.bincount(group, minlength=len(kinds))
-    expected = np.array([frequencies[name] for name in names]) * (len(encodings) / len(population))
+    expected = np.array([frequencies[name] for name in names]) * (len(encodings) / frequencies.total())
     by_size = poisson.logpmf(sizes[:, None], np.maximum(expected, 0.5)[None, :])
     ranked = np.argsort(-expected, kind="stable")
     known = np.array([(place, ranked[place]) for place in range(min(_SEEDS, len(kinds), len(names)))])

@@ -19,7 +19,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ from sfumato.rationals import Number, rational
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-__all__ = ["BlindedSet", "IntersectionReply", "IntersectionSize", "PrivateSet", "hash_to_curve"]
+__all__ = ["BlindedSet", "IntersectionReply", "IntersectionSize", "Opening", "PrivateSet", "hash_to_curve"]
 
 _PRIME = 2**255 - 19
 _A = 486_662
@@ -80,6 +80,23 @@ class IntersectionSize:
     radius: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """The secret that opens the reply, and the number of items that were sent. Nobody else may have it."""
+
+    secret: bytes = field(repr=False)
+    items: int
+
+    def size(self, reply: IntersectionReply) -> IntersectionSize:
+        """How many points of the reply match."""
+        if len(reply.both) != self.items + 2 * reply.offset:
+            raise BadParameter("the reply belongs to another set.")
+        secret = _key(self.secret)
+        theirs = Counter(_raised(secret, point) for point in reply.own)
+        common = sum((theirs & Counter(reply.both)).values())
+        return IntersectionSize(size=common - reply.offset, radius=reply.radius)
+
+
 class PrivateSet:
     """One party's items under a secret that is used for one run.
 
@@ -95,6 +112,11 @@ class PrivateSet:
             raise no_cryptography("The size of an intersection") from None
         self._points = [hash_to_curve(item) for item in sorted(set(items))]
         self._secret = X25519PrivateKey.from_private_bytes(os.urandom(32))
+
+    @property
+    def opening(self) -> Opening:
+        """What the first party keeps between its message and the reply."""
+        return Opening(secret=self._secret.private_bytes_raw(), items=len(self._points))
 
     def blinded(self) -> BlindedSet:
         """The first message."""
@@ -124,11 +146,7 @@ class PrivateSet:
 
     def size(self, reply: IntersectionReply) -> IntersectionSize:
         """The first party's result."""
-        if len(reply.both) != len(self._points) + 2 * reply.offset:
-            raise BadParameter("the reply belongs to another set.")
-        theirs = Counter(_raised(self._secret, point) for point in reply.own)
-        common = sum((theirs & Counter(reply.both)).values())
-        return IntersectionSize(size=common - reply.offset, radius=reply.radius)
+        return self.opening.size(reply)
 
 
 def _offset(epsilon: Fraction, delta: Fraction) -> int:

@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 from sfumato.errors import BadParameter
 
-__all__ = ["Suppression", "TrailMatches", "match_trails", "rare_trails", "suppress_visits"]
+__all__ = ["Suppression", "TrailMatches", "TrailTable", "match_trails", "rare_trails", "suppress_visits"]
 
 Visits = npt.NDArray[np.bool_]
 """Rows are people or samples, columns are sites."""
 _MOST_SITES = 63
+_MOST_PAIRS = 400_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,11 @@ def match_trails(identified: npt.ArrayLike, samples: npt.ArrayLike, *, complete:
             if trail and trail in once
         ]
         return TrailMatches(pairs=tuple(sorted(pairs)))
+    if len(people) * len(found) > _MOST_PAIRS:
+        raise BadParameter(
+            f"matching incomplete trails compares every person with every sample, {_MOST_PAIRS:,} pairs at most.",
+            fix="Match complete trails, or a part of the lists.",
+        )
     fits = (found[:, None] & ~people[None, :]) == 0
     fits[found == 0] = False
     pairs = []
@@ -113,31 +119,61 @@ def suppress_visits(visits: npt.ArrayLike, *, k: int) -> Suppression:
     """
     if k < 2:
         raise BadParameter("k is at least 2.")
-    table = np.asarray(visits, dtype=np.bool_).copy()
+    table = np.asarray(visits, dtype=np.bool_)
     codes = _codes(table)
-    now = codes.copy()
+    first, place = np.unique(codes, return_inverse=True)
+    now, counts = first.copy(), np.bincount(place.ravel(), minlength=len(first))
+    counts[first == 0] = 0
+    never = np.iinfo(np.int64).max
+    # `now` is the trail that rows of each first trail have left; entries that joined another have a count of 0.
+    owner = np.arange(len(first))
     while True:
-        trails, counts = np.unique(now[now != 0], return_counts=True)
-        rare = np.flatnonzero(counts < k)
+        rare = np.flatnonzero((counts > 0) & (counts < k))
         if not len(rare):
             break
-        one = rare[np.lexsort((-np.bitwise_count(trails[rare]).astype(np.int64), counts[rare]))[0]]
-        trail, count = trails[one], counts[one]
-        common = trails & trail
-        lost = np.bitwise_count(trail & ~common).astype(np.int64) * count
-        lost += np.bitwise_count(trails & ~common).astype(np.int64) * counts
-        lost[one] = np.iinfo(np.int64).max
-        # Joining a trail that is frequent enough must not make that one smaller.
-        lost[common == 0] = np.iinfo(np.int64).max
+        one = int(rare[np.lexsort((now[rare], -np.bitwise_count(now[rare]).astype(np.int64), counts[rare]))[0]])
+        common = now & now[one]
+        lost = np.bitwise_count(now[one] & ~common).astype(np.int64) * counts[one]
+        lost += np.bitwise_count(now & ~common).astype(np.int64) * counts
+        lost[(counts == 0) | (common == 0)] = never
+        lost[one] = never
         best = int(lost.argmin())
-        joined = common[best] if lost[best] < np.iinfo(np.int64).max else np.uint64(0)
-        now[now == trail] = joined
-        if joined and trails[best] != joined:
-            now[now == trails[best]] = joined
+        if lost[best] == never:
+            now[one], counts[one] = 0, 0
+            continue
+        owner[owner == one] = best
+        now[best], counts[best] = common[best], counts[best] + counts[one]
+        counts[one] = 0
+        if same := [int(i) for i in np.flatnonzero((now == now[best]) & (counts > 0)) if i != best]:
+            owner[owner == same[0]] = best
+            counts[best], counts[same[0]] = counts[best] + counts[same[0]], 0
+    left = now[owner][place.ravel()]
     sites = np.arange(table.shape[1], dtype=np.uint64)
-    kept: Visits = (now[:, None] >> sites & np.uint64(1)).astype(np.bool_)
+    kept: Visits = (left[:, None] >> sites & np.uint64(1)).astype(np.bool_)
     return Suppression(
         visits=kept,
         suppressed=int(table.sum() - kept.sum()),
-        rows_lost=int(((codes != 0) & (now == 0)).sum()),
+        rows_lost=int(((codes != 0) & (left == 0)).sum()),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrailTable:
+    """Trails from a list with one line per visit."""
+
+    rows: tuple[str, ...]
+    """Who each trail belongs to: people, or samples."""
+    sites: tuple[str, ...]
+    visits: Visits
+
+    @classmethod
+    def of(cls, who: Sequence[str], sites: Sequence[str], *, all_sites: Sequence[str] | None = None) -> TrailTable:
+        """Collect the visits of each person or sample. ``all_sites`` has the columns that two lists have in common."""
+        rows, place = np.unique(np.asarray(who, dtype=np.str_), return_inverse=True)
+        columns = sorted(set(sites) if all_sites is None else set(all_sites))
+        if len(columns) > _MOST_SITES:
+            raise BadParameter(f"trails have at most {_MOST_SITES} sites.", fix="Join sites, by region for example.")
+        number = {site: index for index, site in enumerate(columns)}
+        visits = np.zeros((len(rows), len(columns)), dtype=np.bool_)
+        visits[place.ravel(), [number[site] for site in sites]] = True
+        return cls(rows=tuple(rows.tolist()), sites=tuple(columns), visits=visits)
