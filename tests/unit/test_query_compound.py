@@ -80,7 +80,7 @@ def test_without_noise_it_is_what_sql_says(sql: str) -> None:
 def test_the_parts_together_cost_what_was_said() -> None:
     asked = session(10)
     sql = "SELECT ward, sex, COUNT(*) AS n FROM t GROUP BY CUBE (ward, sex)"
-    assert "4 parts" in str(asked.explain(sql, epsilon=1))
+    assert "4 grouping sets" in str(asked.explain(sql, epsilon=1))
     answer = asked.ask(sql, epsilon=1)
     assert answer.loss == pure(1)
     assert float(asked.ledger.balance(dataset="d").spent.size) == pytest.approx(1)

@@ -13,7 +13,18 @@ from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import Query
 from sfumato.rationals import Number, rational
 
-__all__ = ["plan_at_cost"]
+__all__ = ["cost_of", "plan_at_cost"]
+
+
+def cost_of(options: CheckedOptions) -> PrivacyLoss:
+    """The cost that ``epsilon`` or ``rho`` says."""
+    if options.rho is not None:
+        if options.epsilon is not None:
+            raise BadParameter("give one of epsilon, rho and ERROR.")
+        return concentrated(options.rho, options.delta)
+    if options.epsilon is None:
+        raise BadParameter("a query needs its cost.", fix="Pass epsilon or share, or end the query with ERROR 50.")
+    return approximate(options.epsilon, options.delta) if options.delta else pure(options.epsilon)
 
 
 def plan_at_cost(
@@ -25,14 +36,8 @@ def plan_at_cost(
         if epsilon is not None or options.rho is not None or rational(delta) or query.target is not None:
             raise BadParameter("a share of the budget is the whole cost.", fix="Leave out epsilon, rho and delta.")
         return plan_within(query, budget_part(options.share), limits)
-    if options.rho is not None:
-        if epsilon is not None or query.target is not None:
-            raise BadParameter("give one of epsilon, rho and ERROR.")
-        return plan_query(query, concentrated(options.rho, delta), **limits)
     if query.target is not None:
-        if epsilon is not None:
-            raise BadParameter("give epsilon or ERROR, not both.")
+        if epsilon is not None or options.rho is not None:
+            raise BadParameter("give one of epsilon, rho and ERROR.")
         return plan_for_error(query, rational(delta), limits)
-    if epsilon is None:
-        raise BadParameter("a query needs its cost.", fix="Pass epsilon or share, or end the query with ERROR 50.")
-    return plan_query(query, approximate(epsilon, delta) if delta else pure(epsilon), **limits)
+    return plan_query(query, cost_of(options), **limits)

@@ -273,7 +273,7 @@ class Session:
 
     def run_plans(self, plans: Sequence[NoisePlan], text: str) -> list[Answer]:
         """The answers to the parts of a query. All that are not stored are charged at once, or none."""
-        keys = [self._key(plan) for plan in plans]
+        keys = [self.key_of(plan) for plan in plans]
         whole = keys[0] if len(keys) == 1 else hashlib.sha256("\x1f".join(keys).encode()).hexdigest()
         stored = {key: body for key in keys if (body := self.recall(key, whole)) is not None}
         fresh = {key: plan for key, plan in zip(keys, plans, strict=True) if key not in stored}
@@ -288,7 +288,7 @@ class Session:
                 # A concurrent session may have stored its answer to the same query first: then that one is returned.
                 stored[key] = self.ledger.remember(key, store_table(plan, self._compute(plan, own)))
         return [
-            self._answer(plan, restore_table(plan, stored[key]), cached=key not in fresh)
+            self.answer(plan, restore_table(plan, stored[key]), cached=key not in fresh)
             for key, plan in zip(keys, plans, strict=True)
         ]
 
@@ -384,11 +384,13 @@ class Session:
 
         return plan_at_cost(query, options, budget_part)
 
-    def _key(self, plan: NoisePlan) -> str:
+    def key_of(self, plan: NoisePlan) -> str:
+        """The key under which the answer of a plan is stored."""
         version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
         return answer_key(self.catalog.dataset, version, plan)
 
-    def _answer(self, plan: NoisePlan, table: NoisyTable, *, cached: bool) -> Answer:
+    def answer(self, plan: NoisePlan, table: NoisyTable, *, cached: bool) -> Answer:
+        """The answer of noisy numbers."""
         return Answer(
             columns=column_titles(plan.query), rows=answer_rows(plan, table), loss=plan.cost, cached=cached,
             remaining=self.remaining(), explanation=explain(plan), kept=kept_share(plan, table),

@@ -12,7 +12,7 @@ from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, Count, Fittin
 from sfumato.query.plan.joint_measurement import bernstein_weights
 from sfumato.query.plan.noise import Measurement, NoisePlan
 
-__all__ = ["check_loss", "second_loss"]
+__all__ = ["check_loss", "enforced_change", "second_loss"]
 
 
 def _worst(aggregate: Aggregate, rows: int) -> int:
@@ -40,6 +40,13 @@ def _worst(aggregate: Aggregate, rows: int) -> int:
             return len(range(huge)[:rows])
 
 
+def enforced_change(plan: NoisePlan, measurement: Measurement) -> Fraction:
+    """How far a unit moves the number of one group, by what the engine enforces."""
+    assert measurement.aggregate is not None
+    aggregate = plan.query.aggregates[measurement.aggregate]
+    return _worst(aggregate, plan.rows) * (aggregate.grid if isinstance(aggregate, Sum) else Fraction(1))
+
+
 def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
     """What the engine enforces on one unit's contribution to this draw."""
     if plan.top_keys is not None and measurement.aggregate in (None, 0):
@@ -53,8 +60,7 @@ def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
     aggregate = plan.query.aggregates[measurement.aggregate]
     if isinstance(aggregate, FittingUnits):  # a unit counts once, in one of two numbers, whatever groups it is in
         return ContributionBounds(groups=1, change=Fraction(1))
-    grid = aggregate.grid if isinstance(aggregate, Sum) else Fraction(1)
-    change = _worst(aggregate, plan.rows) * grid
+    change = enforced_change(plan, measurement)
     return ContributionBounds(groups=plan.groups, change=change, parts=measurement.parts)
 
 

@@ -111,6 +111,11 @@ class NoisePlan:
         choice = self.partition_selection
         return choice.mechanism if choice is not None and isinstance(choice.mechanism, TopKeys) else None
 
+    @property
+    def whole_counts(self) -> bool:
+        """Whether the exact counts are integers; contributions scaled down to an L2 norm are not."""
+        return self.bounding != "clip"
+
     def measures(self, aggregate: int) -> bool:
         """Whether an aggregate is measured; one that only decides the order of groups may not be."""
         return any(aggregate in measurement.covers for measurement in self.measurements)

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sfumato.dp.loss import sequential
+from sfumato.dp.loss import PrivacyLoss, sequential
+from sfumato.query.costing import cost_of
 from sfumato.query.options import CheckedOptions
+from sfumato.query.plan.grouping_sets import SetsPlan, plan_sets
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation, explain
+from sfumato.query.results.grouping_sets import answer_sets, sets_note
 from sfumato.query.results.windows import sorted_rows
 from sfumato.query.sql.compound import CompoundQuery, parse_compound
 
@@ -25,7 +28,12 @@ def ask_parts(session: Session, sql: str, options: CheckedOptions) -> Answer | N
     query = parse_compound(sql, session.catalog)
     if query is None:
         return None
-    return _combined_answer(query, session.run_plans(_plans(session, query, options), sql))
+    together = _together(query, options)
+    if together is not None:
+        return _combined_answer(query, answer_sets(session, together, sql), together.cost, sets_note(together))
+    answers = session.run_plans(_plans(session, query, options), sql)
+    cost = sequential(answer.loss for answer in answers if answer.loss is not None)
+    return _combined_answer(query, answers, cost, _apart(query))
 
 
 def explain_parts(session: Session, sql: str, options: CheckedOptions) -> Explanation | None:
@@ -33,8 +41,20 @@ def explain_parts(session: Session, sql: str, options: CheckedOptions) -> Explan
     query = parse_compound(sql, session.catalog)
     if query is None:
         return None
+    together = _together(query, options)
+    if together is not None:
+        return _combined_explanation([explain(p) for p in together.sets], together.cost, sets_note(together))
     plans = _plans(session, query, options)
-    return _combined_explanation([explain(plan) for plan in plans], str(sequential(plan.cost for plan in plans)))
+    return _combined_explanation([explain(p) for p in plans], sequential(p.cost for p in plans), _apart(query))
+
+
+def _together(query: CompoundQuery, options: CheckedOptions) -> SetsPlan | None:
+    """The plan that measures grouping sets together; None where that is not possible."""
+    return plan_sets(query.parts, cost_of(options), **options.limits) if query.sets and options.share is None else None
+
+
+def _apart(query: CompoundQuery) -> str:
+    return f"The {len(query.parts)} parts are measured separately, each at an equal share of the cost."
 
 
 def _plans(session: Session, query: CompoundQuery, options: CheckedOptions) -> list[NoisePlan]:
@@ -42,32 +62,29 @@ def _plans(session: Session, query: CompoundQuery, options: CheckedOptions) -> l
     return [session.plan_noise(part, own) for part in query.parts]
 
 
-def _combined_answer(query: CompoundQuery, answers: Sequence[Answer]) -> Answer:
-    """The rows of all parts, sorted and limited together. The cost is the sum of the parts' costs."""
+def _combined_answer(query: CompoundQuery, answers: Sequence[Answer], cost: PrivacyLoss, note: str) -> Answer:
+    """The rows of all parts, sorted and limited together."""
     rows = [row for answer in answers for row in answer.rows]
     columns = [[row[place].value for row in rows] for place, _ in query.order]
     order = sorted_rows(range(len(rows)), columns, [descending for _, descending in query.order])
-    loss = sequential(answer.loss for answer in answers if answer.loss is not None)
     return replace(
         answers[-1],
         columns=answers[0].columns,
         rows=tuple(rows[place] for place in order[: query.limit]),
-        loss=loss,
+        loss=cost,
         cached=all(answer.cached for answer in answers),
         kept=min((a.kept for a in answers if a.kept is not None), key=lambda kept: kept.high or 0, default=None),
-        explanation=_combined_explanation([answer.explanation for answer in answers], str(loss)),
+        explanation=_combined_explanation([answer.explanation for answer in answers], cost, note),
     )
 
 
-def _combined_explanation(parts: Sequence[Explanation], cost: str) -> Explanation:
+def _combined_explanation(parts: Sequence[Explanation], cost: PrivacyLoss, note: str) -> Explanation:
     """The explanations of all parts as one."""
     groups = [part.groups for part in parts]
-    notes = [note for part in parts for note in part.notes]
-    notes.append(f"The {len(parts)} parts are measured separately, each at an equal share of the cost.")
     return replace(
         parts[0],
-        cost=cost,
+        cost=str(cost),
         groups=None if any(count is None for count in groups) else sum(count or 0 for count in groups),
         noises=tuple(dict.fromkeys(noise for part in parts for noise in part.noises)),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*(line for part in parts for line in part.notes), note])),
     )

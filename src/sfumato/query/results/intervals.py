@@ -81,17 +81,12 @@ class OutputEvaluator:
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
             noisy = [NoisyValue(value=number) for number in numbers]
-        elif isinstance(value, LinearCombination) and value.whole and self._counts:
+        elif isinstance(value, LinearCombination) and value.whole and self._plan.whole_counts:
             noisy = [NoisyValue(value=rounded, low=min(rounded, number - radius), high=max(rounded, number + radius))
                     for number, rounded in zip(numbers, map(round, numbers), strict=True)]  # fmt: skip
         else:
             noisy = [NoisyValue(value=number, low=number - radius, high=number + radius) for number in numbers]
         return noisy if all(abs(number) < 1 << 62 for number in numbers) else [finite(one) for one in noisy]
-
-    @property
-    def _counts(self) -> bool:
-        """Whether the exact counts are integers; contributions scaled down to an L2 norm are not."""
-        return self._plan.bounding != "clip"
 
     def _numbers(self, value: int | LinearCombination) -> Sequence[Any]:
         values = self._released.values

@@ -158,7 +158,7 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
 
 def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     """Reserve, measure, add noise, estimate, answer."""
-    parts = [session._key(replace(workload.bounds, cost=workload.cost)), workload.name]
+    parts = [session.key_of(replace(workload.bounds, cost=workload.cost)), workload.name]
     parts.append(hashlib.sha256(workload.matrix.tobytes()).hexdigest())
     key = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
     kept = session.recall(key)

@@ -1,7 +1,8 @@
 """UNION ALL of aggregate queries, ROLLUP, CUBE and GROUPING SETS: several queries whose rows make one answer.
 
-The parts are measured one after the other, each at an equal share of the cost, so that the losses add up to the whole
-cost (sequential composition). Rows of one person may be in all of them.
+The parts of UNION ALL are measured one after the other, each at an equal share of the cost, so that the losses add up
+to the whole cost (sequential composition). Rows of one person may be in all of them. Grouping sets are measured
+together where their aggregates add up (``plan.grouping_sets``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class CompoundQuery:
     order: tuple[tuple[int, bool], ...] = ()
     """Places of columns, and whether descending."""
     limit: int | None = None
+    sets: bool = False
+    """Whether the parts are the grouping sets of one SELECT."""
 
 
 def parse_compound(sql: str, catalog: Catalog) -> CompoundQuery | None:
@@ -61,6 +64,7 @@ def parse_compound(sql: str, catalog: Catalog) -> CompoundQuery | None:
         parts=parts,
         order=tuple(_ordered(item, names, text) for item in order.expressions) if order is not None else (),
         limit=None if limit is None else _whole(limit, text),
+        sets=isinstance(tree, exp.Select),
     )
 
 
