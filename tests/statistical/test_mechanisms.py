@@ -14,6 +14,7 @@ here independently, as a function of a multiplier theta on the noise (1 is the c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +28,7 @@ from scipy import stats
 from sfumato.dp import os_random
 from sfumato.dp.loss import approximate
 from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanisms import quantiles
 from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.geometric import Geometric
@@ -567,14 +569,14 @@ def test_several_quantiles_use_each_row_once_per_level(count: int, monkeypatch: 
     """The loss claimed is the price times the levels; no row takes part more often, nor at a higher price."""
     used: list[int] = []
     prices: list[Fraction] = []
-    honest = Quantile.draw_sparse
+    honest = Quantile.draw_near
 
-    def watched(one: Quantile, places: np.ndarray, counts: np.ndarray) -> Fraction:
-        used.append(int(np.sum(counts)))
+    def watched(one: Quantile, places: np.ndarray, counts: np.ndarray, before: int, total: int, span: Any) -> int:
+        used.append(total)
         prices.append(one.loss(1).size)
-        return honest(one, places, counts)
+        return honest(one, places, counts, before, total, span)
 
-    monkeypatch.setattr(Quantile, "draw_sparse", watched)
+    monkeypatch.setattr(Quantile, "draw_near", watched)
     ranks = tuple(Fraction(i, count + 1) for i in range(1, count + 1))
     made = Quantiles.for_epsilon(2, ranks=ranks, low=0, high=99, grid=1, sensitivity=2)
     made.release(SecretValue(np.full(100, 7)), receipt=receipt(made), sensitivity=2)
@@ -583,6 +585,67 @@ def test_several_quantiles_use_each_row_once_per_level(count: int, monkeypatch: 
     assert used[0] == 700
     assert sum(used) <= 700 * made.levels
     assert set(prices) == {made.price}
+
+
+SPIKES = [2, 0, 1, 6, 0, 0, 3, 1]
+
+
+def unlikely(found: dict[Any, int], chances: dict[Any, float]) -> bool:
+    """A G-test of drawn numbers against their chances, at one in a million."""
+    count, groups = sum(found.values()), len(chances)
+    g = 2 * sum(n * np.log(n / (count * chances[value])) for value, n in found.items())
+    return bool(stats.chi2.sf(g, groups - 1) < 1e-6)
+
+
+@pytest.mark.parametrize(("near", "always"), [(1, False), (0, False), (0, True)])
+@pytest.mark.parametrize(("rank", "margin"), [("1/4", 0), ("1", "5/2")])
+def test_far_candidates_have_their_own_probability(
+    near: int, always: bool, rank: str, margin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few candidates count as near: the others are proposed together and accepted by their own probability.
+
+    2,000 draws: accepting all of them would be noticed.
+    """
+    monkeypatch.setattr("sfumato.dp.mechanisms.quantile._NEAR", near)
+    if always:
+        monkeypatch.setattr("sfumato.dp.mechanisms.quantile._accepted", lambda rate: True)
+    made = Quantile(rank=Fraction(rank), rate=Fraction(1, 4), low=0, high=7, grid=1, margin=Fraction(margin))
+    found = Counter(int(made.draw(np.array(SPIKES))) for _ in range(2_000))
+    assert unlikely(found, quantile_pmf(float(made.rank), 0.25, float(made.margin))(SPIKES, 1.0)) == always
+
+
+def test_bits_that_order_equal_rows_are_drawn_once() -> None:
+    """Ranks that are asked in pieces are those of one fixed order of all rows."""
+    places, counts = np.array([2, 3, 7, 9]), np.array([3, 40, 1, 8])
+    rows = quantiles._TiedRows(places, counts)
+    some = rows.ordered(10, 30).copy()
+    middle = int(some[10])
+    every = rows.ordered(0, 52)
+    assert every.tolist() == sorted(every)
+    assert (every >> 20).tolist() == np.repeat(places, counts).tolist()
+    assert some.tolist() == every[10:30].tolist()
+    for place in (0, middle, middle + 1, (3 << 20) - 1, 8 << 20, int(every[-1]), 99 << 20):
+        assert rows.span(place) == (int((every < place).sum()), int((every <= place).sum()))
+    for first, last in ((0, 52), (1, 3), (2, 44), (43, 44), (5, 5)):
+        wanted = Counter((every[first:last] >> 20).tolist())
+        assert dict(zip(*(part.tolist() for part in rows.cells(first, last)), strict=True)) == wanted
+
+
+def test_several_quantiles_are_selected_by_the_bisection_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The middle one of three and then the lower one: their joint chances, with one row in each value."""
+    monkeypatch.setattr("sfumato.dp.mechanisms.quantile._NEAR", 0)
+    monkeypatch.setattr(quantiles, "_TIES", 0)
+    made = Quantiles(ranks=("1/4", "1/2", "3/4"), price=Fraction(1, 2), low=0, high=5, grid=1)
+    counts = [1] * 6
+    found: Counter[Any] = Counter()
+    for _ in range(1_500):
+        low, middle, _high = made.release(SecretValue(np.array(counts)), receipt=receipt(made))
+        found[int(low), int(middle)] += 1
+    chances = {}
+    for middle, chance in quantile_pmf(0.5, 0.5)(counts, 1.0).items():
+        for low, other in quantile_pmf(0.5, 0.5)(counts[: middle + 1], 1.0).items():
+            chances[low, middle] = chance * other
+    assert not unlikely(found, chances)
 
 
 def test_several_quantiles_are_ascending_and_right_without_noise() -> None:

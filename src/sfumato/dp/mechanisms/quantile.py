@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import log
 from typing import Annotated, Any, ClassVar, Self
@@ -24,7 +25,7 @@ from sfumato.dp.mechanism import (
 from sfumato.dp.os_random import below_big
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.sampler import exponential_race
+from sfumato.dp.sampler import bernoulli_exp, exponential_race
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
@@ -36,6 +37,8 @@ BEYOND = Fraction(1, 100)
 """Probability, at most, that a minimum or maximum lies beyond all rows, where there are at least ``margin`` rows."""
 _STEP = 1024
 """A margin is a whole number of these parts of a row."""
+_NEAR = 80
+"""Candidates whose logarithm of the probability is lower than the best one's by more than this are sampled together."""
 
 
 class Quantile(Mechanism):
@@ -139,23 +142,66 @@ class Quantile(Mechanism):
             len(places) and (places[0] < 0 or places[-1] >= self.cells or np.diff(places).min(initial=1) < 1)
         ):
             raise BadParameter("a quantile takes distinct grid values in ascending order, each with its count.")
+        upto = np.cumsum(counts, dtype=np.int64)
+        first, last = self.near(upto)
+
+        def span(cell: int) -> tuple[int, int]:
+            at = int(np.searchsorted(places, cell))
+            below = int(upto[at - 1]) if at else 0
+            return below, int(upto[at]) if at < len(places) and places[at] == cell else below
+
+        before, total = int(upto[first - 1]) if first else 0, int(upto[-1]) if len(upto) else 0
+        return self.low + self.grid * self.draw_near(places[first:last], counts[first:last], before, total, span)
+
+    def near(self, upto: Ints) -> tuple[int, int]:
+        """The range of occupied grid values near the best ones, from the numbers of rows up to each.
+
+        Any other value is less probable than the best by a factor of at least exp(-_NEAR).
+        """
+        total = int(upto[-1]) if len(upto) else 0
+        scale, aim = self._aim(total)
+        aim, reach = min(max(aim, 0), scale * total), (_NEAR * scale / self.rate).__ceil__()
+        low, high = max(-((reach - aim) // scale), 0), min((aim + reach) // scale, total)
+        return int(np.searchsorted(upto, low)), min(int(np.searchsorted(upto, high, side="right")) + 1, len(upto))
+
+    def draw_near(
+        self, places: Ints, counts: Ints, before: int, total: int, span: Callable[[int], tuple[int, int]]
+    ) -> int:
+        """Sample the index of a grid value, given the occupied ones near the best and the number of rows below these.
+
+        Rejection sampling: the values before the first and those after the last are proposed as if each was as good as
+        the best of them, and accepted with the ratio of the probabilities. ``span`` returns the number of rows below a
+        grid value and of those up to it.
+        """
         # Each occupied grid value is a run of its own; the empty values between two occupied ones form one run.
         edges = np.concatenate([[0], np.column_stack([places, places + 1]).ravel(), [self.cells]]).astype(np.int64)
         starts, sizes = edges[:-1], np.diff(edges)
         here = np.zeros(len(starts), dtype=np.int64)
         here[1::2] = counts
-        up = np.cumsum(here)
+        up = before + np.cumsum(here)
         kept = sizes > 0
         starts, sizes, here, up = starts[kept], sizes[kept], here[kept], up[kept]
-        total = int(up[-1])
-        b = self.rank.denominator * self.margin.denominator
-        a, inward = int(self.rank * b), int(self.margin * b) * (1 if self.rank else -1)
-        if total * b + abs(inward) >= 1 << 62:
-            raise BadParameter("the rank has too many digits.", fix="Use a rank such as 0.25 or 1/3.")
-        # b times (below·(1 - rank) - above·rank ± margin), with the rows at the value itself on either side
-        least = (up - here) * (b - a) - (total - up + here) * a + inward
-        most = up * (b - a) - (total - up) * a + inward
+        scale, aim = self._aim(total)
+        # scale times (below·(1 - rank) - above·rank ± margin), with the rows at the value itself on either side
+        least, most = (up - here) * scale - aim, up * scale - aim
         distance = np.where((least <= 0) & (most >= 0), 0, np.minimum(np.abs(least), np.abs(most)))
-        chosen = exponential_race(distance, self.rate / b, sizes)
-        cell = int(starts[chosen]) + below_big(int(sizes[chosen]))
-        return self.low + cell * self.grid
+        while True:
+            chosen = exponential_race(distance, self.rate / scale, sizes)
+            cell = int(starts[chosen]) + below_big(int(sizes[chosen]))
+            low, high = (rows * scale - aim for rows in span(cell))
+            true = 0 if low <= 0 <= high else min(abs(low), abs(high))
+            if _accepted(self.rate / scale * (true - int(distance[chosen]))):
+                return cell
+
+    def _aim(self, total: int) -> tuple[int, int]:
+        """A denominator, and times it the number of rows that are to lie below the answer."""
+        scale = self.rank.denominator * self.margin.denominator
+        inward = int(self.margin * scale) * (1 if self.rank else -1)
+        if total * scale + abs(inward) >= 1 << 62:
+            raise BadParameter("the rank has too many digits.", fix="Use a rank such as 0.25 or 1/3.")
+        return scale, int(self.rank * scale) * total - inward
+
+
+def _accepted(rate: Fraction) -> bool:
+    """True with probability exp(-rate)."""
+    return rate == 0 or bool(bernoulli_exp(np.array([float(rate)]), lambda _: rate)[0])

@@ -121,36 +121,97 @@ class Quantiles(Mechanism):
         if len(self.ranks) == 1:
             selected = [self._choose(self.ranks[0], 0, self.cells - 1, places, counts)]
         else:
-            rows = np.repeat(places, counts).astype(np.int64) << _TIES
-            rows += (words(len(rows)) >> np.uint64(64 - _TIES)).astype(np.int64)
-            rows.sort()
-            selected = self._divide(self.ranks, Fraction(0), Fraction(1), 0, (self.cells << _TIES) - 1, rows)
+            rows = _TiedRows(places, counts)
+            top = (self.cells << _TIES) - 1
+            selected = self._divide(self.ranks, Fraction(0), Fraction(1), 0, top, rows, 0, rows.total)
         return tuple(self.low + cell * self.grid for cell in selected)
 
     def _divide(
-        self, ranks: tuple[Fraction, ...], under: Fraction, over: Fraction, low: int, high: int, rows: Ints
-    ) -> list[int]:
-        """The grid values for ranks between two selected ones, from the rows between those."""
+        self, ranks: tuple[Fraction, ...], under: Fraction, over: Fraction, low: int, high: int, rows: _TiedRows,
+        first: int, last: int,
+    ) -> list[int]:  # fmt: skip
+        """The grid values for ranks between two selected ones, from the rows between those: ``first`` to ``last``."""
         if not ranks:
             return []
         middle = len(ranks) // 2
         rank = (ranks[middle] - under) / (over - under)
+        places, counts = rows.cells(first, last)
         if len(ranks) == 1:  # nothing is divided further: a value of many rows is one candidate again
-            places, counts = np.unique(rows >> _TIES, return_counts=True)
             return [self._choose(rank, low >> _TIES, high >> _TIES, places, counts)]
-        places, counts = np.unique(rows, return_counts=True)
-        chosen = self._choose(rank, low, high, places, counts)
-        upto = int(np.searchsorted(rows, chosen, side="right"))
-        left = self._divide(ranks[:middle], under, ranks[middle], low, chosen, rows[:upto])
+        one = self._one(rank, low, high)
+        upto = np.cumsum(counts, dtype=np.int64)
+        start, end = one.near(upto)
+        before = int(upto[start - 1]) if start else 0
+        tied = rows.ordered(first + before, first + int(upto[end - 1]) if end else first)
+
+        def span(place: int) -> tuple[int, int]:
+            below, up = (min(max(rank, first), last) - first for rank in rows.span(low + place))
+            return below, up
+
+        chosen = low + one.draw_near(*np.unique(tied - low, return_counts=True), before, last - first, span)
+        cut = min(max(rows.span(chosen)[1], first), last)
+        left = self._divide(ranks[:middle], under, ranks[middle], low, chosen, rows, first, cut)
         above = min(chosen + 1, high)
-        right = self._divide(ranks[middle + 1 :], ranks[middle], over, above, high, rows[upto:])
+        right = self._divide(ranks[middle + 1 :], ranks[middle], over, above, high, rows, cut, last)
         return [*left, chosen >> _TIES, *right]
 
-    def _choose(self, rank: Fraction, low: int, high: int, places: Ints, counts: Ints) -> int:
-        """One candidate between ``low`` and ``high``, by a quantile over whole numbers with a loss of ``price``."""
+    def _one(self, rank: Fraction, low: int, high: int) -> Quantile:
+        """A quantile over the whole numbers between ``low`` and ``high``, with a loss of ``price``."""
         rank = Fraction(round(rank * 10**6), 10**6)  # a public number; a millionth of the rows
-        one = Quantile.for_epsilon(self.price, rank=rank, low=0, high=high - low, grid=1)
-        return low + int(one.draw_sparse(np.asarray(places) - low, np.asarray(counts)))
+        return Quantile.for_epsilon(self.price, rank=rank, low=0, high=high - low, grid=1)
+
+    def _choose(self, rank: Fraction, low: int, high: int, places: Ints, counts: Ints) -> int:
+        return low + int(self._one(rank, low, high).draw_sparse(np.asarray(places) - low, np.asarray(counts)))
+
+
+class _TiedRows:
+    """Rows in the order of their values, and in a random order where these are equal.
+
+    The random bits of a value's rows are drawn when they are first needed: most values are far from every quantile.
+    """
+
+    def __init__(self, places: Ints, counts: Ints) -> None:
+        self._places, self._counts = places.astype(np.int64), counts.astype(np.int64)
+        self._upto = np.cumsum(self._counts)
+        self.total = int(self._upto[-1]) if len(places) else 0
+        self._known = np.zeros(len(places), np.bool_)
+        self._ordered = np.empty(self.total, np.int64)
+
+    def cells(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """The values of the rows ``first`` to ``last``, and how many of these rows have each."""
+        start, end = self._range(first, last)
+        counts = self._counts[start:end].copy()
+        if len(counts):
+            counts[0] -= first - (int(self._upto[start]) - int(self._counts[start]))
+            counts[-1] -= int(self._upto[end - 1]) - last
+        return self._places[start:end], counts
+
+    def ordered(self, first: int, last: int) -> Ints:
+        """The rows ``first`` to ``last``: value and random bits, ascending."""
+        start, end = self._range(first, last)
+        new = start + np.flatnonzero(~self._known[start:end])
+        counts = self._counts[new]
+        values = np.repeat(self._places[new] << _TIES, counts)
+        values += (words(len(values)) >> np.uint64(64 - _TIES)).astype(np.int64)
+        values.sort()
+        starts = self._upto[new] - np.cumsum(counts)
+        self._ordered[np.repeat(starts, counts) + np.arange(len(values))] = values
+        self._known[new] = True
+        return self._ordered[first:last]
+
+    def span(self, place: int) -> tuple[int, int]:
+        """Number of rows below a value with random bits, and of those up to it."""
+        at = int(np.searchsorted(self._places, place >> _TIES))
+        below = int(self._upto[at - 1]) if at else 0
+        if at == len(self._places) or self._places[at] != place >> _TIES:
+            return below, below
+        own = self.ordered(below, int(self._upto[at]))
+        return below + int(np.searchsorted(own, place)), below + int(np.searchsorted(own, place, side="right"))
+
+    def _range(self, first: int, last: int) -> tuple[int, int]:
+        if first == last:
+            return 0, 0
+        return int(np.searchsorted(self._upto, first, side="right")), int(np.searchsorted(self._upto, last)) + 1
 
 
 def _depth(ranks: int) -> int:
