@@ -7,6 +7,7 @@ chi-square test sees a wrong shape. The half-noise mutants below are far beyond 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,10 +16,12 @@ import numpy.typing as npt
 import pytest
 from scipy import signal, stats
 
+from sfumato.collecting.parties.channels import LocalChannel
 from sfumato.collecting.parties.residues import add
 from sfumato.collecting.parties.secure_sum import OpenRound
 from sfumato.dp.noise_shares import laplace_shares, polya
 from sfumato.dp.noise_sums import laplace_radius
+from sfumato.errors import PartyFailed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from parties_sample import agreement, coordinator, parties, rows
@@ -108,12 +111,23 @@ COLUMN = {"person": {"kind": "integer"}, "ward": {"kind": "category", "domain": 
 HISTOGRAM = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
 
 
-def noises(members: int, *, colluding: int = 0, per_person: int = 1) -> npt.NDArray[np.int64]:
+class Stopping(LocalChannel):
+    """A party that stops before it contributes."""
+
+    def contribute(self, *given: object) -> npt.NDArray[np.uint64]:
+        raise PartyFailed("gone")
+
+
+def noises(members: int, *, colluding: int = 0, per_person: int = 1, stopping: int = 0) -> npt.NDArray[np.int64]:
     """Noise of 4,000 cells of histograms over empty tables, at epsilon 1/4."""
     table = {"visits": {"unit": "person", "rows": 1, "groups": 1, "columns": COLUMN}}
-    agreed = agreement(members, tables=table, colluding=colluding, parties_per_person=per_person)
+    allowed = {"dropouts": stopping, "least": members - stopping}
+    agreed = agreement(members, tables=table, colluding=colluding, parties_per_person=per_person, **allowed)
     empty = rows("c000", 0, 0.0).drop("bill")
-    asked = coordinator(agreed, parties(agreed, [empty] * members))
+    everybody = parties(agreed, [empty] * members)
+    asked = coordinator(agreed, everybody)
+    stopped = {name: Stopping(party=everybody[name], analyst="ann") for name in sorted(everybody)[:stopping]}
+    asked = replace(asked, channels={**asked.channels, **stopped})
     return np.concatenate([asked.ask(HISTOGRAM, epsilon="1/4").frame["COUNT(*)"].to_numpy() for _ in range(10)])
 
 
@@ -135,6 +149,14 @@ def test_people_in_several_parties_have_noise_for_all_their_rows() -> None:
 
 def test_answers_have_the_noise_for_colluding_parties() -> None:
     assert shape_p(noises(4, colluding=2), 4.0, shape=2.0) > NEVER
+
+
+def test_answers_without_the_parties_that_stopped_have_the_whole_noise() -> None:
+    """Shares for all four parties would leave three quarters of the noise, which is seen."""
+    noise = noises(4, stopping=1)
+    assert shape_p(noise, 4.0) > NEVER
+    assert size_error(noise, 4.0) < 6
+    assert shape_p(noise, 4.0, shape=0.75) < NEVER
 
 
 def messages(frames: list[object], rounds: int) -> list[npt.NDArray[np.uint64]]:
@@ -186,7 +208,7 @@ def test_the_coordinator_sees_uniform_numbers_whatever_the_data(frames: list[obj
 def test_a_mask_that_one_pair_forgets_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = OpenRound.mask
 
-    def forgetful(self: OpenRound, size: int, announcements: object) -> object:
+    def forgetful(self: OpenRound, size: int, announcements: object, among: object = None) -> object:
         kept = [a for a in announcements if {a.party, self.announcement.party} != {"p000", "p001"}]  # type: ignore[attr-defined]
         kept = [a for a in kept if a.party == "p002" or a.party == self.announcement.party]
         return whole(self, size, kept if self.announcement.party != "p002" else kept[-1:])

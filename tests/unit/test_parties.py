@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,32 +36,43 @@ FRAMES = [rows("east", 100, 10.0), rows("west", 50, 20.0), rows("east", 7, 90.0)
 
 
 class Faulty(LocalChannel):
-    """A channel that breaks at one of the two messages."""
+    """A channel that breaks at one of the messages."""
 
     at: str = ""
 
-    def join(self, question: PartiesQuestion) -> Announcement:
-        if self.at == "join":
+    def _step(self, name: str, call: Callable[[], Any]) -> Any:
+        if self.at == name:
             raise PartyFailed("gone")
-        return super().join(question)
-
-    def contribute(self, digest: str, announcements: Sequence[Announcement], size: int) -> Any:
-        if self.at == "before":
-            raise PartyFailed("gone")
-        reply = super().contribute(digest, announcements, size)
-        if self.at == "after":
+        reply = call()
+        if self.at == f"after {name}":
             raise PartyFailed("gone")
         return reply
 
+    def join(self, question: PartiesQuestion) -> Announcement:
+        return self._step("join", lambda: self.party.join(question, analyst=self.analyst))
 
-def breaking(at: str, **changed: Any) -> tuple[Any, dict[str, Party]]:
-    """Three parties, of which the second breaks."""
-    agreed = agreement(3, **changed)
-    members = parties(agreed, FRAMES)
+    def deal(self, *given: Any) -> Any:
+        return self._step("deal", lambda: self.party.deal(*given, analyst=self.analyst))
+
+    def contribute(self, *given: Any) -> Any:
+        return self._step("contribute", lambda: self.party.contribute(*given[:3], analyst=self.analyst))
+
+    def unmask(self, *given: Any) -> Any:
+        return self._step("unmask", lambda: self.party.unmask(*given, analyst=self.analyst))
+
+
+def breaking(at: str, count: int = 3, **changed: Any) -> tuple[Any, dict[str, Party]]:
+    """Parties of which the second breaks."""
+    agreed = agreement(count, **changed)
+    members = parties(agreed, (FRAMES * 2)[:count])
     asked = coordinator(agreed, members)
-    broken = Faulty(party=members["p001"], analyst="ann")
+    return replace(asked, channels={**asked.channels, "p001": faulty(members["p001"], at)}), members
+
+
+def faulty(party: Party, at: str) -> Faulty:
+    broken = Faulty(party=party, analyst="ann")
     object.__setattr__(broken, "at", at)
-    return replace(asked, channels={**asked.channels, "p001": broken}), members
+    return broken
 
 
 def test_the_total_over_all_parties_is_answered_and_charged_to_each() -> None:
@@ -141,12 +152,12 @@ def test_people_in_several_parties_cannot_be_counted_once() -> None:
     assert wide.noises[0].error > 1.9 * narrow.noises[0].error
 
 
-@pytest.mark.parametrize("at", ["join", "before", "after"])
+@pytest.mark.parametrize("at", ["join", "contribute", "after contribute"])
 def test_a_party_that_stops_ends_the_question_and_ledgers_charge_for_what_left_them(at: str) -> None:
     asked, members = breaking(at)
     with pytest.raises(PartyFailed, match="p001"):
         asked.ask(COUNTS, epsilon=1)
-    sent = {"join": [0, 0, 0], "before": [1, 0, 1], "after": [1, 1, 1]}[at]
+    sent = {"join": [0, 0, 0], "contribute": [1, 0, 1], "after contribute": [1, 1, 1]}[at]
     assert [spent(party) for party in members.values()] == sent
     for party in members.values():
         party.ledger.verify()
@@ -160,14 +171,14 @@ def test_an_absent_party_is_left_out_if_enough_others_are_there() -> None:
     assert [spent(party) for party in members.values()] == [30, 0, 30]
 
 
-@pytest.mark.parametrize("at", ["before", "after"])
+@pytest.mark.parametrize("at", ["contribute", "after contribute"])
 def test_a_second_attempt_leaves_out_the_party_that_stopped_and_is_charged_again(at: str) -> None:
     asked, members = breaking(at, least=2)
     answer = asked.ask(COUNTS, epsilon=30, attempts=2)
     assert answer.frame["COUNT(*)"].to_list() == [107, 0]
     assert answer.loss is not None
     assert answer.loss.size == 60
-    assert [spent(party) for party in members.values()] == [60, 30 if at == "after" else 0, 60]
+    assert [spent(party) for party in members.values()] == [60, 30 if at == "after contribute" else 0, 60]
 
 
 def test_a_party_without_budget_stops_the_question_before_anybody_is_charged() -> None:
@@ -316,7 +327,7 @@ def test_numbers_are_added_modulo_two_to_the_128() -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [None, [], {}, {"party": 1}, {**dict.fromkeys(("party", "question", "plan", "key", "signature"), "zz")}],
+    [None, [], {}, {"party": 1}, {**dict.fromkeys(("party", "question", "plan", "key", "sealing", "signature"), "zz")}],
 )
 def test_a_malformed_announcement_or_question_is_refused(document: object) -> None:
     for kind in (Announcement, PartiesQuestion):

@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -126,6 +127,32 @@ def test_five_processes_answer_and_one_that_is_killed_is_left_out(tmp_path: Path
             process.wait(90)
 
 
+def test_a_process_that_is_killed_in_the_middle_of_a_question_is_left_out_of_its_answer(tmp_path: Path) -> None:
+    """Party c holds its reply back for up to a minute; it is killed after its charge, while the others wait."""
+    names = tuple("abcd")
+    files = setting(tmp_path, names, least=3, colluding=0, dropouts=1)
+    with files["c"].open("a") as own:
+        own.write("pace: 60\n")
+    command = [sys.executable, "-m", "sfumato", "party", "serve", str(files["c"])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().split()[-1].rstrip("."))
+        with serving({name: files[name] for name in names if name != "c"}) as ports, ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(ask, tmp_path, addressed(tmp_path, {**ports, "c": port}))
+            while not all(spent(tmp_path, name) for name in names):
+                assert not asking.done()
+                time.sleep(0.05)
+            process.send_signal(signal.SIGKILL)
+            answer = json.loads(asking.result(90).output)
+    finally:
+        process.kill()
+        process.wait(90)
+    assert [row["n"]["value"] for row in answer["rows"]] == [600, 100]
+    assert answer["loss"]["epsilon"] == "20"
+    assert [spent(tmp_path, name) for name in names] == [20] * 4
+
+
 def test_a_party_lets_in_only_analysts_with_a_certificate_of_its_authority(tmp_path: Path) -> None:
     files = setting(tmp_path, ("a", "b"))
     make_certificates(tmp_path / "strangers", parties={"x": "127.0.0.1"}, analysts=["ann"])
@@ -163,7 +190,9 @@ def test_garbage_is_refused_with_a_code_and_costs_nothing(tmp_path: Path) -> Non
         ("/join", json.dumps({"agreement": "", "sql": "x" * 200_000, "epsilon": "1", "nonce": "0" * 32}).encode()),
         ("/contribute", b'{"question": 7, "announcements": []}'), ("/elsewhere", b"{}"),
         ("/contribute", b'{"question": "00", "announcements": [1, 2]}'),
-        ("/contribute", b'{"question": "00", "announcements": []}'),
+        ("/contribute", b'{"question": "00", "announcements": [], "sealed": {"a": 1}}'),
+        ("/contribute", b'{"question": "00", "announcements": [], "sealed": {}}'), ("/deal", b'{"question": "00"}'),
+        ("/unmask", b'{"question": "00", "survivors": [1]}'), ("/unmask", b'{"question": "00", "survivors": ["a"]}'),
     ]  # fmt: skip
     with serving(files) as ports:
         for path, body in bodies:

@@ -7,6 +7,7 @@
     parties_per_person: 1          # in how many parties' tables one person may be
     colluding: 1                   # how many parties may share what they know with the analyst
     least: 2                       # nothing is answered with fewer parties; all of them if left out
+    dropouts: 0                    # how many parties may stop in the middle without ending the question
     parties:
       north: {address: "https://north.example:8441", key: 5f0c...}
       south: {address: "https://south.example:8441", key: 9b1e...}
@@ -25,6 +26,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -37,7 +39,7 @@ from sfumato.params import plain_message
 from sfumato.query.catalog import Catalog
 from sfumato.query.metadata import Metadata, PublicMetadata, TableMetadata
 
-__all__ = ["Agreement", "PartyAddress", "SharedTable", "load_model"]
+__all__ = ["Agreement", "PartyAddress", "SharedTable", "Tolerance", "load_model"]
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 Model = TypeVar("Model", bound=BaseModel)
@@ -61,6 +63,29 @@ class SharedTable(TableMetadata):
     data: Literal[""] = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """Which parties of a round may be missing from an answer, and what that means for its noise."""
+
+    parties: int
+    colluding: int
+    threshold: int
+    """Shares that open a mask: 2·threshold > parties + colluding."""
+    most: int
+    """Parties that could stop at most."""
+    agreed: int
+
+    @property
+    def dropouts(self) -> int:
+        """Parties that may stop in this round; with 0 no shares of masks are made."""
+        return min(self.most, self.agreed)
+
+    @property
+    def noise_shares(self) -> int:
+        """How many parties' shares make up the noise of a central curator."""
+        return self.parties - self.colluding - self.dropouts
+
+
 class Agreement(BaseModel):
     """The whole file. Its parameters of privacy have no default."""
 
@@ -77,6 +102,9 @@ class Agreement(BaseModel):
     from every single party, which knows its own share of the noise."""
     least: Annotated[int, Field(ge=2)] | None = None
     """Nothing is answered with fewer parties; all of them if left out."""
+    dropouts: Annotated[int, Field(ge=0)] = 0
+    """How many parties may stop in the middle of a question without ending it. The others' shares of the noise are made
+    large enough to do without theirs."""
     parties: Annotated[dict[_Name, PartyAddress], Field(min_length=2, max_length=MOST_PARTIES)]
     """The parties by name."""
     tables: Annotated[dict[str, SharedTable], Field(min_length=1)]
@@ -91,6 +119,11 @@ class Agreement(BaseModel):
             raise ValueError(f"`least` is {self.fewest}, and there are {count} parties")
         if self.colluding >= self.fewest:
             raise ValueError("`colluding` must be smaller than the number of parties in an answer (`least`)")
+        if self.dropouts and self.dropouts > (most := self.tolerance(count).most):
+            raise ValueError(
+                f"`dropouts` can be {most} at most: {self.fewest} parties must remain (`least`), and "
+                f"{self.tolerance(count).threshold} to open the sum of {count} if {self.colluding} collude"
+            )
         if self.parties_per_person > count:
             raise ValueError(f"`parties_per_person` is larger than the number of parties, {count}")
         if len({party.key for party in self.parties.values()}) < count:
@@ -101,6 +134,12 @@ class Agreement(BaseModel):
     def fewest(self) -> int:
         """The number of parties that an answer needs."""
         return len(self.parties) if self.least is None else self.least
+
+    def tolerance(self, count: int) -> Tolerance:
+        """How many of ``count`` parties of a round may stop, and how many shares open a mask."""
+        threshold = (count + self.colluding) // 2 + 1
+        most = max(0, count - max(self.fewest, threshold))
+        return Tolerance(parties=count, colluding=self.colluding, threshold=threshold, most=most, agreed=self.dropouts)
 
     @property
     def keys(self) -> dict[str, bytes]:

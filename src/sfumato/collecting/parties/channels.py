@@ -6,12 +6,13 @@ import base64
 import http.client
 import json
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from sfumato.collecting.parties.agreement import Agreement
+from sfumato.collecting.parties.messages import packed, unpacked
 from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.collecting.parties.residues import BYTES, Residues, from_bytes
@@ -41,8 +42,16 @@ class LocalChannel:
     def join(self, question: PartiesQuestion) -> Announcement:
         return self.party.join(question, analyst=self.analyst)
 
-    def contribute(self, digest: str, announcements: Sequence[Announcement], size: int) -> Residues:
-        return self.party.contribute(digest, announcements, analyst=self.analyst)
+    def deal(self, digest: str, announcements: Sequence[Announcement]) -> dict[str, bytes]:
+        return self.party.deal(digest, announcements, analyst=self.analyst)
+
+    def contribute(
+        self, digest: str, announcements: Sequence[Announcement], sealed: Mapping[str, bytes], size: int
+    ) -> Residues:
+        return self.party.contribute(digest, announcements, sealed, analyst=self.analyst)
+
+    def unmask(self, digest: str, survivors: Sequence[str]) -> dict[str, bytes]:
+        return self.party.unmask(digest, survivors, analyst=self.analyst)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +70,24 @@ class HttpsChannel:
         except QueryRefused:
             raise self._nonsense() from None
 
-    def contribute(self, digest: str, announcements: Sequence[Announcement], size: int) -> Residues:
+    def deal(self, digest: str, announcements: Sequence[Announcement]) -> dict[str, bytes]:
         body = {"question": digest, "announcements": [each.to_dict() for each in announcements]}
+        return self._shares(self._post("/deal", body).get("sealed"))
+
+    def unmask(self, digest: str, survivors: Sequence[str]) -> dict[str, bytes]:
+        return self._shares(self._post("/unmask", {"question": digest, "survivors": list(survivors)}).get("shares"))
+
+    def _shares(self, document: object) -> dict[str, bytes]:
+        try:
+            return unpacked(document)
+        except QueryRefused:
+            raise self._nonsense() from None
+
+    def contribute(
+        self, digest: str, announcements: Sequence[Announcement], sealed: Mapping[str, bytes], size: int
+    ) -> Residues:
+        said = [each.to_dict() for each in announcements]
+        body = {"question": digest, "announcements": said, "sealed": packed(sealed)}
         text = self._post("/contribute", body).get("masked")
         try:
             data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""

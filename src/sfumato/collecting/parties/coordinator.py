@@ -14,7 +14,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from sfumato.collecting.parties.agreement import Agreement
+from sfumato.collecting.parties.agreement import Agreement, Tolerance
+from sfumato.collecting.parties.mask_recovery import open_sum
 from sfumato.collecting.parties.question import PartiesPlan, PartiesQuestion, plan_question
 from sfumato.collecting.parties.residues import Residues, add, to_integers
 from sfumato.collecting.parties.secure_sum import Announcement, check_announcements
@@ -36,7 +37,13 @@ class PartyChannel(Protocol):
 
     def join(self, question: PartiesQuestion) -> Announcement: ...
 
-    def contribute(self, digest: str, announcements: Sequence[Announcement], size: int) -> Residues: ...
+    def deal(self, digest: str, announcements: Sequence[Announcement]) -> dict[str, bytes]: ...
+
+    def contribute(
+        self, digest: str, announcements: Sequence[Announcement], sealed: Mapping[str, bytes], size: int
+    ) -> Residues: ...
+
+    def unmask(self, digest: str, survivors: Sequence[str]) -> dict[str, bytes]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,29 +58,44 @@ class Coordinator:
     def explain(self, sql: str, *, epsilon: Number, rows: int | None = None, groups: int | None = None) -> Explanation:
         """The cost and the expected error with all parties. Asks nobody and costs nothing."""
         _, plan = self._planned(sql, epsilon, rows, groups)
-        return self._explanation(plan, len(self.agreement.parties))
+        return self._explanation(plan, self.agreement.tolerance(len(self.agreement.parties)))
 
     def ask(
         self, sql: str, *, epsilon: Number, rows: int | None = None, groups: int | None = None, attempts: int = 1
     ) -> Answer:
         """The noisy total over all parties.
 
-        Parties that do not answer the first message are left out if enough others are there. One that stops after the
-        second message was sent ends the attempt: nothing can be read, and the others have charged for it. With more
-        ``attempts`` the question is asked again without that party, as a new question at its full cost.
+        Parties that do not answer before anything is charged are left out if enough others are there. Of those that
+        stop later, ``dropouts`` of the parties file do not end the question: the total is that of the others. If more
+        stop, nothing can be read, and the others have charged for it. With more ``attempts`` the question is then asked
+        again without them, as a new question at its full cost.
         """
         if attempts < 1:
             raise BadParameter("at least one attempt is needed.")
         absent: set[str] = set()
-        for attempt in range(1, attempts + 1):
+        charged = 0
+        while True:
             question, plan = self._planned(sql, epsilon, rows, groups)
-            joined = self._joined(question, plan, absent, charged=attempt > 1)
-            replies = self._contributions(question, plan, joined)
+            joined = self._joined(question, plan, absent, charged=charged > 0)
+            tolerance = self.agreement.tolerance(len(joined))
+            sealed, silent = self._dealt(question, joined) if tolerance.dropouts else ({}, set())
+            if silent:  # nothing is charged yet
+                absent |= silent
+                continue
+            charged += 1
+            replies = self._contributions(question, plan, joined, sealed)
             stopped = {name: reply for name, reply in replies.items() if isinstance(reply, SfumatoError)}
-            if not stopped:
-                return self._answer(plan, list(replies.values()), tuple(sorted(joined)), attempt)
+            if len(stopped) <= tolerance.dropouts:
+                masked = {name: reply for name, reply in replies.items() if not isinstance(reply, SfumatoError)}
+                total = reduce(add, masked.values())
+                if not tolerance.dropouts:
+                    return self._answer(plan, total, sorted(masked), tolerance, charged)
+                opened = self._opened(question, joined, total, masked, tolerance)
+                if not isinstance(opened, dict):
+                    return self._answer(plan, opened, sorted(masked), tolerance, charged)
+                stopped |= opened
             absent |= set(stopped)
-            if len(self.agreement.parties) - len(absent) < self.agreement.fewest:
+            if charged >= attempts or len(self.agreement.parties) - len(absent) < self.agreement.fewest:
                 break
         raise PartyFailed(
             f"{_listed(stopped)} did not contribute. No answer can be computed, and parties that did have charged for "
@@ -101,6 +123,7 @@ class Coordinator:
             if isinstance(reply, SfumatoError) and name not in missing:
                 raise reply
         joined = {name: reply for name, reply in replies.items() if isinstance(reply, Announcement)}
+        missing |= {name: PartyFailed(f"Party {name} stopped.") for name in absent}
         if len(joined) < self.agreement.fewest:
             raise PartyFailed(
                 f"{_listed(missing)} cannot be reached, and an answer needs {self.agreement.fewest} parties. "
@@ -114,11 +137,54 @@ class Coordinator:
         )
         return joined
 
+    def _dealt(
+        self, question: PartiesQuestion, joined: Mapping[str, Announcement]
+    ) -> tuple[dict[str, dict[str, bytes]], set[str]]:
+        """The sealed shares for each party, and the parties that dealt none."""
+        digest, said = question.digest(), list(joined.values())
+        replies = self._all(joined, lambda name: self.channels[name].deal(digest, said))
+        dealt = {name: reply for name, reply in replies.items() if not isinstance(reply, SfumatoError)}
+        whole = {name for name, reply in dealt.items() if set(reply) == set(joined) - {name}}
+        sealed = {name: {one: dealt[one][name] for one in whole if one != name} for name in joined}
+        return sealed, set(joined) - whole
+
     def _contributions(
-        self, question: PartiesQuestion, plan: PartiesPlan, joined: Mapping[str, Announcement]
+        self,
+        question: PartiesQuestion,
+        plan: PartiesPlan,
+        joined: Mapping[str, Announcement],
+        sealed: Mapping[str, Mapping[str, bytes]],
     ) -> dict[str, Residues | SfumatoError]:
         digest, said = question.digest(), list(joined.values())
-        return self._all(joined, lambda name: self.channels[name].contribute(digest, said, plan.size))
+        return self._all(
+            joined, lambda name: self.channels[name].contribute(digest, said, sealed.get(name, {}), plan.size)
+        )
+
+    def _opened(
+        self,
+        question: PartiesQuestion,
+        joined: Mapping[str, Announcement],
+        total: Residues,
+        masked: Mapping[str, Residues],
+        tolerance: Tolerance,
+    ) -> Residues | dict[str, SfumatoError]:
+        """The sum without the masks that are left in it, or the parties that stopped before it could be opened."""
+        digest, survivors = question.digest(), sorted(masked)
+        replies = self._all(survivors, lambda name: self.channels[name].unmask(digest, survivors))
+        revealed, stopped = {}, {}
+        for name, reply in replies.items():
+            if isinstance(reply, SfumatoError):
+                stopped[name] = reply
+            elif set(reply) == set(joined):
+                revealed[name] = reply
+            else:
+                stopped[name] = PartyFailed(f"Party {name} sent something that is no reply.")
+        if len(revealed) < tolerance.threshold:
+            return stopped
+        said = list(joined.values())
+        return open_sum(
+            total, announcements=said, survivors=survivors, revealed=revealed, threshold=tolerance.threshold
+        )
 
     @staticmethod
     def _all(
@@ -134,11 +200,10 @@ class Coordinator:
             return dict(zip(names, pool.map(one, names), strict=True))
 
     def _answer(
-        self, plan: PartiesPlan, replies: Sequence[Residues | SfumatoError], parties: tuple[str, ...], attempts: int
+        self, plan: PartiesPlan, total: Residues, parties: Sequence[str], tolerance: Tolerance, attempts: int
     ) -> Answer:
-        masked = [reply for reply in replies if not isinstance(reply, SfumatoError)]
-        totals = to_integers(reduce(add, masked))
-        reported = plan.reported(len(parties), self.agreement.colluding)
+        totals = to_integers(total)
+        reported = plan.reported(len(parties), tolerance.noise_shares)
         keys = public_groups(plan.noise.query)
         assert keys is not None
         values: dict[int, tuple[float | int, ...]] = {}
@@ -154,11 +219,12 @@ class Coordinator:
             rows=answer_rows(reported, NoisyTable(keys=keys, values=values)),
             loss=plan.cost.times(attempts),
             cached=False,
-            explanation=self._explanation(plan, len(parties), parties),
+            explanation=self._explanation(plan, tolerance, parties),
         )
 
-    def _explanation(self, plan: PartiesPlan, count: int, parties: tuple[str, ...] = ()) -> Explanation:
-        made = explain(plan.reported(count, self.agreement.colluding))
+    def _explanation(self, plan: PartiesPlan, tolerance: Tolerance, parties: Sequence[str] = ()) -> Explanation:
+        count = len(parties) or tolerance.parties
+        made = explain(plan.reported(count, tolerance.noise_shares))
         who = f"Total over {count} parties" + (f": {', '.join(parties)}." if 0 < len(parties) <= 20 else ".")
         trust = f"The noise protects even if {self.agreement.colluding} of them share what they know with the analyst."
         return replace(made, notes=(*made.notes, who, trust))

@@ -3,17 +3,21 @@
 A question takes two messages. :meth:`Party.join` plans it and returns a signed key; it reads no data and costs nothing.
 :meth:`Party.contribute` learns who else takes part, charges the ledger, computes the bounded aggregates, adds its share
 of the noise and the masks, and returns the result, once. Whatever happens later, the ledger has charged for it.
+
+Where parties may stop in between there are two more: :meth:`Party.deal` hands out shares of the masks before anything
+is charged, and :meth:`Party.unmask` reveals, once, those that open the sum of the parties that contributed.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sfumato.collecting.parties.agreement import Agreement
+from sfumato.collecting.parties.agreement import Agreement, Tolerance
+from sfumato.collecting.parties.mask_recovery import Dealt, deal, receive
 from sfumato.collecting.parties.question import PartiesPlan, PartiesQuestion, plan_question
 from sfumato.collecting.parties.residues import Residues, add, from_integers
 from sfumato.collecting.parties.secure_sum import Announcement, OpenRound, check_announcements, open_round
@@ -46,6 +50,10 @@ class _Joined:
     round: OpenRound
     analyst: str
     until: float
+    dealt: Dealt | None = None
+    """Set when shares of the masks were handed out."""
+    received: Mapping[str, tuple[bytes, bytes]] | None = None
+    """Other parties' shares; set when this party contributed and the sum is not opened yet."""
 
 
 class Party:
@@ -101,26 +109,84 @@ class Party:
             self._joined[digest] = joined
         return opened.announcement
 
-    def contribute(self, digest: str, announcements: Sequence[Announcement], *, analyst: str) -> Residues:
-        """The party's masked noisy numbers for a question that it joined; a question is contributed to once."""
+    def deal(self, digest: str, announcements: Sequence[Announcement], *, analyst: str) -> dict[str, bytes]:
+        """Sealed shares of this party's masks, one message for each other party. Costs nothing."""
+        joined = self._taken(digest, analyst)
+        if joined.dealt is not None:
+            raise QueryRefused("The shares of this question were handed out before.", fix="Ask again.")
+        tolerance = self._checked_round(joined, announcements)
+        if not tolerance.dropouts:
+            raise QueryRefused("The parties file does not allow for parties that stop.", fix="Contribute at once.")
+        dealt, sealed = deal(joined.round, announcements, tolerance.threshold)
+        self._kept(digest, replace(joined, dealt=dealt))
+        return sealed
+
+    def contribute(
+        self,
+        digest: str,
+        announcements: Sequence[Announcement],
+        sealed: Mapping[str, bytes] | None = None,
+        *,
+        analyst: str,
+    ) -> Residues:
+        """The party's masked noisy numbers for a question that it joined; a question is contributed to once.
+
+        ``sealed`` has the shares that the other parties dealt to this one, where parties may stop.
+        """
         with quantize_response(self._pace):
-            with self._lock:
-                joined = self._joined.pop(digest, None)
-            if joined is None or joined.until < time.monotonic() or joined.analyst != analyst:
-                raise QueryRefused("There is no open question of this analyst with this number.", fix="Ask again.")
-            mask = self._checked_mask(joined, announcements)
+            joined = self._taken(digest, analyst)
+            if joined.received is not None:
+                raise QueryRefused("This party contributed to the question before.", fix="Ask again.")
+            tolerance = self._checked_round(joined, announcements)
+            mask = joined.round.mask(joined.plan.size, announcements)
+            if tolerance.dropouts:
+                if joined.dealt is None or set(joined.dealt.announcements) != set(announcements):
+                    raise QueryRefused("The shares of the masks were dealt for another round.", fix="Ask again.")
+                joined = replace(joined, received=receive(joined.round, joined.dealt, sealed or {}))
+                mask = add(mask, joined.dealt.mask(joined.plan.size))  # type: ignore[union-attr]
             cost, ledger = joined.plan.cost, self._session.ledger
             receipt = ledger.reserve(
                 cost, dataset=self.agreement.federation, analyst=analyst, query=digest, text=joined.question.sql
             )
             try:
-                return add(self._noisy(joined.plan, len(announcements), receipt), mask)
+                masked = add(self._noisy(joined.plan, tolerance, receipt), mask)
             except Exception:
                 # The reason is withheld: it could depend on the data.
                 ledger.note_failure(receipt.entry)
                 raise failed() from None
+            if joined.received is not None:
+                self._kept(digest, joined)
+            return masked
 
-    def _checked_mask(self, joined: _Joined, announcements: Sequence[Announcement]) -> Residues:
+    def unmask(self, digest: str, survivors: Sequence[str], *, analyst: str) -> dict[str, bytes]:
+        """One share about each party of the round: of the self-mask of a survivor, of the key of one that stopped.
+
+        Never both: whoever has both could read a message on its own. It is answered once.
+        """
+        joined = self._taken(digest, analyst)
+        if joined.received is None or joined.dealt is None:
+            raise QueryRefused("This party has not contributed to the question.", fix="Ask again.")
+        names, count = set(survivors), len(joined.dealt.announcements)
+        least = count - self.agreement.tolerance(count).dropouts
+        if len(names) < len(survivors) or not names <= set(joined.dealt.names) or self.name not in names:
+            raise QueryRefused("The list of parties that contributed does not fit the round.", fix="Ask again.")
+        if len(names) < least:
+            raise QueryRefused(f"At least {least} parties of the round must have contributed.", fix="Ask again.")
+        return {name: shares[0 if name in names else 1] for name, shares in joined.received.items()}
+
+    def _taken(self, digest: str, analyst: str) -> _Joined:
+        """An open question, which is no longer open then: every step happens once."""
+        with self._lock:
+            joined = self._joined.pop(digest, None)
+        if joined is None or joined.until < time.monotonic() or joined.analyst != analyst:
+            raise QueryRefused("There is no open question of this analyst with this number.", fix="Ask again.")
+        return joined
+
+    def _kept(self, digest: str, joined: _Joined) -> None:
+        with self._lock:
+            self._joined[digest] = replace(joined, until=time.monotonic() + _SECONDS)
+
+    def _checked_round(self, joined: _Joined, announcements: Sequence[Announcement]) -> Tolerance:
         if not self.agreement.fewest <= len(announcements) <= len(self.agreement.parties):
             raise QueryRefused(
                 f"An answer needs at least {self.agreement.fewest} parties.", fix="Ask when more of them are there."
@@ -130,19 +196,18 @@ class Party:
         )
         if joined.round.announcement not in announcements:
             raise QueryRefused(f"The round does not contain the key that party {self.name} announced.")
-        return joined.round.mask(joined.plan.size, announcements)
+        return self.agreement.tolerance(len(announcements))
 
-    def _noisy(self, plan: PartiesPlan, parties: int, receipt: Receipt) -> Residues:
+    def _noisy(self, plan: PartiesPlan, tolerance: Tolerance, receipt: Receipt) -> Residues:
         """The bounded totals with this party's share of the noise."""
         require(receipt, plan.cost)
-        shares = plan.shares(parties, self.agreement.colluding)
         with self._running:
             vectors = exact_vectors(plan.noise, self._session.running, receipt).open(receipt)
         numbers: list[int] = []
         for measurement, exact in zip(additive_measurements(plan.noise), vectors, strict=True):
             mechanism = measurement.mechanism
             assert isinstance(mechanism, Laplace)
-            noise = laplace_shares(mechanism.steps(), shares, len(exact))
+            noise = laplace_shares(mechanism.steps(), tolerance.noise_shares, len(exact))
             numbers += [int(value) + int(drawn) for value, drawn in zip(exact, noise, strict=True)]
         if len(numbers) != plan.size:
             raise AssertionError("the numbers do not fit the plan")

@@ -76,18 +76,15 @@ class PartiesPlan:
     size: int
     """How many numbers each party sends."""
 
-    def shares(self, parties: int, colluding: int) -> int:
-        """How many parties' shares make up the noise of a central curator."""
-        return parties - colluding
-
-    def reported(self, parties: int, colluding: int) -> NoisePlan:
+    def reported(self, parties: int, noise_shares: int) -> NoisePlan:
         """The plan whose Laplace noise bounds the noise of the answer, for intervals.
 
-        All ``parties`` shares add up to noise of shape r = parties / (parties - colluding). Its absolute value is
-        stochastically smaller than that of Laplace noise of r times the scale, which equals it for r = 1. As both are
-        symmetric and unimodal, the same holds for weighted sums (Birnbaum 1948, doi:10.1214/aoms/1177730293).
+        The shares of ``parties``, of which ``noise_shares`` make up the noise of a central curator, add up to noise of
+        shape r = parties / noise_shares. Its absolute value is stochastically smaller than that of Laplace noise of r
+        times the scale, which equals it for r = 1. As both are symmetric and unimodal, the same holds for weighted sums
+        (Birnbaum 1948, doi:10.1214/aoms/1177730293).
         """
-        ratio = Fraction(parties, self.shares(parties, colluding))
+        ratio = Fraction(parties, noise_shares)
         wider = []
         for measurement in self.noise.measurements:
             mechanism = measurement.mechanism

@@ -6,17 +6,17 @@ are uniform modulo 2**128, so that the messages of any set of parties, not all, 
 numbers, for everybody who does not know the masks.
 
 A round is used once: the keys are fresh, and the derivation contains the hash of all announcements, so that the masks
-of parties that were told different things do not cancel. If a party stops, the messages of the others stay uniform. The
-next round has new keys and new noise and is charged anew: should the late message arrive after all, both rounds are
-paid for.
+of parties that were told different things do not cancel. If a party stops, the messages of the others stay uniform;
+:mod:`~sfumato.collecting.parties.mask_recovery` opens their sum where the agreement allows for it. Otherwise the next
+round has new keys and new noise and is charged anew: should the late message arrive after all, both are paid for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sfumato.collecting.parties.residues import BYTES, Residues, add, from_bytes, subtract
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-__all__ = ["Announcement", "OpenRound", "check_announcements", "no_cryptography", "open_round", "transcript"]
+__all__ = [
+    "Announcement", "OpenRound", "check_announcements", "expand", "no_cryptography", "open_round", "pair_key",
+    "transcript",
+]  # fmt: skip
 
 _CONTEXT = b"sfumato parties 1 "
 
@@ -51,80 +54,99 @@ class Announcement:
     plan: str
     """Hash of the noise plan: parties whose versions would add other noise do not fit together."""
     key: bytes
-    """Public X25519 key of this round."""
+    """Public X25519 key of this round, for the masks."""
+    sealing: bytes
+    """Public X25519 key of this round, for shares that other parties seal for this one."""
     signature: bytes = b""
 
     def signed(self) -> bytes:
         """The bytes that the signature is about."""
         texts = (self.party.encode(), self.question.encode(), self.plan.encode())
-        return _CONTEXT + b"announcement " + _framed(*texts, self.key)
+        return _CONTEXT + b"announcement " + _framed(*texts, self.key, self.sealing)
 
     def to_dict(self) -> dict[str, str]:
         return {
             "party": self.party, "question": self.question, "plan": self.plan,
-            "key": self.key.hex(), "signature": self.signature.hex(),
+            "key": self.key.hex(), "sealing": self.sealing.hex(), "signature": self.signature.hex(),
         }  # fmt: skip
 
     @classmethod
     def from_dict(cls, document: object) -> Announcement:
         """The inverse of :meth:`to_dict`; anything else is refused."""
-        names = ("party", "question", "plan", "key", "signature")
-        if isinstance(document, dict) and set(document) == set(names):
-            party, question, plan, key, signature = (document[name] for name in names)
-            if all(isinstance(text, str) and len(text) <= 1000 for text in document.values()):
-                try:
-                    made = bytes.fromhex(key), bytes.fromhex(signature)
-                except ValueError:
-                    made = b"", b""
-                if len(made[0]) == 32 and len(made[1]) == 64:
-                    return cls(party=party, question=question, plan=plan, key=made[0], signature=made[1])
+        names = ("party", "question", "plan", "key", "sealing", "signature")
+        given = document if isinstance(document, dict) else {}
+        if set(given) == set(names) and all(isinstance(t, str) and len(t) <= 1000 for t in given.values()):
+            try:
+                key, sealing, signature = (bytes.fromhex(given[name]) for name in names[3:])
+            except ValueError:
+                key = sealing = signature = b""
+            if (len(key), len(sealing), len(signature)) == (32, 32, 64):
+                return cls(**{name: given[name] for name in names[:3]}, key=key, sealing=sealing, signature=signature)
         raise QueryRefused("An announcement of a party is not well-formed.", fix="Use the same version everywhere.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenRound:
-    """A party's own side of a round: the announcement and the key that belongs to it. Use it once."""
+    """A party's own side of a round: the announcement and the keys that belong to it. Use it once."""
 
     announcement: Announcement
     secret: X25519PrivateKey
+    sealing: X25519PrivateKey | None = None
 
-    def mask(self, size: int, announcements: Sequence[Announcement]) -> Residues:
-        """The sum of the masks with all other parties of the round. All parties' masks add up to zero."""
-        try:
-            from cryptography.hazmat.primitives import hashes
-            from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
-            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-            from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-        except ImportError:
-            raise no_cryptography("Secure aggregation") from None
+    def secret_bytes(self) -> bytes:
+        return self.secret.private_bytes_raw()
+
+    def mask(self, size: int, announcements: Sequence[Announcement], among: Collection[str] | None = None) -> Residues:
+        """The sum of the masks with all other parties of the round, or with those ``among`` them.
+
+        All parties' masks add up to zero.
+        """
         own, salt = self.announcement.party, transcript(announcements)
-        blank = bytes(BYTES * size)
-        total = from_bytes(blank)
+        total = from_bytes(bytes(BYTES * size))
         for other in announcements:
-            if other.party == own:
+            if other.party == own or (among is not None and other.party not in among):
                 continue
-            try:
-                shared = self.secret.exchange(X25519PublicKey.from_public_bytes(other.key))
-            except ValueError:  # a point of small order
-                raise QueryRefused(f"The key of party {other.party} is not usable.") from None
-            first, second = sorted((own, other.party))
-            info = _CONTEXT + b"mask " + _framed(first.encode(), second.encode())
-            key = HKDF(algorithm=hashes.SHA256(), length=32, salt=salt, info=info).derive(shared)
-            # The key is used for this one stream, so that the nonce may be constant.
-            stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor().update(blank)
-            total = (add if own == first else subtract)(total, from_bytes(stream))
+            names = (own, other.party) if own < other.party else (other.party, own)
+            key = pair_key(self.secret, other.key, salt=salt, use=b"mask", names=names, about=other.party)
+            total = (add if own == names[0] else subtract)(total, expand(key, size))
         return total
 
 
+def pair_key(
+    secret: X25519PrivateKey | None, public: bytes, *, salt: bytes, use: bytes, names: tuple[str, str], about: str
+) -> bytes:
+    """The key that two parties share for one use in one round."""
+    try:
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+    except ImportError:
+        raise no_cryptography("Secure aggregation") from None
+    assert secret is not None
+    try:
+        shared = secret.exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:  # a point of small order
+        raise QueryRefused(f"The key of party {about} is not usable.") from None
+    info = _CONTEXT + use + b" " + _framed(*(name.encode() for name in names))
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=salt, info=info).derive(shared)
+
+
+def expand(key: bytes, size: int) -> Residues:
+    """A key that is used for this one stream (so that the nonce may be constant) as uniform numbers."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+    return from_bytes(Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor().update(bytes(BYTES * size)))
+
+
 def open_round(party: str, identity: Ed25519PrivateKey, *, question: str, plan: str) -> OpenRound:
-    """Make a fresh key for one question and sign it."""
+    """Make fresh keys for one question and sign them."""
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-    secret = X25519PrivateKey.from_private_bytes(os.urandom(32))
-    blank = Announcement(party=party, question=question, plan=plan, key=secret.public_key().public_bytes_raw())
-    signature = identity.sign(blank.signed())
-    made = Announcement(party=party, question=question, plan=plan, key=blank.key, signature=signature)
-    return OpenRound(announcement=made, secret=secret)
+    secret, sealing = (X25519PrivateKey.from_private_bytes(os.urandom(32)) for _ in range(2))
+    public = (secret.public_key().public_bytes_raw(), sealing.public_key().public_bytes_raw())
+    blank = Announcement(party=party, question=question, plan=plan, key=public[0], sealing=public[1])
+    made = replace(blank, signature=identity.sign(blank.signed()))
+    return OpenRound(announcement=made, secret=secret, sealing=sealing)
 
 
 def transcript(announcements: Sequence[Announcement]) -> bytes:

@@ -1,4 +1,4 @@
-"""HTTPS service of one party, with mutual TLS: `POST /join` and `POST /contribute`.
+"""HTTPS service of one party, with mutual TLS: `POST /join`, `/deal`, `/contribute` and `/unmask`.
 
 The analyst is who the client's certificate names. Bodies are JSON. Whatever a client sends, the reply is an
 announcement, masked numbers, or an error with a code; the log names paths and status, never a value.
@@ -17,6 +17,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from sfumato.collecting.parties.messages import packed, unpacked
 from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.collecting.parties.secure_sum import Announcement
@@ -102,19 +103,22 @@ class _Handler(BaseHTTPRequestHandler):
         match self.path:
             case "/join":
                 return party.join(PartiesQuestion.from_dict(body), analyst=analyst).to_dict()
+            case "/deal":
+                digest, said = _fields(body, {"question": str, "announcements": list})
+                sealed = party.deal(digest, [Announcement.from_dict(each) for each in said], analyst=analyst)
+                return {"sealed": packed(sealed)}
             case "/contribute":
-                digest, said = body.get("question"), body.get("announcements")
-                if (
-                    not isinstance(digest, str)
-                    or not isinstance(said, list)
-                    or set(body) - {"question", "announcements"}
-                ):
-                    raise QueryRefused("The message is not well-formed.", fix="Use the same version everywhere.")
+                digest, said, own = _fields(body, {"question": str, "announcements": list, "sealed": dict})
                 announcements = [Announcement.from_dict(each) for each in said]
-                masked = party.contribute(digest, announcements, analyst=analyst)
+                masked = party.contribute(digest, announcements, unpacked(own), analyst=analyst)
                 return {"masked": base64.b64encode(masked.astype("<u8").tobytes()).decode()}
+            case "/unmask":
+                digest, survivors = _fields(body, {"question": str, "survivors": list})
+                if not all(isinstance(name, str) for name in survivors):
+                    raise _malformed()
+                return {"shares": packed(party.unmask(digest, survivors, analyst=analyst))}
             case _:
-                raise QueryRefused("A party answers POST /join and POST /contribute.")
+                raise QueryRefused("A party answers POST /join, /deal, /contribute and /unmask.")
 
     def _analyst(self) -> str:
         connection = self.connection
@@ -138,8 +142,19 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
-        path = self.path if getattr(self, "path", None) in ("/join", "/contribute") else "?"
+        path = self.path if getattr(self, "path", None) in ("/join", "/deal", "/contribute", "/unmask") else "?"
         _log.info("%s %s", path, args[1] if len(args) > 1 else "")
+
+
+def _fields(body: dict[str, Any], kinds: dict[str, type]) -> tuple[Any, ...]:
+    """The fields of a message in the order of their names; anything else is refused."""
+    if set(body) != set(kinds) or not all(isinstance(body[name], kind) for name, kind in kinds.items()):
+        raise _malformed()
+    return tuple(body[name] for name in kinds)
+
+
+def _malformed() -> QueryRefused:
+    return QueryRefused("The message is not well-formed.", fix="Use the same version everywhere.")
 
 
 def _status(error: SfumatoError) -> HTTPStatus:
