@@ -34,7 +34,7 @@ BOUNDS = {
 }  # fmt: skip
 RUNS = 10
 EPSILONS = (0.1, 1.0, 10.0)
-CLASSIFIERS = ("LogisticRegression", "AdditiveTrees", "NaiveBayes", "DecisionTree", "RandomForest")
+CLASSIFIERS = ("LogisticRegression", "AdditiveModel", "NaiveBayes", "DecisionTree", "RandomForest")
 
 PEER = """
 import json, sys, time, warnings

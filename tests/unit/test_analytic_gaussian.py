@@ -61,6 +61,18 @@ def test_what_is_found_holds_and_is_nearly_the_best(epsilon: str, delta: str) ->
     assert squared > 2 * rho_for(e, d), "concentrated privacy would have done better"
 
 
+@pytest.mark.parametrize("epsilon", [90, 150, 300, 700, 1000])
+@pytest.mark.parametrize("delta", ["1e-6", "1e-20"])
+def test_a_large_epsilon_is_answered_by_concentrated_privacy(epsilon: int, delta: str) -> None:
+    """The true delta is at most the promised one, by the logarithm of the normal distribution function."""
+    e, d = Fraction(epsilon), Fraction(delta)
+    m = sqrt(squared_for(e, d))
+    assert normal_epsilon(squared_for(e, d), d) <= e
+    here, there = (stats.norm.logcdf(side * m / 2 - epsilon / m) for side in (1, -1))
+    assert exp(here) - exp(epsilon + there) <= float(d)
+    assert m**2 > 2 * epsilon - 4 * sqrt(2 * epsilon * -np.log(float(d))), "far from what it may be"
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS[:6])
 def test_the_condition_is_that_of_balle_and_wang(epsilon: str, delta: str) -> None:
     m, e = sqrt(squared_for(Fraction(epsilon), Fraction(delta))), float(epsilon)

@@ -18,7 +18,7 @@ from sfumato.learning.model_file import load_model, save_model
 from sfumato.learning.plan import LearningPlan
 
 PLAN = """
-learn: additive-trees
+learn: additive-model
 data: people.csv
 test: people.csv
 unit: row
@@ -74,7 +74,7 @@ def test_a_model_is_learned_charged_saved_and_used(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ("learn: additive-trees", "learn: additive-tree", "additive-trees"),
+        ("learn: additive-model", "learn: additive-tree", "additive-model"),
         ("epsilon: 5", "epsilon: 0", "epsilon"),
         ("epsilon: 5\n", "", "epsilon"),
         ("epsilon: 5", "epsilon: 50", "budget"),
@@ -118,7 +118,7 @@ def test_rows_of_a_person_are_bounded(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", estimator_names())
 def test_every_model_survives_its_file(name: str, folder: Path) -> None:
-    text = PLAN.replace("additive-trees", name).replace("ledger: budget.db\ndataset: clinic\n", "")
+    text = PLAN.replace("additive-model", name).replace("ledger: budget.db\ndataset: clinic\n", "")
     if name in {"k-means", "pca", "standardizer"}:
         text = text.replace('target: {column: ill, values: ["no", "yes"]}\n', "")
     if name == "standardizer":

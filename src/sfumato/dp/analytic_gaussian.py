@@ -15,7 +15,7 @@ from math import erfc, exp, inf, log, sqrt
 from statistics import NormalDist
 
 from sfumato.dp.rational_bounds import exp_bracket, sqrt_up
-from sfumato.dp.zcdp import epsilon_at
+from sfumato.dp.zcdp import epsilon_at, rho_for
 from sfumato.errors import BadParameter
 from sfumato.rationals import rational
 
@@ -26,6 +26,8 @@ _FAR = 14
 """The tail beyond this many standard deviations is below 10**-44."""
 _SURE = Fraction(1, 10**60)
 """Bound on the total rounding error: at most 500 terms below 10**45 with a relative error below 10**-147 each."""
+_LARGE = 90
+"""From this epsilon on the trade-off of zCDP is used: floats and the tails above do not reach further."""
 SMALLEST_DELTA = Fraction(1, 10**30)
 """The exact trade-off is computed for no smaller delta."""
 _STEP = 1 << 80
@@ -99,7 +101,7 @@ def normal_epsilon(squared: Fraction, delta: Fraction) -> Fraction:
     for slack in (0, 10**-13, 10**-11, 10**-9, 10**-6):
         epsilon = Fraction(high) * (1 + rational(slack))
         epsilon = Fraction(-(-epsilon.numerator * _STEP // epsilon.denominator), _STEP)
-        if normal_delta(squared, epsilon) <= delta:
+        if epsilon < _LARGE and normal_delta(squared, epsilon) <= delta:
             return epsilon
     return epsilon_at(squared / 2, delta)  # normal noise also satisfies zCDP
 
@@ -118,7 +120,7 @@ def squared_for(epsilon: Fraction, delta: Fraction) -> Fraction:
         squared = Fraction(squared.numerator * _STEP // squared.denominator, _STEP)
         if squared > 0 and normal_epsilon(squared, delta) <= epsilon:
             return squared
-    raise BadParameter("delta is too small for so small an epsilon.", fix="Use a larger epsilon or delta.")
+    return 2 * rho_for(epsilon, delta)  # normal noise also satisfies zCDP; close to exact for an epsilon above 90
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,6 @@ from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyMeasure, approximate
-from sfumato.dp.zcdp import rho_for
 from sfumato.errors import BadParameter
 from sfumato.learning.noisy_sums import NoisySums, gaussian_loss
 from sfumato.learning.statement import PrivacyStatement
@@ -38,10 +37,7 @@ def squared_budget(epsilon: Any, delta: Any) -> Fraction:
         raise BadParameter("`epsilon` must lie above 0 and be at most 1000.", fix="For example epsilon=1.")
     if not 0 < chance < 1:
         raise BadParameter("`delta` must lie between 0 and 1.", fix="For example delta=1e-6.")
-    try:
-        return squared_for(size, chance)
-    except BadParameter:
-        return 2 * rho_for(size, chance)  # normal noise also satisfies zCDP; for an epsilon of several hundred
+    return squared_for(size, chance)
 
 
 def charge_fit(

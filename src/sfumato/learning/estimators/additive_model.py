@@ -1,4 +1,4 @@
-"""Gradient-boosted additive trees with differential privacy: one tree per feature and step, on noisy histograms."""
+"""Generalized additive model with differential privacy, fitted by cyclic gradient boosting on noisy histograms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_
 from sfumato.learning.noisy_sums import WEIGHT_STEPS, NoisySums
 from sfumato.learning.residuals import residuals
 
-__all__ = ["AdditiveTrees"]
+__all__ = ["AdditiveModel"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -29,11 +29,11 @@ _DAMPING = 3.0
 _RATE = 0.4
 
 
-class AdditiveTrees(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
-    """Additive model of binned features, fitted by cyclic gradient boosting with differential privacy.
+class AdditiveModel(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+    """Generalized additive model of binned features with differential privacy (an explainable boosting machine).
 
-    A generalized additive model: the score of a row is a sum of one shape function per feature, so that a prediction
-    can be read off ``terms_``. Bins are learned from noisy histograms (15 % of the budget). The features take turns for
+    The score of a row is a sum of one shape function per feature, so that a prediction can be read off ``terms_``. A
+    shape function is constant on bins; there are no trees and no interactions between features. Bins are learned from noisy histograms (15 % of the budget). The features take turns for
     ``epochs`` rounds: the sums of the residuals in all bins of a feature are measured with noise, and its shape
     function is moved by a damped Newton step. A row is in one bin of a feature, so a measurement has sensitivity 1
     whatever the number of bins, and choosing how to fit the noisy histogram is free.
@@ -73,7 +73,7 @@ class AdditiveTrees(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         self.ledger = ledger
         self.dataset = dataset
 
-    def fit(self, X: Any, y: Any) -> AdditiveTrees:  # noqa: N803
+    def fit(self, X: Any, y: Any) -> AdditiveModel:  # noqa: N803
         """Charge the budget and fit the model."""
         self._check_budget()
         for name in ("epochs", "bins"):
