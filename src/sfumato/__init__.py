@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.connect import RemoteSession as RemoteSession
     from sfumato.api.connect import connect as connect
     from sfumato.api.decide import decide as decide
+    from sfumato.api.learn import LearnResults as LearnResults
+    from sfumato.api.learn import learn as learn
     from sfumato.api.link import LinkResult as LinkResult
     from sfumato.api.link import link as link
     from sfumato.api.measure import measure as measure
@@ -50,7 +52,8 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "api": (
-        *("AttackResults", "CheckResults", "LinkResult", "MeasureResults", "Protection", "RemoteSession"),
+        *("AttackResults", "CheckResults", "LearnResults", "LinkResult", "MeasureResults"),
+        *("Protection", "RemoteSession"),
         *(
             "attack",
             "attack_model",
@@ -58,6 +61,7 @@ _HOME = {
             "check",
             "connect",
             "decide",
+            "learn",
             "link",
             "measure",
             "propose",

@@ -6,6 +6,7 @@ from sfumato.api.attack_queries import attack_queries
 from sfumato.api.check import check
 from sfumato.api.connect import RemoteSession, connect
 from sfumato.api.decide import decide
+from sfumato.api.learn import LearnResults, learn
 from sfumato.api.link import LinkResult, link
 from sfumato.api.measure import measure
 from sfumato.api.propose import propose
@@ -19,6 +20,7 @@ from sfumato.api.study import study
 __all__ = [
     "AttackResults",
     "CheckResults",
+    "LearnResults",
     "LinkResult",
     "MeasureResults",
     "Protection",
@@ -29,6 +31,7 @@ __all__ = [
     "check",
     "connect",
     "decide",
+    "learn",
     "link",
     "measure",
     "propose",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import polars as pl
@@ -13,6 +14,7 @@ from sfumato.attacks.evaluation.outcome import Outcome
 from sfumato.attacks.models import AttackedModel, ModelAttack
 from sfumato.data import read
 from sfumato.data.table import Table
+from sfumato.deadline import Deadline, quiet, split_deadline
 from sfumato.errors import BadParameter, FileMissing, NotApplicable, NotThatFormat
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.extras import missing_extra
@@ -20,7 +22,7 @@ from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
 from sfumato.rng import Rng
 
-__all__ = ["attack_model", "load_model"]
+__all__ = ["attack_model", "load_model", "run_model_attacks"]
 
 _TRUSTED = ("sklearn.", "numpy.", "scipy.", "sfumato.learning.", "builtins.", "collections.")
 
@@ -37,6 +39,7 @@ def attack_model(
     seed: int | None = None,
     n_targets: int = 1000,
     limit: float | None = None,
+    seconds: float | None = None,
     progress: Progress = AUTO,
 ) -> AttackResults:
     """Attack a scikit-learn classifier or regressor and report the risk of each attack with its interval.
@@ -65,6 +68,8 @@ def attack_model(
         Features that attribute inference guesses. All features if left out.
     limit
         The largest acceptable risk beyond the reference, as a share of what was left to learn.
+    seconds
+        Stop after this time. An attack without a result by then is returned as :class:`~sfumato.errors.OutOfTime`.
 
     Examples
     --------
@@ -78,6 +83,8 @@ def attack_model(
     >>> found.to_frame()["risk"][0] > 0.7
     True
     """
+    if seconds is not None:
+        progress = Deadline(until=monotonic() + seconds, listener=progress)
     estimator = load_model(model) if isinstance(model, str | Path) else model
     data = _frame(original)
     names = _features(estimator, data, label, features)
@@ -87,12 +94,32 @@ def attack_model(
     else:
         others = _frame(control)
         target = AttackedModel(estimator=estimator, label=label, features=names, members=data, control=others)
+    return run_model_attacks(
+        target, attacks=attacks, secrets=secrets, rng=rng, n_targets=n_targets, limit=limit, progress=progress
+    )
+
+
+def run_model_attacks(
+    target: AttackedModel,
+    *,
+    attacks: Sequence[ModelAttack | str],
+    secrets: Sequence[str],
+    rng: Rng,
+    n_targets: int,
+    limit: float | None,
+    progress: Progress,
+) -> AttackResults:
+    """Run attacks in order; with a deadline, each gets its part of the time that is left."""
     chosen = [_part(item) for item in (attacks or registry("model-attack").names())]
     outcomes: list[Outcome | NotApplicable] = []
-    with progress.task("attacking", len(chosen)) as tick:
-        for attack in chosen:
+    listener = progress.listener if isinstance(progress, Deadline) else progress
+    with listener.task("attacking", len(chosen)) as tick:
+        for number, attack in enumerate(chosen):
+            own = quiet(split_deadline(progress, min(3, len(chosen) - number)))
             try:
-                outcomes += attack.run(target, rng.child(attack.part_name()), n_targets=n_targets, secrets=secrets)
+                stream = rng.child(attack.part_name())
+                for one in attack.run(target, stream, n_targets=n_targets, secrets=secrets, progress=own):
+                    outcomes.append(one)  # kept if a later one is out of time
             except NotApplicable as refusal:
                 refusal.facts |= {"attack": attack.part_name(), "discloses": str(attack.discloses)}
                 outcomes.append(refusal)

@@ -111,7 +111,7 @@ def command(
         unfit: dict[str, Any] = {"--auxiliary": auxiliary, "--recipe": recipe, "--lineage": lineage, "--key": key}
         unfit |= {"--row": people, "--aligned": aligned, "--rename": rename, "--population": population}
         unfit |= {"--candidates": candidates, "--html": html, "--epsilon": epsilon, "--budget": budget}
-        unfit |= {"--knows": knows, "--seconds": seconds}
+        unfit |= {"--knows": knows}
         needless = [name for name, value in unfit.items() if value not in (None, (), False)]
         if needless:
             raise click.UsageError(f"{needless[0]} is for releases, and {release} is a model.")
@@ -120,6 +120,7 @@ def command(
         options: dict[str, Any] = {"attacks": names, "secrets": listed(secrets), "seed": seed}
         options |= {"features": listed(features) or None}
         options |= {"control": control, "label": label, "limit": limit, "n_targets": min(tries, 1000)}
+        options |= {"seconds": seconds}
         return _attack_model(release, original, as_json=as_json, **options)
     if label is not None or features:
         raise click.UsageError("--label and --features are for models (a file that ends in .skops).")

@@ -114,6 +114,8 @@ def fit(
 @click.option("--original", type=typed_path, required=True, help="The table that OLD was learned from.")
 @k_option
 @compare_options
+@click.option("--html", type=typed_path, default=None, help="Report for the owner, one HTML page.")
+@force_option
 @json_option
 def compare(old: Path, new: Path, **options: Any) -> int:
     """Decide whether NEW may be published after OLD. Exit code 0: yes; 1: no.
@@ -137,6 +139,8 @@ def compare_files(
     universe: Path | None,
     erased: tuple[str, ...],
     refits: int,
+    html: Path | None,
+    force: bool,
     as_json: bool,
 ) -> int:
     """Compare two model files and print the decision; 0 if the new model may be published."""
@@ -171,6 +175,12 @@ def compare_files(
     if rows and not decision.publish:
         tried = suggest_changes(before.learner, frame, before.encoding, rows, **options)
         document["suggestions"] = [one.to_dict() for one in tried]
+    if html is not None:
+        from sfumato.data.atomic import replacing
+        from sfumato.reports.model_page import comparison_html
+
+        with replacing(html, force=force) as temporary:
+            temporary.write_text(comparison_html(document), encoding="utf-8", newline="\n")
     if as_json:
         emit_json(document)
     else:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from sklearn.base import is_classifier, is_regressor
-from sklearn.metrics import mean_absolute_error, r2_score, roc_auc_score
 
 __all__ = ["measure_model"]
 
@@ -17,6 +15,9 @@ _NORMAL = 1.959964
 
 def measure_model(model: Any, features: pl.DataFrame, labels: Any) -> dict[str, float]:
     """Accuracy with the share of the largest class as baseline and the area under the curve; R² and error; inertia."""
+    from sklearn.base import is_classifier, is_regressor
+    from sklearn.metrics import mean_absolute_error, r2_score
+
     if is_classifier(model):
         hits = model.predict(features) == labels
         low, high = _wilson(int(hits.sum()), len(hits))
@@ -39,6 +40,8 @@ def measure_model(model: Any, features: pl.DataFrame, labels: Any) -> dict[str, 
 
 def _area(chances: Any, labels: Any, classes: Any) -> dict[str, float]:
     """Area under the ROC curve of two classes, with the interval of Hanley and McNeil (1982)."""
+    from sklearn.metrics import roc_auc_score
+
     positive = np.asarray(labels) == classes[-1]
     many, few = int(positive.sum()), int((~positive).sum())
     if len(classes) != 2 or not many or not few:

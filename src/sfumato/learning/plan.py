@@ -36,6 +36,9 @@ class PublicColumn(BaseModel):
             raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
         return self
 
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}" if self.values is None else ", ".join(map(str, self.values))
+
 
 class TargetColumn(PublicColumn):
     """The column to predict, with its public domain."""
@@ -54,6 +57,8 @@ class LearningPlan(BaseModel):
     """The training data: a file relative to the plan, or a database URL."""
     test: str | None = None
     """Data that the model is measured on. Its figures are not covered by the guarantee."""
+    control: str | None = None
+    """People who are not in the training data, for attacks. ``test`` if left out, unless that is ``data``."""
     unit: str
     """``row``, or the column that identifies a person."""
     max_rows: Annotated[int, Field(ge=1)] | None = None
@@ -101,6 +106,11 @@ class LearningPlan(BaseModel):
                 for error in failure.errors()
             ]
             raise InvalidRecipe(problems, source=str(path)) from None
+
+    def public_domain(self) -> dict[str, str]:
+        """The declared domain of every column in words."""
+        target = {} if self.target is None else {self.target.column: self.target}
+        return {name: str(column) for name, column in {**self.columns, **target}.items()}
 
     def build(self, *, base: Path) -> Any:
         """The estimator with its public domain and budget. Other parameters are checked by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,18 @@ from sfumato.wording import did_you_mean
 __all__ = ["LearningResult", "feature_frame", "predict_frame", "run_plan"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LearningResult:
     """A fitted model and what it achieves on test data."""
 
     plan: LearningPlan
     model: Any
-    rows: int
-    """Rows of the training data after bounding. Not published: the model file does not contain it."""
+    train: pl.DataFrame = field(repr=False)
+    """Features and target of the rows that were learned, after bounding. Confidential."""
+    test: pl.DataFrame | None = field(repr=False)
+    """Features and target of the test rows."""
+    control: pl.DataFrame | None = field(repr=False)
+    """Features and target of people who are not in the training data. Confidential."""
     measures: dict[str, float]
     """On the test data. Not covered by the guarantee."""
 
@@ -47,15 +51,23 @@ def run_plan(plan: LearningPlan, *, base: Path) -> LearningResult:
     tested = None if plan.test is None else _read(plan.test, base)
     if plan.unit != "row":
         frame = bounded(frame, plan.unit, plan.max_rows or 1)
-    labels = _labels(frame, plan)
-    test = None
-    if tested is not None:  # read before the charge, so that a wrong file costs nothing
-        test = feature_frame(tested, plan), _labels(tested, plan)
-    model.fit(feature_frame(frame, plan), labels)
+    train = _columns(frame, plan)
+    test = None if tested is None else _columns(tested, plan)  # before the charge, so that a wrong file costs nothing
+    control = test if plan.test != plan.data else None
+    if plan.control is not None:
+        control = _columns(_read(plan.control, base), plan)
+    model.fit(feature_frame(train, plan), _labels(train, plan))
     if plan.unit != "row":
         model.privacy_ = replace(model.privacy_, unit=plan.unit)
-    measures = {} if test is None else measure_model(model, *test)
-    return LearningResult(plan=plan, model=model, rows=frame.height, measures=measures)
+    measures = {} if test is None else measure_model(model, feature_frame(test, plan), _labels(test, plan))
+    return LearningResult(plan=plan, model=model, train=train, test=test, control=control, measures=measures)
+
+
+def _columns(frame: pl.DataFrame, plan: LearningPlan) -> pl.DataFrame:
+    """Features and target in the types that the estimator is given."""
+    target = _target(frame, plan)
+    features = feature_frame(frame, plan)
+    return features if target is None else features.with_columns(target)
 
 
 def bounded(frame: pl.DataFrame, unit: str, most: int) -> pl.DataFrame:
@@ -101,6 +113,10 @@ def _features(frame: pl.DataFrame, texts: dict[str, bool]) -> pl.DataFrame:
 
 
 def _labels(frame: pl.DataFrame, plan: LearningPlan) -> Any:
+    return None if plan.target is None else frame.get_column(plan.target.column).to_numpy()
+
+
+def _target(frame: pl.DataFrame, plan: LearningPlan) -> pl.Series | None:
     target = plan.target
     if target is None:
         return None
@@ -109,9 +125,8 @@ def _labels(frame: pl.DataFrame, plan: LearningPlan) -> Any:
     column = frame.get_column(name)
     if column.null_count():
         raise WrongKind(f"The target `{name}` has missing values.", fix="Drop these rows first.")
-    if target.values is not None and all(isinstance(value, str) for value in target.values):
-        column = column.cast(pl.String)
-    return column.to_numpy()
+    text = target.values is not None and all(isinstance(value, str) for value in target.values)
+    return column.cast(pl.String) if text else column
 
 
 def _require(frame: pl.DataFrame, names: list[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import exp
+from statistics import NormalDist
 from typing import Any
 
 __all__ = ["PrivacyStatement"]
@@ -14,9 +16,9 @@ class PrivacyStatement:
 
     epsilon: float
     delta: float
-    mu: float
+    mu: float | None
     """The same guarantee in Gaussian differential privacy: noise hides one unit as well as one draw of N(0, 1) hides a
-    shift of ``mu``."""
+    shift of ``mu``. None where the proof is of another kind."""
     max_rows: int
     """The largest number of rows of one person."""
     public: tuple[str, ...]
@@ -32,6 +34,16 @@ class PrivacyStatement:
         "normal noise rounded to a grid (Balle, Wang 2018, Theorem 8; rounding is post-processing) on sums of clipped "
         "integers; adaptive composition in Gaussian differential privacy (Dong, Roth, Su 2022, doi:10.1111/rssb.12454)"
     )
+
+    @property
+    def membership_bound(self) -> float:
+        """The largest expected accuracy of any attacker who guesses whether a person is in the data, at even odds.
+
+        (exp(epsilon) + delta) / (exp(epsilon) + 1) (Kairouz, Oh, Viswanath 2015, doi:10.1109/TIT.2017.2685505), and the
+        normal distribution function at mu/2 for Gaussian differential privacy (Dong, Roth, Su 2022).
+        """
+        general = (1 + self.delta * exp(-self.epsilon)) / (1 + exp(-self.epsilon))
+        return general if self.mu is None else min(general, NormalDist().cdf(self.mu / 2))
 
     def to_dict(self) -> dict[str, Any]:
         """The statement as plain data."""

@@ -11,11 +11,13 @@ from sfumato.attacks.models._canaries import (
     one_run_bound,
     repeated_bound,
 )
+from sfumato.attacks.models._model_audit import audit_estimator
 
 __all__ = [
     "AttackedModel",
     "CanaryAudit",
     "ModelAttack",
+    "audit_estimator",
     "audit_one_run",
     "audit_repeated",
     "one_run_bound",

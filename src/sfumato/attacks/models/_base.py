@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from sfumato.attacks.base import Discloses
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.errors import NotApplicable, UnknownColumn
 from sfumato.params import Part
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.wording import did_you_mean
 
@@ -70,10 +71,15 @@ class AttackedModel:
         return chosen if hasattr(self.estimator, "feature_names_in_") else chosen.to_numpy()
 
     def refit(self, frame: pl.DataFrame) -> Any:
-        """The same algorithm with the same parameters, fitted to other data."""
+        """The same algorithm with the same parameters, fitted to other data.
+
+        The attacker's models cost the people in the training data nothing: a private estimator keeps no ledger here.
+        """
         from sklearn.base import clone
 
-        return clone(self.estimator).fit(self.design(frame), frame[self.label].to_numpy())
+        copy = clone(self.estimator)
+        free = {name: None for name in copy.get_params() if name.rpartition("__")[2] in ("ledger", "dataset")}
+        return copy.set_params(**free).fit(self.design(frame), frame[self.label].to_numpy())
 
     def log_likelihood(self, estimator: Any, frame: pl.DataFrame) -> Floats:
         """Log-probability of the true label; for a regressor, up to a constant, with unit variance."""
@@ -109,8 +115,20 @@ class ModelAttack(Part):
     discloses: ClassVar[Discloses]
 
     @abstractmethod
-    def run(self, model: AttackedModel, rng: Rng, *, n_targets: int, secrets: Sequence[str]) -> list[Outcome]:
-        """Attack the model; one outcome per secret column for attribute inference, otherwise one."""
+    def run(
+        self,
+        model: AttackedModel,
+        rng: Rng,
+        *,
+        n_targets: int,
+        secrets: Sequence[str],
+        progress: Progress = SILENT,
+    ) -> Iterable[Outcome]:
+        """Attack the model; one outcome per secret column for attribute inference, otherwise one.
+
+        At the deadline of ``progress`` an attack raises :class:`~sfumato.errors.OutOfTime`, after the outcomes that it
+        has.
+        """
 
 
 def membership_targets(model: AttackedModel, rng: Rng, n_targets: int) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:

@@ -7,7 +7,8 @@ privacy but never confirm it. A bound above the promised epsilon means that the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,10 @@ class CanaryAudit:
     confidence: float
     guesses: int
     correct: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return asdict(self)
 
     def refutes(self, epsilon: float) -> bool:
         """Whether the promise of this epsilon is broken."""

@@ -12,7 +12,9 @@ from pydantic import Field
 from sfumato.attacks.base import Discloses
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.models._base import AttackedModel, Floats, ModelAttack
+from sfumato.deadline import check_deadline
 from sfumato.errors import NotApplicable
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["CoefficientReconstruction"]
@@ -35,7 +37,16 @@ class CoefficientReconstruction(ModelAttack):
     """A record counts as reconstructed if every feature is within this share of its standard deviation, and the label
     within this share of its own (a class exactly)."""
 
-    def run(self, model: AttackedModel, rng: Rng, *, n_targets: int, secrets: Sequence[str]) -> list[Outcome]:
+    def run(
+        self,
+        model: AttackedModel,
+        rng: Rng,
+        *,
+        n_targets: int,
+        secrets: Sequence[str],
+        progress: Progress = SILENT,
+    ) -> list[Outcome]:
+        check_deadline(progress)
         head, tail = _linear_part(model.estimator)
         features, truth = _inputs(model, head, model.members)
         penalty = _penalty(tail)

@@ -9,6 +9,8 @@ import numpy as np
 from sfumato.attacks.base import Discloses
 from sfumato.attacks.evaluation.outcome import Outcome
 from sfumato.attacks.models._base import AttackedModel, ModelAttack, membership_outcome, membership_targets
+from sfumato.deadline import check_deadline
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["LossThreshold"]
@@ -22,11 +24,20 @@ class LossThreshold(ModelAttack):
     discloses = Discloses.MEMBERSHIP
     reference = "Yeom, Giacomelli, Fredrikson, Jha (2018). Privacy risk in machine learning. doi:10.1109/CSF.2018.00027"
 
-    def run(self, model: AttackedModel, rng: Rng, *, n_targets: int, secrets: Sequence[str]) -> list[Outcome]:
+    def run(
+        self,
+        model: AttackedModel,
+        rng: Rng,
+        *,
+        n_targets: int,
+        secrets: Sequence[str],
+        progress: Progress = SILENT,
+    ) -> list[Outcome]:
         targets, member = membership_targets(model, rng, n_targets)
         order = rng.child("shadow").generator.permutation(model.control.height)
         half = model.control.height // 2
         known, unknown = model.control[order[:half]], model.control[order[half:]]
+        check_deadline(progress)
         shadow = model.refit(known)
         inside, outside = model.confidence(shadow, known), model.confidence(shadow, unknown)
         cuts = np.unique(np.concatenate([inside, outside]))

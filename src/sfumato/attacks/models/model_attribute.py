@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,9 @@ from pydantic import Field
 from sfumato.attacks.base import Discloses
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.models._base import AttackedModel, ModelAttack
-from sfumato.errors import BadParameter
+from sfumato.deadline import batches
+from sfumato.errors import BadParameter, OutOfTime
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["ModelAttribute"]
@@ -30,11 +32,24 @@ class ModelAttribute(ModelAttack):
     bins: int = Field(default=10, ge=2, le=100)
     """Numeric secrets with more values are guessed as one of this many quantile bins."""
 
-    def run(self, model: AttackedModel, rng: Rng, *, n_targets: int, secrets: Sequence[str]) -> list[Outcome]:
+    def run(
+        self,
+        model: AttackedModel,
+        rng: Rng,
+        *,
+        n_targets: int,
+        secrets: Sequence[str],
+        progress: Progress = SILENT,
+    ) -> Iterator[Outcome]:
         for name in secrets:
             if name not in model.features:
                 raise BadParameter(f"`{name}` is not a feature of the model.", fix="Name features as secrets.")
-        return [self._secret(model, name, rng.child(name), n_targets) for name in (secrets or model.features)]
+        chosen, done = list(secrets or model.features), 0
+        for part in batches(progress, "secrets", len(chosen)):
+            yield self._secret(model, chosen[part.start], rng.child(chosen[part.start]), n_targets)
+            done = part.stop
+        if done < len(chosen):
+            raise OutOfTime("Stopped: time was up before every secret was guessed.", fix="Allow more time.")
 
     def _secret(self, model: AttackedModel, secret: str, rng: Rng, n_targets: int) -> Outcome:
         people = {

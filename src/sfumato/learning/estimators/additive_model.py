@@ -33,10 +33,10 @@ class AdditiveModel(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
     """Generalized additive model of binned features with differential privacy (an explainable boosting machine).
 
     The score of a row is a sum of one shape function per feature, so that a prediction can be read off ``terms_``. A
-    shape function is constant on bins; there are no trees and no interactions between features. Bins are learned from noisy histograms (15 % of the budget). The features take turns for
-    ``epochs`` rounds: the sums of the residuals in all bins of a feature are measured with noise, and its shape
-    function is moved by a damped Newton step. A row is in one bin of a feature, so a measurement has sensitivity 1
-    whatever the number of bins, and choosing how to fit the noisy histogram is free.
+    shape function is constant on bins; there are no trees and no interactions between features. Bins are learned from
+    noisy histograms (15 % of the budget). The features take turns for ``epochs`` rounds: the sums of the residuals in
+    all bins of a feature are measured with noise, and its shape function is moved by a damped Newton step. A row is in
+    one bin of a feature, so a measurement has sensitivity 1 whatever the number of bins.
 
     Parameters are those of :class:`~sfumato.learning.LogisticRegression`, and:
 

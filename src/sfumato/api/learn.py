@@ -1,0 +1,156 @@
+"""``sfumato.learn``: fit a model with differential privacy, measure it, attack it and report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from sfumato.api.attack_model import run_model_attacks
+from sfumato.api.results import AttackResults
+from sfumato.attacks.models import AttackedModel, CanaryAudit, ModelAttack, audit_estimator
+from sfumato.data.atomic import replacing
+from sfumato.deadline import Deadline
+from sfumato.errors import NotApplicable
+from sfumato.evaluation import judge_limits, same_limit
+from sfumato.learning.feature_weights import feature_weights
+from sfumato.learning.model_file import model_text
+from sfumato.learning.plan import LearningPlan
+from sfumato.learning.run import LearningResult, run_plan
+from sfumato.progress import AUTO, Progress
+from sfumato.rng import Rng
+
+__all__ = ["LearnResults", "learn"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearnResults:
+    """A private model with its measures, attacks and audit. Only the model may be published."""
+
+    learned: LearningResult
+    attacks: AttackResults
+    audit: CanaryAudit | None = None
+
+    @property
+    def model(self) -> Any:
+        """The fitted estimator."""
+        return self.learned.model
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Figures of the model on test data."""
+        return self.learned.measures
+
+    @property
+    def broken(self) -> bool:
+        """Whether the audit refutes the promised epsilon."""
+        return self.audit is not None and self.audit.refutes(self.model.privacy_.epsilon)
+
+    @property
+    def met(self) -> bool:
+        """Whether the audit refutes nothing and every limit is met."""
+        return not self.broken and all(limit.met for limit in self.attacks.limits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that ``sfumato learn --json`` prints."""
+        return {
+            **self.learned.to_dict(),
+            "membership_bound": self.model.privacy_.membership_bound,
+            "domain": self.learned.plan.public_domain(),
+            "weights": feature_weights(self.model),
+            **self.attacks.to_dict(),
+            "audit": None if self.audit is None else {**self.audit.to_dict(), "refuted": self.broken},
+        }
+
+    def report(self, path: str | Path, *, internal: bool = True, force: bool = False) -> None:
+        """Write the report as one HTML page. The external one has no figure that depends on rows without noise."""
+        from sfumato.reports.model_page import model_html
+
+        with replacing(path, force=force) as temporary:
+            temporary.write_text(model_html(self.to_dict(), internal=internal), encoding="utf-8", newline="\n")
+
+
+def learn(
+    plan: LearningPlan | str | Path,
+    *,
+    base: str | Path | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
+    attacks: Sequence[ModelAttack | str] | None = (),
+    secrets: Sequence[str] = (),
+    audit: int = 0,
+    limit: float | None = None,
+    seconds: float | None = 60,
+    seed: int | None = None,
+    n_targets: int = 1000,
+    progress: Progress = AUTO,
+) -> LearnResults:
+    """Fit the model that a plan describes, charge its ledger, and attack it.
+
+    The ledger is charged for the published model only. Attacks and the audit learn further models from the same rows;
+    these are discarded, and their figures are for the owner: they are not covered by the guarantee.
+
+    Parameters
+    ----------
+    plan
+        A learning plan, or the YAML file of one.
+    base
+        Folder of the plan's files. The folder of the plan if it is a file.
+    out
+        File for the model (JSON). It is written before the attacks, so that a model that was paid for is not lost.
+    attacks
+        Names or parts of attacks on models; all that apply if empty, none if None. People of the plan's ``control`` or
+        ``test`` are those who are not in the training data; without them the attacks are about the algorithm, which
+        then learns from a random half.
+    secrets
+        Features that attribute inference guesses. All features if left out.
+    audit
+        Number of canaries of an audit of epsilon; 0 for none.
+    limit
+        The largest acceptable risk beyond the reference, as a share of what was left to learn.
+    seconds
+        Time for the attacks, which stop in time.
+    """
+    if not isinstance(plan, LearningPlan):
+        base = Path(plan).parent if base is None else base
+        plan = LearningPlan.load(plan)
+    folder = Path("." if base is None else base)
+    if out is None:
+        learned = run_plan(plan, base=folder)
+    else:
+        with replacing(out, force=force) as temporary:  # a place that cannot be written is refused before the charge
+            learned = run_plan(plan, base=folder)
+            temporary.write_text(model_text(learned.model), encoding="utf-8")
+    rng = Rng(seed)
+    try:
+        target = None if attacks is None and not audit else _target(learned, rng)
+    except NotApplicable as refusal:
+        judged = () if limit is None else judge_limits(same_limit(limit, [refusal]), [refusal])
+        return LearnResults(learned=learned, attacks=AttackResults(outcomes=(refusal,), limits=judged))
+    found = AttackResults(outcomes=())
+    if target is not None and attacks is not None:
+        clock = progress if seconds is None else Deadline(until=monotonic() + seconds, listener=progress)
+        found = run_model_attacks(
+            target, attacks=attacks, secrets=secrets, rng=rng, n_targets=n_targets, limit=limit, progress=clock
+        )
+    audited = None
+    if audit and target is not None:
+        audited = audit_estimator(target, canaries=audit, rng=rng.child("audit"), delta=learned.model.privacy_.delta)
+    return LearnResults(learned=learned, attacks=found, audit=audited)
+
+
+def _target(learned: LearningResult, rng: Rng) -> AttackedModel:
+    """The model under attack: the published one with people who are not in it, or one of a half of the people."""
+    plan = learned.plan
+    if plan.target is None:
+        refusal = NotApplicable("Attacks on models need a model that predicts a column.")
+        refusal.facts |= {"attack": "model attacks", "discloses": "membership"}
+        raise refusal
+    label, features = plan.target.column, tuple(plan.columns)
+    if learned.control is None:
+        return AttackedModel.split(learned.model, label=label, features=features, data=learned.train, rng=rng)
+    return AttackedModel(
+        estimator=learned.model, label=label, features=features, members=learned.train, control=learned.control
+    )

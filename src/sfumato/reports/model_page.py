@@ -1,0 +1,151 @@
+"""Report of a private model as one offline HTML page, internal or external."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
+from sfumato.reports import pictures
+from sfumato.reports.figures import NARROW, WIDE, Figure
+from sfumato.reports.page import environment
+from sfumato.reports.style import style
+from sfumato.wording import counted
+
+__all__ = ["comparison_html", "model_html", "model_sentences"]
+
+Plain = Mapping[str, Any]
+_EXTERNAL = ("estimator", "privacy", "membership_bound", "domain", "weights")
+"""What the guarantee covers: the model itself and what was public before."""
+
+
+def model_html(document: Plain, *, internal: bool) -> str:
+    """The page of a document of ``sfumato learn --json``. The external page shows what the guarantee covers."""
+    shown = document if internal else {key: document[key] for key in _EXTERNAL}
+    return _render(
+        "model.html",
+        document=shown,
+        internal=internal,
+        sentences=model_sentences(shown),
+        guarantee=_guarantee(shown["privacy"]),
+        weights=_weights(shown["weights"]),
+        risk=_risk(shown) if internal else None,
+        label_of=attack_label,
+    )
+
+
+def comparison_html(document: Plain) -> str:
+    """The page of a document of ``sfumato integral compare --json``: may the new model be published?"""
+    verdict = document["verdict"]
+    facts = (
+        ("Verdict", f"{readable_name(str(verdict['model']))} {verdict['state']}"),
+        ("Models", "the same" if document["unchanged"] else "different"),
+        ("The attacker considers", document["considered"]),
+        ("Search", "complete" if document["complete"] else "ended before all changes were tried"),
+        ("Minimal changes that explain the pair", number(document["minimal_modifications"])),
+        ("People they could be about", number(document["people"])),
+        ("People in all of them", number(document["people_in_all"])),
+        ("Columns with the same value in all", ", ".join(document["shared_columns"]) or "none"),
+        ("Secret columns disclosed", ", ".join(document["disclosed_secrets"]) or "none"),
+    )
+    return _render("integral.html", document=document, facts=facts)
+
+
+def model_sentences(document: Plain) -> tuple[str, ...]:
+    """The result in sentences: the guarantee, the most an attacker can achieve, the strongest attack, the audit."""
+    privacy = document["privacy"]
+    sentences = [
+        f"The model satisfies ({privacy['epsilon']:.4g}, {privacy['delta']:.2g})-differential privacy for one "
+        f"{privacy['unit']}.",
+        f"Nobody can tell from it whether a person is in the training data with an accuracy above "
+        f"{percent(document['membership_bound'])}, if half of the people in question are.",
+    ]
+    found = [a for a in document.get("attacks", ()) if a.get("discloses") == "membership" and a.get("risk") is not None]
+    if found:
+        worst = max(found, key=lambda attack: float(attack["high"]))
+        about = "" if worst.get("truth") != "cross-fitting" else ", on a model of half of the people,"
+        sentences.append(
+            f"The strongest membership attack ({readable_name(str(worst['attack']))}){about} is right about "
+            f"{percent(worst['risk'])} (95% interval {percent(worst['low'])} to {percent(worst['high'])}); guessing is "
+            "right about 50%."
+        )
+    if document.get("audit") and document["audit"]["refuted"]:
+        sentences.append("The audit refutes the promised epsilon: do not publish the model.")
+    return tuple(sentences)
+
+
+def _guarantee(privacy: Plain) -> tuple[tuple[str, str], ...]:
+    charged = "no ledger was charged"
+    if privacy["entry"] is not None:
+        charged = f"entry {privacy['entry']} of the ledger, data set {privacy['dataset']}"
+    return (
+        ("Epsilon", f"{privacy['epsilon']:.6g}"),
+        ("Delta", f"{privacy['delta']:.3g}"),
+        *((("Gaussian parameter μ", f"{privacy['mu']:.4g}"),) if privacy["mu"] is not None else ()),
+        ("Unit", f"{privacy['unit']}, at most {counted(privacy['max_rows'], 'row')} each; {privacy['neighbours']}"),
+        ("Proof", privacy["proof"]),
+        ("Charged", charged),
+    )
+
+
+def _weights(weights: Mapping[str, float]) -> Figure | None:
+    """How far each feature moves the score, relative to the one that moves it furthest."""
+    largest = max(weights.values(), default=0.0)
+    if largest <= 0:
+        return None
+    order = sorted(weights, key=lambda name: -weights[name])
+    drawn = [{"label": name, "value": weights[name] / largest, "words": f"{weights[name]:.3g}"} for name in order]
+    return Figure(
+        name="weights",
+        title="Weight of each feature",
+        alternative="Difference between the lowest and the highest part of each feature in the score (for two classes "
+        f"in log-odds). {order[0]} has the largest, {weights[order[0]]:.3g}. The bars are relative to it.",
+        spec=pictures.by_column(drawn[:20], width=600),
+        head=("Feature", "Range"),
+        rows=tuple((row["label"], row["words"]) for row in drawn),
+    )
+
+
+def _risk(document: Plain) -> Figure | None:
+    """Risk of each attack; for membership, the limit line is the bound of differential privacy."""
+    drawn = [
+        {"label": attack_label(attack), "when": "after", "risk": attack["risk"], "words": percent(attack["risk"])}
+        | {key: attack.get(key) for key in ("low", "high", "baseline")}
+        | {"limit": document["membership_bound"] if attack["discloses"] == "membership" else None}
+        | {"reference": max(attack.get("baseline") or 0.0, attack.get("control") or 0.0)}
+        for attack in document["attacks"]
+        if attack.get("risk") is not None
+    ]
+    if not drawn:
+        return None
+    words = "; ".join(f"{row['label']}: {row['words']}" for row in drawn)
+    return Figure(
+        name="risk",
+        title="Risk of each attack",
+        alternative=f"Share of targets about whom each attack is right. {words}.",
+        spec=pictures.risk(drawn, width=WIDE),
+        narrow=pictures.risk(drawn, width=NARROW),
+        head=(),
+        rows=(),
+        caption="Each dot is the share of targets about whom an attack is right; the band is its interval, the short "
+        "grey tick the baseline without the model. The long thin line is the most that differential privacy allows any "
+        "membership attack.",
+    )
+
+
+def _render(template: str, **context: Any) -> str:
+    from markupsafe import Markup
+
+    sheet = style()
+    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            style=Markup(sheet),  # our own file, not data
+            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+            **context,
+        )
+    )
