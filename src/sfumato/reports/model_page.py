@@ -96,7 +96,9 @@ def _weights(weights: Mapping[str, float]) -> Figure | None:
     if largest <= 0:
         return None
     order = sorted(weights, key=lambda name: -weights[name])
-    drawn = [{"label": name, "value": weights[name] / largest, "words": f"{weights[name]:.3g}"} for name in order]
+    drawn: list[dict[str, Any]] = [
+        {"label": name, "value": weights[name] / largest, "words": f"{weights[name]:.3g}"} for name in order
+    ]
     return Figure(
         name="weights",
         title="Weight of each feature",
