@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from sfumato.dp import Ledger, concentrated
-from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.progress import SILENT
 from sfumato.synthesis import Guarantee
 from sfumato.synthesis.column_domain import category_cells
@@ -33,9 +33,9 @@ def plan() -> SynthesisPlan:
 def detections(frame: pl.DataFrame, wanted: SynthesisPlan) -> float:
     """How often a fitted model estimates more than 31 people in the canary's cell: the best simple test."""
     ledger = Ledger.open(":memory:")
-    ledger.set_cap(concentrated(wanted.rho * (RUNS + 1)), dataset="d")
-    receipt = ledger.reserve(concentrated(wanted.rho * RUNS), dataset="d", analyst="a", query="q")
-    promised = Guarantee(epsilon=4, delta=1e-5, rho=float(wanted.rho), unit="row", max_rows=1)
+    ledger.set_cap(concentrated(wanted.loss.size * (RUNS + 1)), dataset="d")
+    receipt = ledger.reserve(concentrated(wanted.loss.size * RUNS), dataset="d", analyst="a", query="q")
+    promised = Guarantee(epsilon=4, delta=1e-5, mu=1.0, rho=float(wanted.loss.size), unit="row", max_rows=1)
     random, hits = np.random.default_rng(1), 0
     for _ in range(RUNS):
         [own] = receipt.split(wanted.loss)
@@ -57,15 +57,15 @@ def audited_loss() -> float:
 
 def test_a_canary_shows_no_more_than_the_stated_loss() -> None:
     """And no less than 0.3: the test has power."""
-    assert 0.3 < audited_loss() <= CANARIES**2 * float(plan().rho)
+    assert 0.3 < audited_loss() <= CANARIES**2 * float(plan().loss.size)
 
 
 def test_the_audit_catches_half_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant draws noise of half the standard deviation and states the same loss."""
-    draw = Gaussian._draw
+    draw = RoundedGaussian._draw
 
-    def half(self: Gaussian, count: int) -> np.ndarray:
-        return draw(Gaussian(variance=self.variance / 4), count)
+    def half(self: RoundedGaussian, count: int) -> np.ndarray:
+        return draw(RoundedGaussian(variance=self.variance / 4, grid=self.grid), count)
 
-    monkeypatch.setattr(Gaussian, "_draw", half)
-    assert audited_loss() > CANARIES**2 * float(plan().rho)
+    monkeypatch.setattr(RoundedGaussian, "_draw", half)
+    assert audited_loss() > CANARIES**2 * float(plan().loss.size)

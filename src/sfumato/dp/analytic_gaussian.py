@@ -11,7 +11,7 @@ from __future__ import annotations
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
-from math import erfc, exp, inf, log, sqrt
+from math import atanh, erf, erfc, exp, inf, log, sqrt
 from statistics import NormalDist
 
 from sfumato.dp.rational_bounds import exp_bracket, sqrt_up
@@ -19,7 +19,10 @@ from sfumato.dp.zcdp import epsilon_at, rho_for
 from sfumato.errors import BadParameter
 from sfumato.rationals import rational
 
-__all__ = ["SMALLEST_DELTA", "normal_delta", "normal_epsilon", "normal_tail", "squared_for", "squared_of_pure"]
+__all__ = [
+    "SMALLEST_DELTA", "normal_delta", "normal_epsilon", "normal_tail", "pure_within", "squared_for",
+    "squared_of_pure",
+]  # fmt: skip
 
 _DIGITS = Context(prec=150, rounding=ROUND_HALF_EVEN, Emax=10**9, Emin=-(10**9))
 _FAR = 14
@@ -146,3 +149,21 @@ def squared_of_pure(epsilon: Fraction) -> Fraction | None:
         if _normal(-near / 2)[1] <= corner:
             return Fraction(-(-(near**2).numerator * _STEP // (near**2).denominator), _STEP)
     return None
+
+
+def pure_within(squared: Fraction) -> Fraction:
+    """An epsilon, close to the largest, for which :func:`squared_of_pure` is at most ``squared``.
+
+    >>> round(float(pure_within(Fraction(3, 2))), 3)
+    0.994
+    """
+    if squared <= 0:
+        return Fraction(0)
+    m = sqrt(squared)
+    size = 2 * atanh(erf(m / sqrt(8)))  # ln((1 + x) / (1 - x)) of x = 2·P(m/2) - 1
+    for slack in (10**-9, 10**-6, 10**-3):
+        near = Fraction(size) * (1 - rational(slack)) if size < inf else Fraction(0)
+        curve = squared_of_pure(near)
+        if curve is not None and curve <= squared:
+            return near
+    return Fraction(0)

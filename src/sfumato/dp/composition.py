@@ -21,10 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import log
-from statistics import NormalDist
 
-from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for, squared_of_pure
+from sfumato.dp.analytic_gaussian import normal_epsilon, pure_within, squared_for
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.fixed_point_budget import DELTA_GRAIN, NO_EPSILON, ROUNDING, SIZE_GRAIN, Grains, loss_of
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
@@ -133,7 +131,7 @@ def left_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
         room.append(((cap.size - total.size) * SIZE_GRAIN, shares.deltas - total.delta * DELTA_GRAIN))
     rest = shares.deltas - curve.delta
     if curve.gaussian is not None and shares.gaussian:
-        room.append((_pure_within(_squared(epsilon, shares.gaussian) - curve.gaussian), rest))
+        room.append((_down(float(pure_within(_squared(epsilon, shares.gaussian) - curve.gaussian))), rest))
     if shares.rho:
         room.append((_down(max(0.0, float(2 * (_rho(epsilon, shares.rho) - curve.rho))) ** 0.5), rest))
     best, rest = max((pair for pair in room if pair[1] >= 0), key=lambda pair: pair[0])
@@ -166,13 +164,3 @@ def part_of(cap: Grains, share: Fraction) -> tuple[PrivacyLoss, ...]:
 def _down(size: float) -> Fraction:
     """An epsilon below ``size``, so that a charge of it fits after rounding."""
     return max(0, int(size * (1 - 1e-9) / SIZE_GRAIN) - 1) * SIZE_GRAIN
-
-
-def _pure_within(squared: Fraction) -> Fraction:
-    """An epsilon whose curve has at most this squared Gaussian parameter."""
-    if squared <= 0:
-        return Fraction(0)
-    below = NormalDist().cdf(-(float(squared) ** 0.5) / 2)
-    size = _down(log((1 - below) / below)) if below > 0 else Fraction(0)
-    curve = squared_of_pure(size)
-    return size if curve is not None and curve <= squared else Fraction(0)

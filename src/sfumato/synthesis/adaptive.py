@@ -25,7 +25,7 @@ _SWEEPS = 8
 def measure_adaptively(
     counts: PrivateCounts,
     estimates: MarginalEstimates,
-    rho: Fraction,
+    squared: Fraction,
     *,
     candidates: Sequence[Columns],
     weights: dict[Columns, int],
@@ -34,7 +34,7 @@ def measure_adaptively(
     random: np.random.Generator,
     progress: Progress,
 ) -> None:
-    """Spend ``rho`` on marginals that are selected one after the other, about ``rounds`` of them.
+    """Spend ``squared`` on marginals that are selected one after the other, about ``rounds`` of them.
 
     A round fits the maximum entropy model to all noisy marginals, compares a sample of it with the data on every
     candidate, and measures the one that the exponential mechanism selects. The score is the L1 error minus the error
@@ -43,17 +43,17 @@ def measure_adaptively(
     junction tree exceed ``max_cells`` are left out; its size depends on noisy results only.
     """
     shape = counts.shape
-    selection = rho * _SELECTION / rounds
+    selection = squared * _SELECTION / rounds
     typical = float(np.median([prod(shape[c] for c in columns) for columns in candidates]))
-    left = rho
+    left = squared
 
     def share(columns: Columns) -> Fraction:
         cells = prod(shape[c] for c in columns)
-        wanted = rho * (1 - _SELECTION) / rounds * Fraction(round((cells / typical) ** 0.5 * 1000), 1000)
+        wanted = squared * (1 - _SELECTION) / rounds * Fraction(round((cells / typical) ** 0.5 * 1000), 1000)
         return min(wanted, left - selection)
 
     with progress.task("private-synthesis", rounds) as tick:
-        while left > selection + rho / rounds / 8:
+        while left > selection + squared / rounds / 8:
             open_candidates = [
                 columns
                 for columns in candidates
@@ -69,7 +69,7 @@ def measure_adaptively(
                 [np.asarray(count_cells(sample, c, shape) * scale, dtype=np.float64) for c in open_candidates],
                 penalties=[_noise_error(columns, shape, share(columns)) for columns in open_candidates],
                 weights=[weights.get(columns, 1) for columns in open_candidates],
-                rho=selection,
+                squared=selection,
             )
             chosen = open_candidates[number]
             cost = share(chosen)
@@ -78,9 +78,9 @@ def measure_adaptively(
             tick(1)
 
 
-def _noise_error(columns: Columns, shape: Sequence[int], rho: Fraction) -> float:
-    """The expected L1 norm of the noise of a marginal that costs ``rho``, for one row per person."""
-    return sqrt(2 / np.pi / (2 * float(rho))) * prod(shape[c] for c in columns)
+def _noise_error(columns: Columns, shape: Sequence[int], squared: Fraction) -> float:
+    """The expected L1 norm of the noise of a marginal that costs ``squared``, for one row per person."""
+    return sqrt(2 / np.pi / float(squared)) * prod(shape[c] for c in columns)
 
 
 def _fits(shape: Sequence[int], marginals: Sequence[Columns], max_cells: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import prod
@@ -12,6 +12,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from sfumato.dp.analytic_gaussian import squared_for
+from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.os_random import words
 from sfumato.dp.receipt import Receipt
@@ -34,7 +36,7 @@ _ONE_WAY = {"mst": Fraction(1, 5), "adaptive": Fraction(3, 20)}
 """Share of the budget for the one-way marginals."""
 _LEARNED_DELTA = Fraction(1, 4)
 """Share of delta for categories that are learned."""
-_TREE_CELLS = 200_000
+_TREE_CELLS = 1_000_000
 """Largest size of the junction tree, and of one marginal."""
 _WIDE = 40
 """Number of columns from which ``auto`` selects a tree."""
@@ -63,7 +65,7 @@ class SynthesisPlan:
     workload: tuple[tuple[str, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        deviation = self.reach * len(self.declared) ** 0.5 / float(2 * self.rho * _ONE_WAY[self.chosen]) ** 0.5
+        deviation = self.reach * len(self.declared) ** 0.5 / float(self.squared * _ONE_WAY[self.chosen]) ** 0.5
         if deviation > _LARGEST_DEVIATION:
             raise BadParameter(
                 "private-synthesis: epsilon is too small: every count would carry noise of more than a million rows.",
@@ -83,14 +85,23 @@ class SynthesisPlan:
         return self.delta * _LEARNED_DELTA if self.learned_categories else Fraction(0)
 
     @property
-    def rho(self) -> Fraction:
-        """The budget in zero-concentrated differential privacy."""
-        return rho_for(self.epsilon, self.delta - self.learned_delta)
+    def squared(self) -> Fraction:
+        """The budget as the squared parameter of Gaussian differential privacy.
+
+        Where the exact trade-off is not known (an epsilon of several hundred), by zero-concentrated differential
+        privacy.
+        """
+        delta = self.delta - self.learned_delta
+        try:
+            return squared_for(self.epsilon, delta)
+        except BadParameter:
+            return 2 * rho_for(self.epsilon, delta)
 
     @property
     def loss(self) -> PrivacyLoss:
         """The loss that a fit may use."""
-        return concentrated(self.rho, self.learned_delta)
+        curve = replace(gaussian_curve(self.squared), delta=self.learned_delta)
+        return replace(concentrated(curve.rho, curve.delta), curve=curve)
 
 
 def bounded_rows(frame: pl.DataFrame, unit: str | None, reach: int) -> pl.DataFrame:
@@ -112,12 +123,12 @@ def fit_model(
     guarantee: Guarantee,
     constraints: tuple[str, ...] = (),
 ) -> SynthesisModel:
-    """Fit a model to rows with bounded contributions. ``receipt`` covers the loss of the plan, in rho."""
+    """Fit a model to rows with bounded contributions. ``receipt`` covers the loss of the plan."""
     columns = _all_cells(frame, plan, receipt)
-    rho = plan.rho * (1 - plan.learn) if _learned(plan) else plan.rho
+    squared = plan.squared * (1 - plan.learn) if _learned(plan) else plan.squared
     codes = np.array([cells.encode(frame.get_column(name)) for name, cells in columns.items()], dtype=np.int32)
     fine = PrivateCounts(codes, [c.size for c in columns.values()], reach=plan.reach, receipt=receipt)
-    one_way = rho * _ONE_WAY[plan.chosen]
+    one_way = squared * _ONE_WAY[plan.chosen]
     measured = [
         fine.measure((number,), one_way * share)
         for number, share in enumerate(_shares([c.size for c in columns.values()]))
@@ -133,7 +144,7 @@ def fit_model(
         estimates.add(_merged_measurement(one, groups))
     order = list(columns)
     if len(order) > 1:
-        _measure(plan, counts, estimates, rho - one_way, order, random, progress)
+        _measure(plan, counts, estimates, squared - one_way, order, random, progress)
     tree = estimates.tree(sweeps=60 if plan.chosen == "adaptive" else 2)
     return SynthesisModel(
         columns=columns, merged=merged, estimates=estimates, tree=tree, guarantee=guarantee, constraints=constraints
@@ -151,7 +162,7 @@ def _all_cells(frame: pl.DataFrame, plan: SynthesisPlan, receipt: Receipt) -> di
     for name, cells in plan.declared.items():
         columns[name] = cells or learn_cells(
             frame.get_column(name),
-            rho=plan.rho * plan.learn / len(unknown),
+            squared=plan.squared * plan.learn / len(unknown),
             delta=plan.learned_delta / categories,
             reach=plan.reach,
             receipt=receipt,
@@ -178,7 +189,7 @@ def _merged_measurement(one: NoisyMarginal, merged: MergedCells) -> NoisyMargina
 
 
 def _measure(
-    plan: SynthesisPlan, counts: PrivateCounts, estimates: MarginalEstimates, rho: Fraction, order: list[str],
+    plan: SynthesisPlan, counts: PrivateCounts, estimates: MarginalEstimates, squared: Fraction, order: list[str],
     random: np.random.Generator, progress: Progress,
 ) -> None:  # fmt: skip
     candidates = _candidates(plan, order)
@@ -186,10 +197,10 @@ def _measure(
     favoured = -1 if plan.target is None else order.index(plan.target)
     weights = {columns: _TARGET_WEIGHT if favoured in columns else 1 for columns in candidates}
     if plan.chosen == "mst":
-        measure_spanning_tree(counts, estimates, rho, weights=weights, max_cells=_TREE_CELLS)
+        measure_spanning_tree(counts, estimates, squared, weights=weights, max_cells=_TREE_CELLS)
     elif candidates:
         measure_adaptively(
-            counts, estimates, rho, candidates=candidates, weights=weights, rounds=3 * len(order),
+            counts, estimates, squared, candidates=candidates, weights=weights, rounds=3 * len(order),
             max_cells=_TREE_CELLS, random=random, progress=progress,
         )  # fmt: skip
 

@@ -9,12 +9,14 @@ from math import log, sqrt
 import numpy as np
 import polars as pl
 
-from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.analytic_gaussian import pure_within
+from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import TooFewRows
 from sfumato.secret import SecretValue
 from sfumato.synthesis.column_domain import ColumnCells, category_cells, range_cells
+from sfumato.synthesis.private_counts import COUNT_GRID
 
 __all__ = ["learn_cells"]
 
@@ -24,17 +26,16 @@ _SMALLEST = -20
 """Smallest power of two of the cells for real numbers."""
 
 
-def learn_cells(series: pl.Series, *, rho: Fraction, delta: Fraction, reach: int, receipt: Receipt) -> ColumnCells:
-    """The domain of a column, at a loss of ``rho`` and ``delta``. One person has at most ``reach`` rows.
+def learn_cells(series: pl.Series, *, squared: Fraction, delta: Fraction, reach: int, receipt: Receipt) -> ColumnCells:
+    """The domain of a column, at a squared Gaussian parameter and a delta. One person has at most ``reach`` rows.
 
     Categories: those whose noisy count exceeds a threshold (:class:`ThresholdedLaplace`); rarer ones count as missing.
     Numbers and dates: the smallest range of powers of two outside of which noisy counts show nobody.
     """
     if series.dtype.is_numeric() or series.dtype.is_temporal():
-        return _learn_range(series, rho, reach, receipt)
+        return _learn_range(series, squared, reach, receipt)
     tally = series.drop_nulls().value_counts(sort=False, name="count")
-    epsilon = Fraction(sqrt(2 * rho) * (1 - 2.0**-40))
-    noise = ThresholdedLaplace.for_budget(epsilon, delta, sensitivity=reach, reach=reach, keys=reach)
+    noise = ThresholdedLaplace.for_budget(pure_within(squared), delta, sensitivity=reach, reach=reach, keys=reach)
     counts = SecretValue(tally["count"].to_numpy().astype(np.int64))
     noisy = noise.release(counts, receipt=receipt, sensitivity=reach)
     values = tally.get_column(series.name).filter(pl.Series(np.isfinite(noisy))).sort().to_list()
@@ -43,15 +44,15 @@ def learn_cells(series: pl.Series, *, rho: Fraction, delta: Fraction, reach: int
     return category_cells(series.name, series.dtype, values)
 
 
-def _learn_range(series: pl.Series, rho: Fraction, reach: int, receipt: Receipt) -> ColumnCells:
+def _learn_range(series: pl.Series, squared: Fraction, reach: int, receipt: Receipt) -> ColumnCells:
     physical = series.to_physical()
     numbers = physical.drop_nulls().cast(pl.Float64).to_numpy()
     numbers = numbers[np.isfinite(numbers)]
     powers = np.arange(0 if physical.dtype.is_integer() else _SMALLEST, _POWERS + 1)
     ends = np.concatenate([-(2.0 ** powers[::-1]), [0.0], 2.0**powers])
     cells = np.clip(np.searchsorted(ends, numbers, side="right") - 1, 0, len(ends) - 2)
-    noise = Gaussian.for_rho(rho, squared=reach**2)
-    counts = SecretValue(np.bincount(cells, minlength=len(ends) - 1).astype(np.int64))
+    noise = RoundedGaussian.for_rho(squared / 2, squared=reach**2, grid=COUNT_GRID)
+    counts = SecretValue(np.bincount(cells, minlength=len(ends) - 1).astype(np.int64) * COUNT_GRID.denominator)
     noisy = noise.release_at(counts, receipt=receipt, distance=reach**2)
     seen = np.flatnonzero(noisy > sqrt(2 * float(noise.variance) * log(len(ends) / 0.001)))
     if not len(seen):

@@ -32,17 +32,19 @@ class Guarantee:
 
     epsilon: float
     delta: float
+    mu: float
+    """The parameter of Gaussian differential privacy that was spent."""
     rho: float
-    """The loss in zero-concentrated differential privacy that was spent."""
+    """The same in zero-concentrated differential privacy."""
     unit: str
     """``row``, or the column that identifies a person."""
     max_rows: int
     """The largest number of rows of one person that the model uses."""
     neighbours: str = "add or remove all rows of one unit"
     proof: str = (
-        "discrete Gaussian mechanism (Canonne, Kamath, Steinke 2020) and exponential mechanism by its bounded range "
-        "(Cesar, Rogers 2021), adaptive composition in zero-concentrated differential privacy (Bun, Steinke 2016), "
-        "conversion to (epsilon, delta) by Canonne, Kamath, Steinke 2020, Proposition 12"
+        "normal noise rounded to a grid, exponential mechanism by its bounded range (Dong, Durfee, Rogers 2020), "
+        "adaptive composition in Gaussian differential privacy (Dong, Roth, Su 2022), conversion to (epsilon, delta) "
+        "by Balle, Wang 2018, Theorem 8"
     )
     entry: int | None = None
     """The entry of the ledger that was charged; None if no ledger was given."""
@@ -120,7 +122,7 @@ class SynthesisModel:
     def _bounds(self, columns: Columns, confidence: float) -> tuple[Floats, Floats]:
         residuals = self.estimates.residuals
         if residuals.measured(columns):
-            # One more unit covers the rounding of the discrete Gaussian noise.
+            # One more unit covers the rounding of the noise.
             reach = NormalDist().inv_cdf((1 + confidence) / 2) * sqrt(residuals.variance(columns)) + 1
             middle = residuals.marginal(columns)
             return np.maximum(middle - reach, 0.0), np.maximum(middle + reach, 0.0)

@@ -1,8 +1,8 @@
 """Counts of coded rows that are read only through a receipt: noisy marginals and noisy selections.
 
-The rows are secret. The two ways to learn from them are :meth:`PrivateCounts.measure`, which adds exact discrete
-Gaussian noise, and :meth:`PrivateCounts.select`, the exponential mechanism. Both are charged to the receipt in rho
-(zero-concentrated differential privacy), which composes adaptively: later choices may depend on earlier results.
+The rows are secret. The two ways to learn from them are :meth:`PrivateCounts.measure`, which adds normal noise rounded
+to a grid, and :meth:`PrivateCounts.select`, the exponential mechanism. Both are charged to the receipt by the squared
+parameter of Gaussian differential privacy, which composes adaptively: later choices may depend on earlier results.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.dp.loss import concentrated
-from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.analytic_gaussian import pure_within
+from sfumato.dp.loss import bounded_range
+from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.receipt import Receipt, require
 from sfumato.dp.sampler import exponential_race
 from sfumato.secret import SecretValue
 from sfumato.synthesis.residuals import Columns, Floats
 
-__all__ = ["NoisyMarginal", "PrivateCounts", "count_cells"]
+__all__ = ["COUNT_GRID", "NoisyMarginal", "PrivateCounts", "count_cells"]
 
 Codes = npt.NDArray[np.int32]
 _FINE = 1 << 40
+COUNT_GRID = Fraction(1, 256)
+"""Step of noisy counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,20 +70,17 @@ class PrivateCounts:
         shape = [int(groups.max()) + 1 for groups in maps]
         return PrivateCounts(merged, shape, reach=self._reach, receipt=self._receipt)
 
-    def measure(self, columns: Columns, rho: Fraction) -> NoisyMarginal:
-        """The marginal with discrete Gaussian noise that costs at most ``rho``.
+    def measure(self, columns: Columns, squared: Fraction) -> NoisyMarginal:
+        """The marginal with normal noise that costs at most ``squared``.
 
         All rows of a person may lie in one cell, so the squared L2 sensitivity is the square of ``reach``.
         """
-        squared = self._reach**2
-        variance = Fraction(-(-squared * _FINE // (2 * rho)), _FINE)
-        noise = Gaussian(variance=variance)
-        counts = SecretValue(self._count(columns).ravel())
-        noisy = noise.release_at(counts, receipt=self._receipt, distance=squared)
+        distance = self._reach**2
+        noise = RoundedGaussian(variance=Fraction(-(-distance * _FINE // squared), _FINE), grid=COUNT_GRID)
+        counts = SecretValue(self._count(columns).ravel() * COUNT_GRID.denominator)
+        noisy = noise.release_at(counts, receipt=self._receipt, distance=distance)
         shape = [self.shape[column] for column in columns]
-        return NoisyMarginal(
-            columns=columns, noisy=np.asarray(noisy, dtype=np.float64).reshape(shape), variance=float(variance)
-        )
+        return NoisyMarginal(columns=columns, noisy=np.asarray(noisy).reshape(shape), variance=noise.mean_square)
 
     def select(
         self,
@@ -89,18 +89,18 @@ class PrivateCounts:
         *,
         penalties: Sequence[float],
         weights: Sequence[int],
-        rho: Fraction,
+        squared: Fraction,
     ) -> int:
         """Select the candidate whose marginal an estimate fits worst: its number in ``candidates``.
 
         The score is weight · (L1 distance between true and estimated counts - penalty). Estimates are rounded to whole
         numbers, so scores are integers and a person changes the score by at most weight · reach, up or down. The score
-        is not monotone. With rate r the choice has a bounded range of 2·r·sensitivity and is therefore
-        (r·sensitivity)²/2-zCDP (Cesar and Rogers 2021, arXiv:2004.07223, Theorem 9).
+        is not monotone. With rate r the choice has a bounded range of 2·r·sensitivity, whose Gaussian parameter is that
+        of randomized response with half of it (:func:`sfumato.dp.curve.range_curve`).
         """
         sensitivity = max(weights) * self._reach
-        rate = Fraction(int(sqrt(2 * rho) / sensitivity * (1 - 2.0**-40) * _FINE), _FINE)
-        permit = require(self._receipt, concentrated((rate * sensitivity) ** 2 / 2))
+        rate = pure_within(squared) / sensitivity
+        permit = require(self._receipt, bounded_range(2 * rate * sensitivity))
         scores = SecretValue(
             np.array(
                 [

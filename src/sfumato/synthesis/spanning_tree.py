@@ -14,9 +14,14 @@ __all__ = ["measure_spanning_tree"]
 
 
 def measure_spanning_tree(
-    counts: PrivateCounts, estimates: MarginalEstimates, rho: Fraction, *, weights: dict[Columns, int], max_cells: int
+    counts: PrivateCounts,
+    estimates: MarginalEstimates,
+    squared: Fraction,
+    *,
+    weights: dict[Columns, int],
+    max_cells: int,
 ) -> None:
-    """Spend ``rho`` on the edges of a tree: one third to select them, two thirds to measure them.
+    """Spend ``squared`` on the edges of a tree: one third to select them, two thirds to measure them.
 
     Each selection prefers the pair whose counts differ most from independence, among pairs that join two parts of the
     forest so far (McKenna, Miklau, Sheldon 2021, doi:10.29012/jpc.778). Pairs with more than ``max_cells`` cells are
@@ -36,13 +41,13 @@ def measure_spanning_tree(
             [expected[pair] for pair in open_pairs],
             penalties=[0.0] * len(open_pairs),
             weights=[weights.get(pair, 1) for pair in open_pairs],
-            rho=rho / 3 / (len(shape) - 1),
+            squared=squared / 3 / (len(shape) - 1),
         )
         edges.append(open_pairs[number])
         joined, absorbed = (part[column] for column in edges[-1])
         part = [joined if name == absorbed else name for name in part]
     for edge, share in zip(edges, _shares(edges, shape), strict=True):
-        estimates.add(counts.measure(edge, rho * 2 / 3 * share))
+        estimates.add(counts.measure(edge, squared * 2 / 3 * share))
 
 
 def _shares(edges: Sequence[Columns], shape: Sequence[int]) -> list[Fraction]:

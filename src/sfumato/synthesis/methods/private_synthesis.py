@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import date
 from typing import Annotated, Any, Literal, Self
 
@@ -53,8 +54,8 @@ class PrivateSynthesis(Step):
 
     The released rows satisfy (epsilon, delta)-differential privacy for one unit: a row, or with the recipe's ``unit``
     all rows of one person, of which at most ``max_rows`` are used. Neighbouring tables differ by adding or removing one
-    unit. Noise is exact discrete Gaussian noise from the operating system; it cannot be repeated by a seed. The number
-    of rows, the bins of numbers and everything else that is read off the data is noisy too.
+    unit. Noise is normal noise rounded to a grid, from the operating system; it cannot be repeated by a seed. The
+    number of rows, the bins of numbers and everything else that is read off the data is noisy too.
 
     Preserves the marginals that were measured, and what follows from them; everything else is as random as they allow.
     Columns are modelled on public domains: those that the recipe declares, the ones in ``domains``, or ones that are
@@ -182,7 +183,8 @@ class PrivateSynthesis(Step):
         ``dataset``.
         """
         plan = self._plan(data)
-        cost, budget = approximate(rational(self.epsilon), rational(self.delta)), Ledger.open(":memory:")
+        cost = replace(approximate(rational(self.epsilon), rational(self.delta)), curve=plan.loss.curve)
+        budget = Ledger.open(":memory:")
         name = self.dataset or "table"
         if ledger is not None:
             budget = ledger
@@ -200,7 +202,8 @@ class PrivateSynthesis(Step):
         guarantee = Guarantee(
             epsilon=float(spent.size),
             delta=float(spent.delta),
-            rho=float(plan.rho),
+            mu=float(plan.squared) ** 0.5,
+            rho=float(plan.squared / 2),
             unit=data.schema.unit or "row",
             max_rows=plan.reach,
             entry=paid.entry if ledger is not None else None,
