@@ -45,6 +45,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "graph-attack": ("sfumato.attacks.graph",),
     "graph-measure": ("sfumato.measures.graph",),
     "model-attack": ("sfumato.attacks.models",),
+    "tagger": ("sfumato.documents.taggers",),
     "learner": ("sfumato.learning.integral.learners",),
     "demo": ("sfumato.demos.parts",),
 }

@@ -26,6 +26,7 @@ from sfumato.collecting.local.number_protocol import STEPS
 from sfumato.collecting.local.random_source import RandomSource
 from sfumato.data import Csv, Table
 from sfumato.demos.base import Demo, Say
+from sfumato.documents import Rules, TextFinding
 from sfumato.dp import Laplace, PrivacyLoss, pure
 from sfumato.engines import Duckdb
 from sfumato.engines.engine import Running
@@ -239,6 +240,13 @@ class Remembers(DecisionTreeLearner):
         return super().fit(records, counts) + records.cell_of_row.tobytes()
 
 
+class Shifts(Rules):
+    """Breaks the contract: positions are off by one."""
+
+    def find(self, texts: Sequence[str]) -> list[list[TextFinding]]:
+        return [[replace(one, start=one.start + 1) for one in found] for found in super().find(texts)]
+
+
 BROKEN: list[tuple[str, Part, str]] = [
     ("step", Unseeded(), "same seed"),
     ("step", Loses(), "rows were added or dropped"),
@@ -257,6 +265,7 @@ BROKEN: list[tuple[str, Part, str]] = [
     ("demo", SilentDemo(), "prints nothing"),
     ("frequency_protocol", Honest(epsilon=1, values=3), "stated probabilities"),
     ("model_attack", Shrugs(), "overfitted model"),
+    ("tagger", Shifts(), "not at its place"),
     ("learner", Remembers(depth=1), "order of the records"),
     ("number_protocol", Rounds(epsilon=1, low=0, high=1), "stated probabilities"),
     ("graph_method", Forgets(share=0.1), "`counts` says"),

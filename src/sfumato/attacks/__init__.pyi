@@ -34,12 +34,15 @@ from sfumato.attacks.models.loss_threshold import LossThreshold as LossThreshold
 from sfumato.attacks.inference.membership import Membership as Membership
 from sfumato.attacks.models.model_attribute import ModelAttribute as ModelAttribute
 from sfumato.attacks.inference.model_inference import ModelInference as ModelInference
+from sfumato.attacks.record_linkage.nearest_documents import NearestDocuments as NearestDocuments
 from sfumato.attacks.graph.neighbour_degrees import NeighbourDegrees as NeighbourDegrees
 from sfumato.attacks.evaluation.outcome import Outcome as Outcome
 from sfumato.attacks.graph.planted_nodes import PlantedNodes as PlantedNodes
 from sfumato.attacks.base import Predicate as Predicate
 from sfumato.attacks.record_linkage.probabilistic_linkage import ProbabilisticLinkage as ProbabilisticLinkage
+from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage as ProfileLinkage
 from sfumato.attacks.transparency.rank_window import RankWindow as RankWindow
+from sfumato.attacks.record_linkage.rare_terms import RareTerms as RareTerms
 from sfumato.attacks.query.reconstruction import Reconstruction as Reconstruction
 from sfumato.attacks.query.refusals import Refusals as Refusals
 from sfumato.attacks.evaluation.outcome import Risk as Risk

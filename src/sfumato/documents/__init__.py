@@ -10,8 +10,12 @@ from sfumato.registry import exports
 
 __getattr__, __dir__ = exports(
     __name__,
+    Tagger="tagger",
     TextFinding="text_findings",
+    TextTaxonomy="text_taxonomy",
     find_identifiers="text_findings",
+    held_out_letters="held_out_letters",
+    patient_messages="patient_messages",
     recall_by_kind="known_notes",
     synthetic_notes="known_notes",
 )

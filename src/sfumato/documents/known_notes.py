@@ -6,13 +6,16 @@ exists.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
 
-from sfumato.documents.text_findings import KINDS, TextKind, find_identifiers
+from sfumato.documents.tagger import tag
+from sfumato.documents.text_findings import KINDS, TextKind, merged
 from sfumato.profiling.words import word_list
 from sfumato.rng import Rng
 
@@ -89,14 +92,14 @@ def _note(draw: np.random.Generator, given: list[str], listed: list[str]) -> Kno
     return KnownNote(text=template.format(**values), known=tuple(known))
 
 
-def recall_by_kind(notes: list[KnownNote]) -> dict[TextKind, Recall]:
-    """Share of the known identifiers that the rules cover completely, by kind."""
+def recall_by_kind(notes: Sequence[KnownNote], *, taggers: Sequence[str] = ("rules",)) -> dict[TextKind, Recall]:
+    """Share of the known identifiers that taggers cover completely, everywhere in their text, by kind."""
     found: Counter[TextKind] = Counter()
     total: Counter[TextKind] = Counter()
-    for note in notes:
-        spans = [(one.start, one.end) for one in find_identifiers(note.text)]
+    for note, findings in zip(notes, tag(taggers, [note.text for note in notes]), strict=True):
+        spans = [(one.start, one.end) for one in merged(note.text, findings)]
         for kind, text in note.known:
             total[kind] += 1
-            at = note.text.find(text)
-            found[kind] += any(start <= at and at + len(text) <= end for start, end in spans)
+            places = [(m.start(), m.end()) for m in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", note.text)]
+            found[kind] += all(any(a <= start and end <= b for a, b in spans) for start, end in places)
     return {kind: Recall(kind=kind, found=found[kind], all=total[kind]) for kind in KINDS if total[kind]}

@@ -14,10 +14,13 @@ from typing import Literal, get_args
 from sfumato.profiling.check_digits import iban, luhn
 from sfumato.profiling.words import word_list
 
-__all__ = ["KINDS", "TextFinding", "TextKind", "find_identifiers"]
+__all__ = ["KINDS", "TextFinding", "TextKind", "find_identifiers", "known_names", "merged"]
 
-TextKind = Literal["name", "date", "place", "id", "contact"]
+TextKind = Literal["name", "date", "place", "id", "contact", "age", "term"]
+"""Kinds of findings. A ``term`` is one of a taxonomy, which no rule finds."""
 KINDS: tuple[TextKind, ...] = get_args(TextKind)
+_FIRST: tuple[TextKind, ...] = ("age", "date", "contact", "place", "name", "id", "term")
+"""Which kind counts where several are found at the same place."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -30,21 +33,26 @@ class TextFinding:
     text: str
 
 
-_CAPITAL = r"[A-ZÀ-ÖØ-Þ][^\W\d_]*(?:[-'’][A-ZÀ-ÖØ-Þ]?[^\W\d_]+)*"
+_CAPITAL = r"[A-ZÀ-ÖØ-Þ][^\W\d_]*(?:[-'’](?!s\b)[A-ZÀ-ÖØ-Þ]?[^\W\d_]+)*"
 _TITLE = r"(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Nurse|Herr|Frau|Señora?|Monsieur|Madame)\b\.?"
 _TITLED = re.compile(rf"\b{_TITLE}\s+(?P<name>{_CAPITAL}(?:\s+(?:[A-Z]\.|{_CAPITAL})){{0,2}})")
 _ROLE = re.compile(
     rf"\b(?:[Pp]atient|[Cc]lient|[Nn]amed?|[Ss]igned(?: by)?|[Dd]ear)[:,]?\s+(?P<name>{_CAPITAL}\s+{_CAPITAL})"
 )
 _FULL = re.compile(rf"\b(?P<first>{_CAPITAL})(?:\s+[A-Z]\.)?\s+(?P<last>{_CAPITAL})")
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)[a-z]*\.?"
-_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_DATE = re.compile(
-    r"\b(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d{2})|"
-    rf"{_DAY}\s+{_MONTH}\s+\d{{4}}|{_MONTH}\s+{_DAY},?\s+\d{{4}}|{_MONTH}\s+\d{{4}})\b"
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|"
+    r"Nov(?:ember)?|Dec(?:ember)?)\b\.?"
 )
-_ROAD = r"(?:St|Street|Ave|Avenue|Rd|Road|Dr|Drive|Ln|Lane|Blvd|Boulevard|Court|Way)"
-_STREET = re.compile(rf"\b\d{{1,5}}\s+(?:{_CAPITAL}\s+){{1,3}}{_ROAD}\b\.?")
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_WEEKDAY = r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s+"
+_DATE = re.compile(
+    r"\b(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})|"
+    rf"(?:{_WEEKDAY})?(?:the\s+)?{_DAY}[ -](?:of\s+)?{_MONTH}(?:,?[ -]\d{{4}}|[ -]\d{{2}}(?!\d))?|"
+    rf"(?:{_WEEKDAY})?{_MONTH}\s+{_DAY}(?:,?\s+\d{{4}})?|{_MONTH}\s+\d{{4}})(?![\w/])"
+)
+_ROAD = r"(?:St|Street|Ave|Avenue|Rd|Road|Dr|Drive|Ln|Lane|Blvd|Boulevard|Court|Way|Close|Crescent|Square|Place|Row)"
+_STREET = re.compile(rf"\b(?:\d{{1,5}}[A-Za-z]?,?\s+)?(?:{_CAPITAL}\s+){{1,3}}{_ROAD}\b\.?")
 _NEAR = re.compile(
     r"\b(?:lives? in|living in|born in|moved (?:to|from)|resident of|(?:seen|treated|works?) (?:in|at)|from|near)"
     rf"\s+(?P<place>{_CAPITAL}(?:\s+{_CAPITAL}){{0,2}})"
@@ -61,36 +69,56 @@ _NUMBERED = re.compile(
     r"[Aa]ccount(?: no| number)?|[Pp]olicy(?: no| number)?|[Pp]assport(?: no| number)?)\b\.?[:#]?"
     r"\s*(?P<id>[A-Z]{0,3}[- ]?\d[\d-]{3,})"
 )
+_LONG = re.compile(r"(?<![\w.,])[A-Z]{0,3}-?\d(?:[ /-]?\d){5,}[A-Z]?(?![\w]|[.,]\d)")
 _MAIL = re.compile(r"[^@\s,;:()<>]+@[^@\s,;:()<>]+\.[A-Za-z]{2,}")
 _URL = re.compile(r"\b(?:https?://|www\.)[^\s,;()<>]+")
 _PHONE = re.compile(
-    r"(?<![\d-])(?:\+\d[\d\s().-]{6,18}\d|\(\d{3}\)\s?\d{3}[\s.-]\d{4}|\d{3}[\s.-]\d{3}[\s.-]\d{4})(?!\d)"
+    r"(?<![\d-])(?:\+\d[\d\s().-]{6,18}\d|\(\d{2,5}\)\s?\d{3,4}[\s.-]?\d{3,4}|\d{3}[\s.-]\d{3}[\s.-]\d{4})(?!\d)"
 )
-_COMMON = frozenset(
-    (
-        *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
-        *("november", "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
-        *("the", "he", "she", "they", "we", "it", "this", "on", "in", "at", "her", "his", "no"),
-    )
+_AGE = re.compile(
+    r"\b(?:(?P<age>\d{1,3})[ -](?:years?|yrs?)(?:[ -]old| of age)|[Aa]ge(?:d| of)?:?\s+(?P<aged>\d{1,3})|"
+    r"(?P<short>\d{1,3})\s?(?:yo|y/o)|(?:[Ii]s|[Tt]urned)\s+(?P<plain>\d{1,2})(?=[.,;]|\s+and\b))(?!\w)"
 )
+_SENTENCE = re.compile(r"(?:^|[.!?\n\"“(•-])\s*$")
+"""What stands before the first word of a sentence or line."""
+_PLACED = re.compile(r"\b(?:in|from|to|at|near|of|around|outside|via|toward|towards|leaving)\s+(?:the\s+)?$")
+"""What stands before a place."""
+_COMMON = word_list("sentence_words")
 """Words with a capital letter that are no names."""
 
 
-def find_identifiers(text: str, *, known_names: Iterable[str] = ()) -> list[TextFinding]:
-    """All identifiers of a text, in order and without overlaps. ``known_names`` are looked up besides the rules.
+def find_identifiers(text: str) -> list[TextFinding]:
+    """All identifiers of a text that the rules find, in order and without overlaps."""
+    return merged(
+        text, [*_numbers(text), *_contacts(text), *_dates(text), *_places(text), *_names(text), *_ages(text)]
+    )  # fmt: skip
 
-    Overlapping findings are merged into one of the kind that starts first, so that nothing found is left over.
+
+def merged(text: str, findings: Iterable[TextFinding]) -> list[TextFinding]:
+    """Findings in order and without overlaps.
+
+    Overlapping findings become one of the kind that starts first, so that nothing found is left over. A term of a
+    taxonomy remains only where it is all that was found, or all of a place.
     """
-    found = sorted({*_numbers(text), *_contacts(text), *_dates(text), *_places(text), *_names(text, known_names)},
-                   key=lambda one: (one.start, -one.end))  # fmt: skip
     kept: list[TextFinding] = []
+    found = sorted(set(findings), key=lambda one: (one.start, -one.end, _FIRST.index(one.kind)))
+    terms = {(one.start, one.end): one for one in found if one.kind == "term"}
     for one in found:
+        if one.kind == "term":
+            continue
         if not kept or one.start >= kept[-1].end:
             kept.append(one)
         elif one.end > kept[-1].end:
             last = kept.pop()
             kept.append(TextFinding(start=last.start, end=one.end, kind=last.kind, text=text[last.start : one.end]))
-    return kept
+    kept = [terms.pop((one.start, one.end), one) if one.kind == "place" else one for one in kept]
+    free = [one for one in terms.values() if not any(one.start < other.end and other.start < one.end for other in kept)]
+    return sorted([*kept, *free])
+
+
+def known_names(text: str, names: Iterable[str]) -> Iterator[TextFinding]:
+    """Words of names that are known from elsewhere, wherever they stand in the text."""
+    yield from _words(text, {word for name in names for word in name.split() if len(word) > 2})
 
 
 def _finding(match: re.Match[str], kind: TextKind, group: str | int = 0) -> TextFinding:
@@ -104,6 +132,7 @@ def _numbers(text: str) -> Iterator[TextFinding]:
     )
     yield from (_finding(m, "id") for m in _SSN.finditer(text))
     yield from (_finding(m, "id", "id") for m in _NUMBERED.finditer(text))
+    yield from (_finding(m, "id") for m in _LONG.finditer(text))
 
 
 def _contacts(text: str) -> Iterator[TextFinding]:
@@ -123,7 +152,14 @@ def _places(text: str) -> Iterator[TextFinding]:
             yield _finding(match, "place", "place")
 
 
-def _names(text: str, known: Iterable[str]) -> Iterator[TextFinding]:
+def _ages(text: str) -> Iterator[TextFinding]:
+    for match in _AGE.finditer(text):
+        group = next(name for name, value in match.groupdict().items() if value is not None)
+        if int(match[group]) <= 120:
+            yield _finding(match, "age", group)
+
+
+def _names(text: str) -> Iterator[TextFinding]:
     given, surnames = word_list("given_names"), word_list("surnames")
     found = [_finding(m, "name", "name") for pattern in (_TITLED, _ROLE) for m in pattern.finditer(text)]
     at = 0
@@ -137,9 +173,34 @@ def _names(text: str, known: Iterable[str]) -> Iterator[TextFinding]:
     for match in re.finditer(rf"\b{_CAPITAL}\b", text):
         if match[0].lower() in given and match[0].lower() not in _COMMON:
             found.append(_finding(match, "name"))
+    found.extend(_capitals(text))
     yield from found
-    # a family name that stands alone later in the text, and names that are known from elsewhere
-    words = {one.text.split()[-1] for one in found} | {word for name in known for word in name.split() if len(word) > 2}
+    # a family name that stands alone later in the text
+    yield from _words(text, {one.text.split()[-1] for one in found if one.kind == "name"})
+
+
+_RUN = re.compile(
+    rf"(?<![\w@.])(?:[A-Z][A-Z'-]+,\s)?{_CAPITAL}(?:\s+(?:(?:de|der|del|la|le|und|van|von)\s+)?{_CAPITAL})*(?![\w@])"
+)
+
+
+def _capitals(text: str) -> Iterator[TextFinding]:
+    """Capitalized words inside a sentence that are no common words and no acronyms: names, or places after "in".
+
+    At the start of a sentence every word has a capital, so that only two or more in a row count.
+    """
+    for run in _RUN.finditer(text):
+        words = [m for m in re.finditer(_CAPITAL, run[0]) if m[0].lower() not in _COMMON]
+        words = [m for m in words if not (m[0].isupper() and len(m[0]) <= 4 and "," not in run[0])]
+        opening = _SENTENCE.search(text[: run.start()]) is not None
+        if not words or (opening and words[0].start() == 0 and len(words) == 1):
+            continue
+        start, end = run.start() + words[0].start(), run.start() + words[-1].end()
+        placed = _PLACED.search(text[max(0, start - 20) : start]) is not None
+        yield TextFinding(start=start, end=end, kind="place" if placed else "name", text=text[start:end])
+
+
+def _words(text: str, words: set[str]) -> Iterator[TextFinding]:
     for word in sorted(words - {""}):
         if word.lower() not in _COMMON:
             yield from (_finding(m, "name") for m in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text))

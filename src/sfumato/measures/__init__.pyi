@@ -44,6 +44,9 @@ from sfumato.measures.graph.spectrum import Spectrum as Spectrum
 from sfumato.measures.graph.structural_uniqueness import StructuralUniqueness as StructuralUniqueness
 from sfumato.measures.disclosure.suda import Suda as Suda
 from sfumato.measures.utility.summary import Summary as Summary
+from sfumato.measures.utility.text_classification import TextClassification as TextClassification
+from sfumato.measures.disclosure.text_recall import TextRecall as TextRecall
+from sfumato.measures.utility.text_retrieval import TextRetrieval as TextRetrieval
 from sfumato.measures.graph.triangle_clustering import TriangleClustering as TriangleClustering
 from sfumato.measures.disclosure.uniqueness import Uniqueness as Uniqueness
 from sfumato.measures.utility.wasserstein import Wasserstein as Wasserstein

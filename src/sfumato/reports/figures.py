@@ -220,9 +220,14 @@ def cost_figures(report: ReportData) -> tuple[Figure, ...]:
         as_bars = measure_of(str(measure.get("measure"))).picture is Picture.BARS
         if not as_bars or not values or not all(0 <= value <= 1 for value in values.values()):
             continue
-        drawn = [{"label": column, "value": value, "words": number(value)} for column, value in values.items()]
+        shown_as = percent if measure_of(str(measure.get("measure"))).percentage else number
+        drawn = [{"label": column, "value": value, "words": shown_as(value)} for column, value in values.items()]
         worst = max(drawn, key=lambda row: row["value"])
-        what = "pair of columns" if all(" × " in column for column in values) else "column"
+        detail = measure.get("detail", {})
+        what = detail.get("by") or ("pair of columns" if all(" × " in column for column in values) else "column")
+        ends = {
+            name: f"{shown_as(low)} to {shown_as(high)}" for name, (low, high) in detail.get("intervals", {}).items()
+        }
         largest = sorted(range(len(drawn)), key=lambda place: -drawn[place]["value"])[:MOST]
         shown = [drawn[place] for place in sorted(largest)]
         figures.append(
@@ -232,8 +237,10 @@ def cost_figures(report: ReportData) -> tuple[Figure, ...]:
                 alternative=f"{_capital(title)} by {what}. The largest is {worst['label']}, "
                 f"{worst['words']}." + (f" The {MOST} largest of {len(drawn)} are shown." if len(drawn) > MOST else ""),
                 spec=pictures.by_column(shown),
-                head=(_capital(what), "Value"),
-                rows=tuple((row["label"], row["words"]) for row in drawn),
+                head=(_capital(what), "Value", *(["Interval"] if ends else [])),
+                rows=tuple(
+                    (row["label"], row["words"], *([ends.get(row["label"], "–")] if ends else [])) for row in drawn
+                ),
             )
         )
     return tuple(figures)

@@ -27,6 +27,7 @@ from sfumato.testing.protocols import check_frequency_protocol, check_number_pro
 from sfumato.testing.query_attacks import check_query_attack
 from sfumato.testing.sample import sample
 from sfumato.testing.steps import check_step
+from sfumato.testing.taggers import check_tagger
 
 __all__ = [
     "check_attack",
@@ -50,5 +51,6 @@ __all__ = [
     "check_policy",
     "check_query_attack",
     "check_step",
+    "check_tagger",
     "sample",
 ]

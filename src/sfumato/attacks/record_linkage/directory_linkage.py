@@ -10,12 +10,9 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.attacks.base import Guesses, UnitLinking, View
-from sfumato.attacks.normalize import canonical
-from sfumato.attacks.record_linkage.sparse_linkage.scores import Events, Scratch, find
-from sfumato.data import read
-from sfumato.data.row_codes import first_rows, value_codes
-from sfumato.deadline import batches
-from sfumato.errors import BadParameter
+from sfumato.attacks.record_linkage._outside_texts import outside_rows
+from sfumato.attacks.record_linkage._term_lookup import name_people, word_occurrences
+from sfumato.documents.text_vectors import words_of
 from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -23,7 +20,6 @@ from sfumato.rng import Rng
 __all__ = ["DirectoryLinkage"]
 
 Ints = npt.NDArray[np.int64]
-_WORDS = r"[\p{L}\p{N}]+"
 
 
 class DirectoryLinkage(UnitLinking):
@@ -76,89 +72,25 @@ class DirectoryLinkage(UnitLinking):
                 texts.filter(pl.col("who").is_in(who.implode())).group_by("who", maintain_order=True).head(self.events)
             )
         else:
-            texts = self._entries(original, owner)
+            rows = outside_rows(
+                self.part_name(), self.directory, original, owner, identity=self.identity, columns=self.terms
+            )
+            texts = rows.select("who", pl.concat_str(pl.exclude("who"), separator=" ", ignore_nulls=True).alias("text"))
         words = texts.group_by("who").agg(
-            _words(pl.col("text")).explode().drop_nulls().unique().sort().alias(self.item)
+            words_of(pl.col("text")).explode().drop_nulls().unique().sort().alias(self.item)
         )
         return pl.DataFrame({"who": who}).join(words, on="who", how="left", maintain_order="left").select(
             pl.col(self.item).fill_null([])
         )  # fmt: skip
 
-    def _entries(self, original: pl.DataFrame, owner: Ints) -> pl.DataFrame:
-        """The texts of the directory about each person, by the number of the person."""
-        assert self.directory is not None
-        table = read(self.directory)
-        identity = self.identity
-        if identity is None:
-            raise BadParameter(
-                "directory-linkage: `identity` is required with a directory.",
-                fix="Name the column that identifies a person in both files; without it no guess can be checked.",
-            )
-        terms = self.terms or tuple(name for name in table.columns if name != identity)
-        table.require([identity, *terms])
-        if identity not in original.columns:
-            raise BadParameter(
-                f"directory-linkage: the original has no column `{identity}`.",
-                fix="Name the column that identifies a person in both the directory and the original.",
-            )
-        numbers = pl.DataFrame({"id": original[identity].cast(pl.String), "who": owner}).unique()
-        texts = [pl.col(name).cast(pl.String) for name in terms]
-        entries = table.frame.select(
-            pl.col(identity).cast(pl.String).alias("id"),
-            pl.concat_str(texts, separator=" ", ignore_nulls=True).alias("text"),
-        )
-        return entries.join(numbers, on="id").select("who", "text")
-
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        assert view.secret is not None
-        table = view.release.table.frame
-        unit, units = value_codes(table[view.secret])
-        first = first_rows(unit, len(units)).astype(np.int64)
-        wanted = view.targets[self.item].explode().drop_nulls().unique().sort()
-        words = {word: code for code, word in enumerate(wanted.to_list())}
-        person, word = self._occurrences(unit, canonical(table[self.item]), wanted, rng)
-        none = np.zeros(len(person), dtype=np.uint8)
-        events = Events.of(
-            person=person.astype(np.int32),
-            item=word.astype(np.int32),
-            rating=none,
-            day=none.astype(np.int16),
-            people=len(units),
-            items=max(1, len(words)),
-        )
-        row = np.full(view.targets.height, -1, dtype=np.int64)
-        confidence = np.zeros(view.targets.height)
-        scratch, done = Scratch(events.people), 0
-        targets = view.targets[self.item].to_list()
-        for part, target in zip(batches(progress, "directory linkage", len(targets)), targets, strict=False):
-            known = np.array([words[one] for one in target], dtype=np.int32)
-            blank = np.full(len(known), np.nan)
-            best = find(events, known, blank, blank, rating_scale=1.0, day_scale=1.0, scratch=scratch)
-            if best.person >= 0 and best.eccentricity >= self.threshold:
-                row[part] = first[best.person]
-                confidence[part] = min(1.0, best.eccentricity / (best.eccentricity + 1.0))
-            done = part.stop
-        detail = {"people": len(units), "words": len(words)}
-        return Guesses.of_rows(row, confidence, detail, tried=done)
+        def seen(rows: pl.DataFrame) -> pl.DataFrame:
+            if self.queries is None:
+                return rows
+            order = rng.child("seen").generator.permutation(rows.height)
+            return rows[order].filter(pl.int_range(pl.len()).over("unit") < self.queries)
 
-    def _occurrences(self, unit: Ints, texts: pl.Series, wanted: pl.Series, rng: Rng) -> tuple[Ints, Ints]:
-        """Each person with each wanted word that their queries contain."""
-        query, distinct = value_codes(texts)
-        events = pl.DataFrame({"unit": unit, "query": query}).filter(texts.is_not_null())
-        if self.queries is not None:
-            order = rng.child("seen").generator.permutation(events.height)
-            events = events[order].filter(pl.int_range(pl.len()).over("unit") < self.queries)
-        spoken = pl.DataFrame({"query": np.arange(len(distinct)), "word": distinct}).select(
-            "query", _words(pl.col("word"))
-        )
-        codes = pl.DataFrame({"word": wanted, "code": np.arange(len(wanted))})
-        spoken = spoken.explode("word").join(codes, on="word").select("query", "code")
-        said = np.zeros(len(distinct), dtype=np.bool_)
-        said[spoken["query"].to_numpy()] = True
-        events = events.filter(pl.Series(said[events["query"].to_numpy()])).unique()
-        pairs = events.join(spoken, on="query").select("unit", "code").unique().sort("unit", "code")
-        return pairs["unit"].to_numpy().astype(np.int64), pairs["code"].to_numpy().astype(np.int64)
-
-
-def _words(text: pl.Expr) -> pl.Expr:
-    return text.str.to_lowercase().str.extract_all(_WORDS).list.unique()
+        return name_people(
+            view, self.item, word_occurrences, threshold=self.threshold, task="directory linkage", progress=progress,
+            seen=seen,
+        )  # fmt: skip
