@@ -26,7 +26,7 @@ from sfumato.collecting.local.number_protocol import STEPS
 from sfumato.collecting.local.random_source import RandomSource
 from sfumato.data import Csv, Table
 from sfumato.demos.base import Demo, Say
-from sfumato.documents import Rules, TextFinding
+from sfumato.documents import RulesTagger, TextFinding
 from sfumato.dp import Laplace, PrivacyLoss, pure
 from sfumato.engines import Duckdb
 from sfumato.engines.engine import Running
@@ -240,7 +240,7 @@ class Remembers(DecisionTreeLearner):
         return super().fit(records, counts) + records.cell_of_row.tobytes()
 
 
-class Shifts(Rules):
+class Shifts(RulesTagger):
     """Breaks the contract: positions are off by one."""
 
     def find(self, texts: Sequence[str]) -> list[list[TextFinding]]:

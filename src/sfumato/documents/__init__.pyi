@@ -1,6 +1,6 @@
 # Made by `make docs`.
 from sfumato.documents.methods.deidentify_text import DeidentifyText as DeidentifyText
-from sfumato.documents.taggers.rules import Rules as Rules
+from sfumato.documents.taggers.rules import RulesTagger as RulesTagger
 from sfumato.documents.tagger import Tagger as Tagger
 from sfumato.documents.text_findings import TextFinding as TextFinding
 from sfumato.documents.text_taxonomy import TextTaxonomy as TextTaxonomy

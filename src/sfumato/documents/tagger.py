@@ -20,6 +20,8 @@ __all__ = ["Tagger", "tag"]
 class Tagger(Part):
     """Finds identifiers in texts. What several taggers find is united."""
 
+    suffix = "Tagger"
+
     @abstractmethod
     def find(self, texts: Sequence[str]) -> list[list[TextFinding]]:
         """For each text its findings, in any order; they may overlap."""

@@ -8,10 +8,10 @@ from typing import ClassVar
 from sfumato.documents.tagger import Tagger
 from sfumato.documents.text_findings import TextFinding, find_identifiers
 
-__all__ = ["Rules"]
+__all__ = ["RulesTagger"]
 
 
-class Rules(Tagger):
+class RulesTagger(Tagger):
     """Patterns, check digits, lists of names and the words around: nothing is learned, nothing is downloaded.
 
     For English text with US and common European formats. `docs/text.md` has the recall by kind of identifier.
