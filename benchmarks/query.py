@@ -160,7 +160,7 @@ context = dp.Context.compositor(
     margins=[dp.polars.Margin(by=(), max_length=20_000_000)])
 keys = pl.LazyFrame({"city": [f"c{i:04d}" for i in range(1000)]})
 start = time.process_time()
-query = (context.query().truncate_per_group(1, by=["city"]).truncate_num_groups(2, by=["city"], keep="first")
+query = (context.query().truncate_num_groups(2, by=["city"], keep="first").truncate_per_group(1, by=["city"])
          .group_by("city").agg(dp.len(), pl.col("amount").fill_null(0.0).fill_nan(0.0).dp.sum((0.0, 100.0)))
          .with_keys(keys))
 query.release().collect()
@@ -168,7 +168,7 @@ spent = time.process_time() - start
 print("  noise scales:", query.summarize()["scale"].to_list(), file=sys.stderr)
 print(json.dumps({"query": spent, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}))
 """
-"""Keeps the first two groups: keeping two at random (the default) fails in OpenDP 0.16 with the Polars it installs."""
+"""Groups are truncated before rows, which takes half the time of the other order. Keeps the first two groups: keeping two at random (the default) fails in OpenDP 0.16 with the Polars it installs."""
 
 
 TUMULT = """

@@ -16,10 +16,12 @@ from bounding_reference import disagreements
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.engines.backends.duckdb import bounding_kernel as folding
+from sfumato.engines.backends.duckdb import unit_parts
 from sfumato.engines.backends.duckdb.bounding_kernel import fold
 from sfumato.engines.backends.duckdb.engine import MOST_FEW, Duckdb
 from sfumato.engines.contribution_bounding import Bounded, Cut, Term, bounded_totals
 from sfumato.engines.expressions import Cast, ColumnRef
+from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.execute import sqlgen
 from sfumato.query.execute.executor import additive_totals
@@ -111,7 +113,7 @@ def test_batches_and_the_order_of_rows_cannot_matter(monkeypatch: pytest.MonkeyP
     found = []
     for batch, seed, small in ((1 << 20, 0, 10**6), (100, 1, 10**6), (7, 2, 0)):
         monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._BATCH", batch)
-        monkeypatch.setattr(folding, "_SMALL_TABLE", small)
+        monkeypatch.setattr(unit_parts, "_SMALL_TABLE", small)
         running = Duckdb(compiled=0).start({"t": frame.sample(fraction=1, shuffle=True, seed=seed)})
         table = running.fold(pieces)
         assert table is not None
@@ -124,6 +126,29 @@ def test_batches_and_the_order_of_rows_cannot_matter(monkeypatch: pytest.MonkeyP
 def batches(rows: Sequence[tuple[int, ...]]) -> list[Any]:
     columns = [pa.array(list(column), pa.int64()) for column in zip(*rows, strict=True)]
     return list(pa.table(columns, names=[f"c{i}" for i in range(len(columns))]).to_batches())
+
+
+@pytest.mark.parametrize("slices", [1, 2, 7])
+def test_a_table_in_slices_has_the_same_numbers(slices: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice has all rows of some units; all of them together are all rows."""
+    frame = people(random.Random(12), 1400)
+    running = Duckdb(compiled=0, threads=1).start({"t": frame})
+    wanted = [exact(running.run(additive_sql(plan, 7))) for plan in plans(6, seed=13)]
+    read = []
+    batches_of = running._batches  # type: ignore[attr-defined]
+    monkeypatch.setattr(running, "_batches", lambda source: read.append(source) or batches_of(source))
+    monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._SLICE", -(-1400 // slices))
+    assert [exact(additive_totals(plan, running, 7)) for plan in plans(6, seed=13)] == wanted
+    assert len(set(read)) == 6 * slices
+
+
+@pytest.mark.parametrize("number", [0, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, -(2**63)])
+def test_whole_numbers_of_any_size_are_stored(number: int) -> None:
+    rows = [(1, 5, number), (number, -7, 3), (2, number, -number if number != -(2**63) else 1)]
+    for some in (rows, rows[:1], rows[1:]):
+        dealt = unit_parts.UnitParts()
+        assert dealt.read([*batches(some), *batches([(3, 1, -1)])], 9)
+        assert sorted(tuple(row) for part in dealt for row in part.tolist()) == sorted([*some, (3, 1, -1)])
 
 
 def test_groups_at_both_ends_of_the_order_are_kept() -> None:
@@ -152,12 +177,36 @@ def test_a_vector_is_scaled_down_to_its_norm() -> None:
     assert found == [(g, 4000, 1) for g in range(4)]
 
 
-def test_no_rows_and_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_rows_and_too_many() -> None:
     pieces = Bounded(source="", groups=3, ends=(1, 0), terms=(Term(reach=1, low=0, high=1, every=True),))
-    assert fold([], pieces) == bounded_totals([], pieces) == []
-    monkeypatch.setattr(folding, "MOST_ROWS", 2)
-    assert fold(batches([(1, 0), (2, 0)]), pieces) == [(0, 2, 2)]
-    assert fold(batches([(1, 0), (2, 0), (3, 0)]), pieces) is None
+    assert fold([[]], pieces) == bounded_totals([], pieces) == []
+    assert fold([batches([(1, 0), (2, 0)])], pieces, 2) == [(0, 2, 2)]
+    assert fold([batches([(1, 0), (2, 0), (3, 0)])], pieces, 2) is None
+    assert fold([batches([(1, 0), (2, 0)]), batches([(3, 0)])], pieces, 3) == [(0, 3, 3)]
+    assert fold([batches([(1, 0), (2, 0)]), batches([(3, 0)])], pieces, 2) is None
+
+
+def test_a_million_public_groups_are_answered() -> None:
+    """As many as the place of a group has bits for, by compiled code and by the statement; one more is refused."""
+
+    def known(size: int) -> Catalog:
+        columns = {"person": column("integer"), "a": column("integer", low=1, high=1024),
+                   "b": column("integer", low=1, high=size)}  # fmt: skip
+        table = PrivateTable(name="t", schema=Schema(columns=columns, unit="person"), rows=2, groups=2)
+        return Catalog(dataset="d", private={"t": table})
+
+    sql = "SELECT a, b, COUNT(*) FROM t GROUP BY a, b"
+    frame = pl.DataFrame({"person": [1, 1, 1, 2, 2, 2], "a": [1, 1, 1024, 9, 8, 9], "b": [1, 1, 1024, 5, 5, 6]})
+    plan = plan_query(parse_query(sql, known(1024)), pure(1))
+    running = Duckdb(compiled=0).start({"t": frame})
+    pieces = bounding_pieces(plan, 7, running.listed)
+    assert pieces is not None
+    assert pieces.fits()
+    found = exact(additive_totals(plan, running, 7))
+    assert found == exact(running.run(additive_sql(plan, 7, running.listed)))
+    assert {row[0] for row in found} > {0, (1 << 20) - 1}
+    with pytest.raises(QueryRefused, match="1,049,600 groups; at most 1,048,576"):
+        parse_query(sql, known(1025))
 
 
 def test_only_what_surely_fits_is_taken_on() -> None:
@@ -175,7 +224,7 @@ def test_only_what_surely_fits_is_taken_on() -> None:
 
 def both(rows: Sequence[tuple[int, ...]], pieces: Bounded) -> list[tuple[int, ...]]:
     """What compiled and plain code come to."""
-    found = fold(batches(rows), pieces)
+    found = fold([batches(rows)], pieces)
     assert found is not None
     assert found == sorted(bounded_totals(rows, pieces))
     return found
@@ -284,7 +333,8 @@ def test_more_rows_than_are_taken_on_are_left_to_the_statement(monkeypatch: pyte
     [plan] = plans(1, seed=4)
     expected = exact(running.run(additive_sql(plan, 7)))
     monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._BATCH", 10)
-    monkeypatch.setattr(folding, "MOST_ROWS", 100)
+    monkeypatch.setattr("sfumato.engines.backends.duckdb.engine.MOST_ROWS", 100)
+    monkeypatch.setattr(running, "_most", 50)
     assert exact(additive_totals(plan, running, 7)) == expected
 
 

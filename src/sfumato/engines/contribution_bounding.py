@@ -36,7 +36,7 @@ SAFE = 1 - 2.0**-40
 """Scaling down to a norm is done in floating point and cut to whole numbers towards zero; this factor keeps the norm
 of the result below the bound whatever the rounding."""
 MOST_ROWS = 1 << 26
-"""Maximum number of rows. All of them are loaded into memory, at 8 bytes a column."""
+"""Number of rows whose sums must fit 64 bits, unless the table has more."""
 FIT = -1
 """In place of a group's number: the row that says how many units the limits fit, and how many they cut."""
 _WIDE = 1 << 62

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.engines.contribution_bounding import CODE_BITS
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import Aggregate
@@ -28,7 +29,8 @@ from sfumato.query.sql.statement import ErrorTarget, parse_statement
 
 __all__ = ["GroupKey", "Query", "bind_query", "parse_query"]
 
-_MAX_GROUPS = 100_000
+_MAX_GROUPS = 1 << CODE_BITS
+"""A group's number must fit the low bits of its place in a unit's order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +161,7 @@ class _Measured(OutputBinder):
         if groups is not None and not 1 <= groups <= _MAX_GROUPS:
             raise self.refuse(
                 tree.args["group"],
-                f"There would be {groups} groups; at most {_MAX_GROUPS} are answered.",
+                f"There would be {groups:,} groups; at most {_MAX_GROUPS:,} are answered.",
                 "Group by fewer or coarser keys.",
             )
         return query

@@ -18,43 +18,24 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from sfumato.engines.backends.duckdb.unit_parts import UnitParts, gather
 from sfumato.engines.contribution_bounding import CODE_BITS, FIT, MOST_ROWS, SAFE, Bounded, Cut
 
 __all__ = ["fold"]
 
-_PARTS = 9
-"""Rows are partitioned into two to the power of this number, unless the first batch shows that there are few."""
-_SMALL_TABLE = 20_000
 _NUMBER = np.int64((1 << CODE_BITS) - 1)
-_UNIT, _PLACE = 0, 1
-_MIX, _MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
-_SMALL = 32
+_PLACE = 1
 _CLIP, _MEAN = int(Cut.CLIP), int(Cut.MEAN)
 
 _Whole = npt.NDArray[np.int64]
 
 
-def fold(batches: Iterable[Any], bounded: Bounded) -> list[tuple[int, ...]] | None:
-    """Group, totals and units: the statement's rows, from Arrow batches of the source. None: there are too many."""
-    chunks: list[tuple[_Whole, _Whole]] = []
-    block = np.empty(0, np.int64)
-    rows = bits = 0
-    for batch in batches:
-        rows += batch.num_rows
-        if rows > MOST_ROWS:
-            return None
-        shape = batch.num_columns, batch.num_rows
-        block = block if block.size >= shape[0] * shape[1] else np.empty(shape[0] * shape[1], np.int64)
-        lying = block[: shape[0] * shape[1]].reshape(shape)
-        for into, column in zip(lying, batch.columns, strict=True):
-            np.copyto(into, np.from_dlpack(column), casting="safe")  # to_numpy would load pandas
-        bits = bits or (_PARTS if rows > _SMALL_TABLE else 1)
-        chunks.append(_deal(lying, bits))
-    return _totals(chunks, bounded) if rows else [] if bounded.limits is None else [(FIT, 0, 0)]
+def fold(sources: Iterable[Iterable[Any]], bounded: Bounded, most: int = MOST_ROWS) -> list[tuple[int, ...]] | None:
+    """Group, totals and units: the statement's rows, from Arrow batches of the source. None: there are too many.
 
-
-def _totals(chunks: list[tuple[_Whole, _Whole]], bounded: Bounded) -> list[tuple[int, ...]]:
+    The source may come in slices, each with all rows of some units: only one of them is in memory at a time. At most
+    ``most`` rows are accepted in all.
+    """
     limits: list[tuple[int, ...]] = []
     for term in bounded.terms:
         # Sums lie in the order of the columns, behind the number of rows.
@@ -62,71 +43,24 @@ def _totals(chunks: list[tuple[_Whole, _Whole]], bounded: Bounded) -> list[tuple
         limits.append(
             (start, term.shares, term.cut, term.low, term.high, term.times, term.bound, term.rows, term.reach)
         )
-    width, numbers = chunks[0][0].shape[1] - 1, sum(term.shares for term in bounded.terms)
-    sums, parts, totals = (np.zeros((bounded.groups, w), np.int64) for w in (width, numbers, numbers + 1))
+    columns = 1 + sum(term.shares for term in bounded.terms if not term.every)
+    numbers = sum(term.shares for term in bounded.terms)
+    sums, parts, totals = (np.zeros((bounded.groups, w), np.int64) for w in (columns, numbers, numbers + 1))
     marks = np.zeros((4, bounded.groups), np.int64)
     table = np.array(limits, np.int64).reshape(-1, 9)
     first, last = bounded.ends or (-1, -1)
     limits_of = np.array(bounded.limits or (-1, -1), np.int64)
     fitting = np.zeros(2, np.int64)
-    units = 0
-    for part in range(len(chunks[0][1]) - 2):
-        own = np.concatenate([chunk[ends[part] : ends[part + 1]] for chunk, ends in chunks])
-        units = _bound(own, table, first, last, sums, parts, marks, units, totals, limits_of, fitting)
+    units = rows = 0
+    for batches in sources:
+        dealt = UnitParts()
+        if not dealt.read(batches, most - rows):
+            return None
+        rows += dealt.rows
+        for own in dealt:
+            units = _bound(own, table, first, last, sums, parts, marks, units, totals, limits_of, fitting)
     head: list[tuple[int, ...]] = [] if bounded.limits is None else [(FIT, *fitting.tolist())]
     return [*head, *((group, *totals[group].tolist()) for group in np.flatnonzero(totals[:, -1]).tolist())]
-
-
-@njit(cache=True)
-def _deal(block: _Whole, bits: int) -> tuple[_Whole, _Whole]:
-    """Rows (the columns of ``block``) in the order of their units' parts, and where each part begins."""
-    width, count = block.shape
-    shift = np.uint64(64 - bits)
-    starts = np.zeros((1 << bits) + 2, np.int64)
-    for i in range(count):
-        starts[np.int64((np.uint64(block[_UNIT, i]) * _MIX) >> shift) + 2] += 1
-    for p in range(1 << bits):
-        starts[p + 2] += starts[p + 1]
-    dealt = np.empty((count, width), np.int64)
-    for i in range(count):
-        part = np.int64((np.uint64(block[_UNIT, i]) * _MIX) >> shift) + 1
-        to = starts[part]
-        starts[part] = to + 1
-        for c in range(width):
-            dealt[to, c] = block[c, i]
-    return dealt, starts
-
-
-@njit(cache=True)
-def _gather(rows: _Whole) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
-    """The rows' numbers unit by unit, where each unit ends, and how many units there are."""
-    count, size = len(rows), 2
-    while size < 2 * count:
-        size *= 2
-    table = np.full(size, -1, np.int32)
-    unit = np.empty(count, np.int32)
-    shown = np.empty(count, np.int32)
-    ends = np.zeros(count + 1, np.int32)
-    units = 0
-    for i in range(count):
-        key = rows[i, _UNIT]
-        mixed = np.uint64(key) * _MIX_AGAIN
-        slot = np.int64(mixed ^ (mixed >> _HALF)) & (size - 1)
-        while table[slot] >= 0 and rows[shown[table[slot]], _UNIT] != key:
-            slot = (slot + 1) & (size - 1)
-        if table[slot] < 0:
-            table[slot] = units
-            shown[units] = i
-            units += 1
-        unit[i] = table[slot]
-        ends[unit[i] + 1] += 1
-    for j in range(units):
-        ends[j + 1] += ends[j]
-    order = np.empty(count, np.int32)
-    for i in range(count):
-        order[ends[unit[i]]] = i
-        ends[unit[i]] += 1
-    return order, ends, units
 
 
 @njit(cache=True)
@@ -135,7 +69,7 @@ def _bound(
     totals: _Whole, within: _Whole, fitting: _Whole,
 ) -> int:  # fmt: skip
     """Add the bounded contributions of all units in ``rows`` to the totals; returns the number of units so far."""
-    order, ends, units = _gather(rows)
+    order, ends, units = gather(rows)
     owner, seen, places, ordered = marks[0], marks[1], marks[2], marks[3]
     width = rows.shape[1] - 1
     begin = 0
@@ -178,15 +112,18 @@ def _fits(sums: _Whole, seen: _Whole, groups: int, rows: int, most: int, norm: b
 @njit(cache=True)
 def _choose(places: _Whole, seen: _Whole, ordered: _Whole, groups: int, first: int, last: int) -> int:
     """Keep the groups that lie at either end of the order; returns their number."""
-    if groups > _SMALL:
-        ordered[:groups] = np.sort(places[:groups])
-    else:
-        for t in range(groups):
-            at = t
-            while at > 0 and ordered[at - 1] > places[t]:
-                ordered[at] = ordered[at - 1]
-                at -= 1
-            ordered[at] = places[t]
+    gap = 1
+    while gap < groups // 3:
+        gap = 3 * gap + 1
+    ordered[:groups] = places[:groups]
+    while gap > 0:  # Shell's sort: NumPy's takes ten seconds to compile
+        for t in range(gap, groups):
+            value, at = ordered[t], t
+            while at >= gap and ordered[at - gap] > value:
+                ordered[at] = ordered[at - gap]
+                at -= gap
+            ordered[at] = value
+        gap //= 3
     kept = 0
     for t in range(groups):
         if places[t] <= ordered[first - 1] or (last > 0 and places[t] >= ordered[groups - last]):

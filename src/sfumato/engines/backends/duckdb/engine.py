@@ -18,11 +18,13 @@ from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.backends.duckdb.time_limit import TimeLimit
 from sfumato.engines.backends.duckdb.workspace import FORMATS, open_workspace
-from sfumato.engines.contribution_bounding import Bounded, bounded_totals
+from sfumato.engines.contribution_bounding import MOST_ROWS, Bounded, bounded_totals
 from sfumato.engines.engine import Engine, Running, failed
+from sfumato.engines.expressions import Modulo, ShiftRight, constant, equal
 from sfumato.engines.frames import as_arrow
+from sfumato.engines.functions import Hash
 from sfumato.engines.generator import Columns
-from sfumato.engines.statements import Query
+from sfumato.engines.statements import Query, Select, Subquery
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, FileMissing, MetadataMissing, UnknownFormat
 from sfumato.progress import SILENT, Progress
@@ -46,6 +48,8 @@ _CALENDAR = {
 """First and last value of calendar types that are read, in the type itself: comparing in another type can fail."""
 _BATCH = 122_880
 """Rows that are brought over at a time: one row group of DuckDB's, which with all its columns fits the cache."""
+_SLICE = 1 << 27
+"""Rows of a table that compiled code has in memory at a time, at 4 or 8 bytes a column. Each slice reads the table."""
 MOST_FEW = 500
 """Largest number of rows that are bounded in Python: planning the statement takes DuckDB longer."""
 _LINE = 40
@@ -139,7 +143,7 @@ class _RunningDuckdb(Running):
         run(f"CREATE SCHEMA {_LISTS}")
         run("SET lock_configuration = true")
         self._lists: dict[tuple[Any, ...], str] = {}
-        most = max((self._rows(name, tables[name]) for name in tables), default=0)
+        most = self._most = max((self._rows(name, tables[name]) for name in tables), default=0)
         self._few = most < setup.compiled and most <= MOST_FEW
         self.folds = setup.order == "fast" and (self._few or (most >= setup.compiled and setup.memory is None))
         shared = setup.order == "sha256"
@@ -211,19 +215,23 @@ class _RunningDuckdb(Running):
     def fold(self, bounded: Bounded) -> SecretValue[list[tuple[Any, ...]]] | None:
         if self._few:
             return self._fold_few(bounded)
-        if not bounded.fits():
+        slices = -(-self._most // _SLICE)
+        most = max(MOST_ROWS, 2 * self._most)
+        if not bounded.fits(most):
             return None
         try:
             with self._lock, self._limit.watch():
-                source = self._connection.sql(self._generator.write(bounded.source))
-                if str(source.types[0]) not in _WHOLE:
+                if str(self._connection.sql(self._generator.write(bounded.source)).types[0]) not in _WHOLE:
                     return None
                 from sfumato.engines.backends.duckdb.bounding_kernel import fold
 
-                totals = fold(source.to_arrow_reader(_BATCH), bounded)
+                totals = fold(map(self._batches, _sliced(bounded.source, slices)), bounded, most)
                 return None if totals is None else SecretValue(totals)
         except Exception:
             raise failed() from None
+
+    def _batches(self, source: Query) -> Any:
+        return self._connection.sql(self._generator.write(source)).to_arrow_reader(_BATCH)
 
     def _fold_few(self, bounded: Bounded) -> SecretValue[list[tuple[Any, ...]]] | None:
         """The definition itself. Not for a file that has grown, nor for units that are neither whole numbers nor text,
@@ -268,6 +276,15 @@ class _RunningDuckdb(Running):
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _sliced(source: Query, slices: int) -> list[Query]:
+    """The rows of a source in so many parts, all rows of a unit in one of them. The first column is the unit."""
+    assert isinstance(source, Select)
+    if slices <= 1:
+        return [source]
+    number = Modulo(ShiftRight(Hash((source.items[0][1],)), 32), constant(slices))
+    return [Select((), Subquery(source), where=equal(number, constant(place)), star=True) for place in range(slices)]
 
 
 def _encodable(text: str) -> bool:
