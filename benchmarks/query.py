@@ -168,7 +168,8 @@ spent = time.process_time() - start
 print("  noise scales:", query.summarize()["scale"].to_list(), file=sys.stderr)
 print(json.dumps({"query": spent, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}))
 """
-"""Groups are truncated before rows, which takes half the time of the other order. Keeps the first two groups: keeping two at random (the default) fails in OpenDP 0.16 with the Polars it installs."""
+"""Groups are truncated before rows, which takes half the time of the other order. Keeps the first two groups: keeping
+two at random (the default) fails in OpenDP 0.16 with the Polars it installs."""
 
 
 TUMULT = """
