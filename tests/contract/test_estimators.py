@@ -27,6 +27,7 @@ from sfumato.learning.noisy_sums import NoisySums
 NAMES = estimator_names()
 OWN = {
     "logistic-regression": {"steps": 8}, "linear-regression": {"target_bounds": (-4, 4), "bounds": (-4, 4)},
+    "neural-network": {"steps": 60, "rate": 0.5, "hidden": 8, "learning_rate": 0.1},
     "k-means": {"n_clusters": 3}, "random-forest": {"n_estimators": 20}, "decision-tree": {"max_depth": 3},
 }  # fmt: skip
 NOT_PRIVATE = "`labels_` of the training rows would be part of the model, and labels of rows are not private."

@@ -14,7 +14,7 @@ True
 from sfumato.learning.catalogue import class_name, estimator, estimator_names
 from sfumato.registry import exports
 
-_lookup, _listed = exports(__name__, PrivacyStatement="statement")
+_lookup, _listed = exports(__name__, PrivacyStatement="statement", RandomizedSearch="search")
 
 
 def __getattr__(name: str) -> object:

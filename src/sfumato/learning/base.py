@@ -38,6 +38,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     supervised: ClassVar[bool] = False
     """Whether a fit needs ``y``."""
+    gaussian: ClassVar[bool] = True
+    """Whether a fit has a loss in Gaussian differential privacy."""
 
     epsilon: Any
     delta: Any
@@ -75,19 +77,19 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Refuse a bad epsilon or delta before the data is looked at."""
         squared_budget(self.epsilon, self.delta)
 
+    def public_parameters(self) -> dict[str, Any]:
+        """Parameters that are published as they are, and must not come from the data."""
+        own = {"ledger", "dataset", "epsilon", "delta"}
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in own}
+
+    def _charged(self) -> dict[str, Any]:
+        """What a charge needs besides its size."""
+        own: dict[str, Any] = {"ledger": self.ledger, "dataset": self.dataset, "max_rows": self.max_rows}
+        return {**own, "public": self.public_parameters(), "name": name_of(type(self))}
+
     def _charge(self) -> NoisySums:
         """Charge the budget, and set the privacy statement."""
-        secret = {"ledger", "dataset", "epsilon", "delta"}
-        public = {name: value for name, value in self.get_params(deep=False).items() if name not in secret}
-        sums, self.privacy_ = charge_fit(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            ledger=self.ledger,
-            dataset=self.dataset,
-            max_rows=self.max_rows,
-            public=public,
-            name=name_of(type(self)),
-        )
+        sums, self.privacy_ = charge_fit(epsilon=self.epsilon, delta=self.delta, **self._charged())
         return sums
 
     def _fitted_rows(self, X: Any) -> Array:  # noqa: N803

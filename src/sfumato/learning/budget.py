@@ -12,17 +12,28 @@ from typing import Any
 from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import PrivacyMeasure, approximate
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate
+from sfumato.dp.receipt import Receipt
+from sfumato.dp.subsampled_gaussian import sampled_epsilon, sampled_squared_for, touched_rate
 from sfumato.errors import BadParameter
 from sfumato.learning.noisy_sums import NoisySums, gaussian_loss
 from sfumato.learning.statement import PrivacyStatement
 from sfumato.rationals import rational
 
-__all__ = ["charge_fit", "squared_budget"]
+__all__ = ["charge_fit", "charge_sampled_fit", "charge_search", "free_sums", "squared_budget"]
 
 _LARGEST_EPSILON = 1000
 _SLACK = Fraction(1, 10**9)
 """Part of the budget that is not used, so that shares given as floats may add up to a little more than 1."""
+
+_SAMPLED_PROOF = (
+    "normal noise rounded to a grid on sums of clipped integers over Poisson samples: Rényi differential privacy of "
+    "the sampled Gaussian mechanism at integer orders (Mironov, Talwar, Zhang 2019, arXiv:1908.10530)"
+)
+_SEARCH_PROOF = (
+    "private selection of the best of a random number of Gaussian private fits (Papernot, Steinke 2022, "
+    "arXiv:2110.03620, Theorem 2, shape 0)"
+)
 
 
 def squared_budget(epsilon: Any, delta: Any) -> Fraction:
@@ -55,24 +66,11 @@ def charge_fit(
     A ledger in epsilon is charged epsilon and delta, one in rho is charged half the squared Gaussian parameter.
     """
     squared = squared_budget(epsilon, delta)
-    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
-        raise BadParameter("`max_rows`, the largest number of rows of one person, must be 1 or larger.")
-    if (ledger is None) != (dataset is None):
-        raise BadParameter("`ledger` and `dataset` belong together: name the data set that is charged.")
     size, chance = rational(epsilon), rational(delta)
     cost = replace(approximate(size, chance), curve=gaussian_curve(squared))
-    account = dataset or "table"
-    if ledger is None:
-        book = Ledger.open(":memory:")
-        book.set_cap(cost + cost, dataset=account)  # of this fit alone; twice the cost, because caps are rounded down
-    else:
-        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-        cap = book.balance(dataset=account).cap
-        if cap is not None and cap.measure is PrivacyMeasure.RHO:
-            cost = gaussian_loss(squared)
-    text = json.dumps({"estimator": name, **public}, sort_keys=True, default=str)
-    query = f"learn {name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    paid = book.reserve(cost, dataset=account, analyst="owner", query=query, text=text)
+    paid = _reserve(
+        cost, in_rho=gaussian_loss(squared), ledger=ledger, dataset=dataset, max_rows=max_rows, public=public, name=name
+    )
     [receipt] = paid.split(gaussian_loss(squared))
     statement = PrivacyStatement(
         epsilon=float(normal_epsilon(squared, chance)),
@@ -84,3 +82,84 @@ def charge_fit(
         dataset=dataset,
     )
     return NoisySums(receipt, squared * (1 - _SLACK), rows=max_rows), statement
+
+
+def charge_sampled_fit(
+    *, epsilon: Any, delta: Any, steps: int, rate: Fraction, max_rows: int, ledger: Any, dataset: str | None,
+    public: dict[str, Any], name: str,
+) -> tuple[NoisySums, PrivacyStatement]:  # fmt: skip
+    """Charge a fit whose ``steps`` measurements are each made on a Poisson sample of the rows.
+
+    The noise of a step hides a row in the sample less than the cost says; what the sample adds is accounted for here
+    and nowhere else, so that the noisy sums have a budget of their own.
+    """
+    squared_budget(epsilon, delta)
+    size, chance = rational(epsilon), rational(delta)
+    _check_rows(max_rows)
+    touched = touched_rate(rate, max_rows)
+    squared = sampled_squared_for(size, chance, rate=touched, steps=steps)
+    statement = _charge_approximate(
+        size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, public=public, name=name,
+        epsilon=float(sampled_epsilon(squared, rate=touched, steps=steps, delta=chance)), proof=_SAMPLED_PROOF,
+    )  # fmt: skip
+    return free_sums(squared * steps, rows=max_rows), statement
+
+
+def charge_search(
+    *, epsilon: Any, delta: Any, max_rows: int, ledger: Any, dataset: str | None, public: dict[str, Any], name: str
+) -> PrivacyStatement:
+    """Charge a search for hyper-parameters as a whole."""
+    size, chance = rational(epsilon), rational(delta)
+    return _charge_approximate(
+        size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, public=public, name=name,
+        epsilon=float(size), proof=_SEARCH_PROOF,
+    )  # fmt: skip
+
+
+def free_sums(squared: Fraction, *, rows: int) -> NoisySums:
+    """Noisy sums with a budget that no ledger is charged for: their cost was charged in another form."""
+    loss = gaussian_loss(squared)
+    book = Ledger.open(":memory:")
+    book.set_cap(loss + loss, dataset="table")  # twice the cost, because caps are rounded down
+    receipt = book.reserve(loss, dataset="table", analyst="owner", query="learn")
+    return NoisySums(receipt, squared * (1 - _SLACK), rows=rows)
+
+
+def _charge_approximate(
+    size: Fraction, chance: Fraction, *, epsilon: float, proof: str, max_rows: int, ledger: Any, dataset: str | None,
+    public: dict[str, Any], name: str,
+) -> PrivacyStatement:  # fmt: skip
+    """Charge a loss that is known as epsilon and delta alone."""
+    cost = approximate(size, chance)
+    paid = _reserve(cost, in_rho=cost, ledger=ledger, dataset=dataset, max_rows=max_rows, public=public, name=name)
+    return PrivacyStatement(
+        epsilon=epsilon, delta=float(chance), mu=None, max_rows=max_rows, public=tuple(sorted(public)),
+        entry=paid.entry if ledger is not None else None, dataset=dataset, proof=proof,
+    )  # fmt: skip
+
+
+def _check_rows(max_rows: int) -> None:
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+        raise BadParameter("`max_rows`, the largest number of rows of one person, must be 1 or larger.")
+
+
+def _reserve(
+    cost: PrivacyLoss, *, in_rho: PrivacyLoss, ledger: Ledger | str | Path | None, dataset: str | None, max_rows: int,
+    public: dict[str, Any], name: str,
+) -> Receipt:  # fmt: skip
+    """Reserve a cost in the ledger; ``in_rho`` is the cost for a ledger in rho."""
+    _check_rows(max_rows)
+    if (ledger is None) != (dataset is None):
+        raise BadParameter("`ledger` and `dataset` belong together: name the data set that is charged.")
+    account = dataset or "table"
+    if ledger is None:
+        book = Ledger.open(":memory:")
+        book.set_cap(cost + cost, dataset=account)  # of this fit alone; twice the cost, because caps are rounded down
+    else:
+        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        cap = book.balance(dataset=account).cap
+        if cap is not None and cap.measure is PrivacyMeasure.RHO:
+            cost = in_rho
+    text = json.dumps({"estimator": name, **public}, sort_keys=True, default=str)
+    query = f"learn {name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return book.reserve(cost, dataset=account, analyst="owner", query=query, text=text)

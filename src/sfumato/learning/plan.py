@@ -13,7 +13,7 @@ from sfumato.learning.catalogue import estimator, estimator_names
 from sfumato.params import plain_message
 from sfumato.wording import did_you_mean
 
-__all__ = ["LearningPlan", "PublicColumn", "TargetColumn"]
+__all__ = ["LearningPlan", "ParameterSearch", "PublicColumn", "TargetColumn"]
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -46,6 +46,17 @@ class TargetColumn(PublicColumn):
     column: str
 
 
+class ParameterSearch(BaseModel):
+    """A search for hyper-parameters, whose whole cost is the plan's epsilon and delta."""
+
+    model_config = _STRICT
+
+    candidates: dict[str, list[Any]]
+    """Values to try of each parameter. They must not come from the data."""
+    fits: Annotated[int, Field(ge=2, le=100)] = 10
+    """Expected number of fits."""
+
+
 class LearningPlan(BaseModel):
     """What is learned from which data, with which public knowledge, at which privacy loss."""
 
@@ -73,6 +84,8 @@ class LearningPlan(BaseModel):
     """The column to predict; for estimators that learn one."""
     options: dict[str, Any] = {}
     """Other parameters of the estimator."""
+    search: ParameterSearch | None = None
+    """A search for parameters instead of one fit."""
     ledger: str | None = None
     """The budget ledger: a file relative to the plan, or a database URL."""
     dataset: str | None = None
@@ -132,7 +145,12 @@ class LearningPlan(BaseModel):
                 raise BadParameter(
                     f"{self.learn} has no option `{name}`.", fix=did_you_mean(name, tuple(known - set(own)))
                 )
-        return cls(**own, **self.options)
+        if self.search is None:
+            return cls(**own, **self.options)
+        from sfumato.learning.search import RandomizedSearch
+
+        paid = {name: own.pop(name) for name in ("epsilon", "delta", "ledger", "dataset")}
+        return RandomizedSearch(cls(**own, **self.options), self.search.candidates, fits=self.search.fits, **paid)
 
     def _target(self, known: set[str]) -> dict[str, Any]:
         wanted = known & {"classes", "target_bounds"}

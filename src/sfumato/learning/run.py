@@ -57,6 +57,8 @@ def run_plan(plan: LearningPlan, *, base: Path) -> LearningResult:
     if plan.control is not None:
         control = _columns(_read(plan.control, base), plan)
     model.fit(feature_frame(train, plan), _labels(train, plan))
+    if plan.search is not None:
+        model = model.best_estimator_
     if plan.unit != "row":
         model.privacy_ = replace(model.privacy_, unit=plan.unit)
     measures = {} if test is None else measure_model(model, feature_frame(test, plan), _labels(test, plan))
