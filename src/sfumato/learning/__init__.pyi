@@ -4,6 +4,7 @@ from sfumato.learning.integral.learners.k_means import KMeansLearner as KMeansLe
 from sfumato.learning.integral.learners.linear_regression import LinearRegressionLearner as LinearRegressionLearner
 from sfumato.learning.integral.learners.logistic_regression import LogisticRegressionLearner as LogisticRegressionLearner
 from sfumato.learning.statement import PrivacyStatement as PrivacyStatement
+from sfumato.learning.search import RandomizedSearch as RandomizedSearch
 from sfumato.learning.catalogue import class_name as class_name
 from sfumato.learning.catalogue import estimator as estimator
 from sfumato.learning.catalogue import estimator_names as estimator_names
