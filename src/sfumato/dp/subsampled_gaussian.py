@@ -82,7 +82,7 @@ def _rough(rate: float, squared: float) -> npt.NDArray[np.float64]:
 def _rough_epsilons(rate: float, squared: float, steps: int, delta: float) -> npt.NDArray[np.float64]:
     orders = np.array(_ORDERS, dtype=float)
     tail = np.log1p(-1 / orders) - (log(delta) + np.log(orders)) / (orders - 1)
-    return steps * _rough(rate, squared) + tail
+    return np.asarray(steps * _rough(rate, squared) + tail)
 
 
 @lru_cache(maxsize=256)
