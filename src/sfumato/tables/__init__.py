@@ -4,8 +4,9 @@ from sfumato.registry import exports
 
 __getattr__, __dir__ = exports(
     __name__,
+    AreaBound="topdown_plan",
     Geography="geography",
-    HierarchicalTables="topdown",
+    HierarchicalTables="hierarchical_tables",
     ProtectionLevels="sensitivity",
     PublishedStatistic="reconstruction",
     PublishedTable="interval_audit",
@@ -14,7 +15,7 @@ __getattr__, __dir__ = exports(
     SensitivityRules="sensitivity",
     SuppressedTable="suppression",
     TablePlan="plan",
-    TopDownPlan="topdown",
+    TopDownPlan="topdown_plan",
     combine="interval_audit",
     interval_attack="interval_audit",
     reconstruct="reconstruction",

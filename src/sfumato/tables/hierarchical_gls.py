@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Effects", "Ints", "LevelResiduals", "marginal_of", "tree_estimate"]
+__all__ = ["Effects", "Ints", "LevelResiduals", "marginal_of", "sum_children", "tree_estimate"]
 
 Columns = tuple[int, ...]
 Floats = npt.NDArray[np.float64]
@@ -60,7 +61,7 @@ def tree_estimate(levels: Sequence[LevelResiduals], parents: Sequence[Ints]) -> 
             spread = np.isinf(variances[number + 1]).astype(np.float64)
             weights = np.where(np.bincount(parent, spread, nodes)[parent] > 0, spread, variances[number + 1])
             weights = weights / np.maximum(np.bincount(parent, weights, nodes), 1e-300)[parent]
-            gap = (down - _sum_children(up[number + 1], parent, nodes))[parent]
+            gap = (down - sum_children(up[number + 1], parent, nodes))[parent]
             down = up[number + 1] + gap * _wide(weights, gap.ndim)
             estimates[number + 1][part] = down
     return estimates
@@ -80,7 +81,7 @@ def _upwards(
         if number + 1 < len(levels):
             below = np.bincount(parents[number], variances[number + 1], nodes)
             gain = np.where(np.isfinite(below) & (below > 0), 1 / np.maximum(below, 1e-300), 0.0)
-            weighted = weighted + _sum_children(up[number + 1], parents[number], nodes) * _wide(gain, weighted.ndim)
+            weighted = weighted + sum_children(up[number + 1], parents[number], nodes) * _wide(gain, weighted.ndim)
             precision = precision + gain
         known = precision > 0
         variances[number] = np.where(known, 1 / np.where(known, precision, 1), np.inf)
@@ -88,10 +89,11 @@ def _upwards(
     return up, variances
 
 
-def _sum_children(values: Floats, parent: Ints, nodes: int) -> Floats:
-    total = np.zeros((nodes, *values.shape[1:]))
-    np.add.at(total, parent, values)
-    return total
+def sum_children(values: npt.NDArray[Any], parent: Ints, nodes: int) -> npt.NDArray[Any]:
+    """The sums of the lines of each parent; every parent has a child."""
+    order = np.argsort(parent, kind="stable")
+    ordered = values if (np.diff(parent) >= 0).all() else values[order]
+    return np.add.reduceat(ordered, np.searchsorted(parent[order], np.arange(nodes)), axis=0)
 
 
 def _wide(values: Floats, dimensions: int) -> Floats:

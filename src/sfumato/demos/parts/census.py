@@ -16,8 +16,10 @@ from sfumato.dp.loss import PrivacyMeasure
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.tables.geography import Geography
+from sfumato.tables.hierarchical_tables import HierarchicalTables
 from sfumato.tables.reconstruction import PublishedStatistic, reconstruct
-from sfumato.tables.topdown import HierarchicalTables, TopDownPlan, topdown
+from sfumato.tables.topdown import topdown
+from sfumato.tables.topdown_plan import TopDownPlan
 
 __all__ = ["CensusDemo"]
 
@@ -94,7 +96,7 @@ class CensusDemo(Demo):
         say(f"\nThe chart:  {picture.resolve()}\n")
         return {
             "solutions": len(found.solutions), "people": people.height, "disclosed": figures, "towns": towns,
-            "small_towns": len(small), "small_towns_gone": gone, "errors": errors, "failsafe": tables.failsafe,
+            "small_towns": len(small), "small_towns_gone": gone, "errors": errors, "relaxed": tables.relaxed,
             "picture": str(picture),
         }  # fmt: skip
 
