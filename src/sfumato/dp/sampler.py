@@ -125,6 +125,7 @@ LARGEST_VARIANCE = 1 << 100
 SMALLEST_NORMAL = Fraction(1, 4)
 _LARGEST = 1 << 54
 _FINEST = 1 << 20
+_BATCH = 1 << 20
 
 
 def round_scale_up(scale: Fraction) -> Fraction:
@@ -145,11 +146,11 @@ def round_scale_up(scale: Fraction) -> Fraction:
 
 
 def _draw_until(count: int, draw_batch: Callable[[int], Ints]) -> Ints:
-    """``count`` draws, from batches of about as many as are missing."""
+    """``count`` draws, from batches of about as many as are missing, or of a million to keep memory small."""
     parts = [np.empty(0, dtype=np.int64)]
     missing = count
     while missing > 0:
-        parts.append(draw_batch(missing)[:missing])
+        parts.append(draw_batch(min(missing, _BATCH))[:missing])
         missing -= len(parts[-1])
     return np.concatenate(parts)
 

@@ -190,14 +190,17 @@ class _Descent:
         guess, low, high = self._guess(level, nodes, limits.depth), limits.low[level][nodes], limits.high[level][nodes]
         sums = whole.reshape(guess.shape[1], -1).sum(axis=1)
         if exact is None:
-            coarse = round_to_sum(guess.T, sums, low=low.T, high=high.T).T
-        elif limits.depth == 0:
-            coarse = exact[nodes][:, None]
+            total = self._guess(level, nodes, 0).T
+            totals = round_to_sum(total, whole.sum()[None], low=low.sum(axis=1)[None], high=high.sum(axis=1)[None])[0]
         else:
-            found = nearest_table(guess, exact[nodes], sums, low=low, high=high)
-            if found is None:
+            totals = exact[nodes]
+        coarse = totals[:, None]
+        if limits.depth:
+            found = nearest_table(guess, totals, sums, low=low, high=high)
+            if found is None and exact is not None:
                 return None
-            coarse = found
+            # Without exact totals there is always a table: those of the limits of a node are sums over its children.
+            coarse = round_to_sum(guess.T, sums, low=low.T, high=high.T).T if found is None else found
         for depth in range(limits.depth, len(shape)):
             fine = self._guess(level, nodes, depth + 1).reshape(len(nodes), -1, shape[depth])
             sums = whole.reshape(fine.shape[1], shape[depth], -1).sum(axis=2)

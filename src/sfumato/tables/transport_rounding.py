@@ -178,7 +178,7 @@ def _increments(fraction: Floats, rows: Ints, columns: Ints) -> Ints | None:
 
 
 def nearest_table(values: Floats, rows: Ints, columns: Ints, *, low: Ints, high: Ints) -> Ints | None:
-    """The integer table with these sums and bounds that has the smallest sum of absolute changes; None if none has.
+    """An integer table with these sums and bounds, closest to the projection of the values; None if there is none.
 
     >>> nearest_table(np.array([[2.2, 1.1], [0.4, 3.0]]), np.array([3, 4]), np.array([3, 4]),
     ...               low=np.zeros((2, 2), dtype=np.int64), high=np.array([[2, 9], [9, 9]])).tolist()
@@ -187,8 +187,9 @@ def nearest_table(values: Floats, rows: Ints, columns: Ints, *, low: Ints, high:
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
-    whole = np.clip(np.floor(values), low, high).astype(np.int64)
-    part = np.clip(values - whole, 0.0, 1.0)
+    real = _within(values, rows, columns, low, high)
+    whole = np.clip(np.floor(real + 1e-6), low, high).astype(np.int64)
+    part = np.clip(real - whole, 0.0, 1.0)
     cells = whole.size
     i, j = np.indices(whole.shape).reshape(2, -1)
     one = np.concatenate([i, len(rows) + j])
@@ -209,6 +210,20 @@ def nearest_table(values: Floats, rows: Ints, columns: Ints, *, low: Ints, high:
         return None
     moved = np.rint(solved.x).astype(np.int64)
     table: Ints = whole + (moved[:cells] + moved[cells : 2 * cells] - moved[2 * cells :]).reshape(whole.shape)
+    return table
+
+
+def _within(values: Floats, rows: Ints, columns: Ints, low: Ints, high: Ints) -> Floats:
+    """Dykstra's projection on the tables with these sums and bounds."""
+    table, kept, (tall, wide) = values.astype(np.float64), np.zeros(values.shape), values.shape
+    for _ in range(_STEPS):
+        off_rows, off_columns = rows - table.sum(axis=1), columns - table.sum(axis=0)
+        table = table + off_rows[:, None] / wide + off_columns[None, :] / tall - off_rows.sum() / (tall * wide)
+        shifted = table + kept
+        table = np.clip(shifted, low, high)
+        kept = shifted - table
+        if max(np.abs(rows - table.sum(axis=1)).max(), np.abs(columns - table.sum(axis=0)).max()) < 1e-4:
+            break
     return table
 
 
