@@ -2,23 +2,25 @@
 
 python benchmarks/tables_town.py [--record]
 
-People of blocks of about 30 (sex, age in years, race, origin) are reconstructed from tables like those of the 2010 census:
-by block race x origin, sex x 23 age groups x race, sex x age groups x origin, sex x years of age below 20; by tract sex x
-years of age x race, and sex x years of age x origin. An attacker has an outside file of 60 of 100 people with block, sex
-and age, and takes race and origin from the reconstructed person with the same block and sex and the nearest age, at most a
-year apart. The tables come from the exact data, from data in which the riskiest 5 % of households changed their homes with others of the
-same size (the 2010 method), and from TopDown.
+People of blocks of about 30 (sex, age in years, race, origin) are reconstructed from tables like those of the 2010
+census: by block race x origin, sex x 23 age groups x race, sex x age groups x origin, sex x years of age below 20; by
+tract sex x years of age x race, and sex x years of age x origin. An attacker has an outside file of 60 of 100 people
+with block, sex and age, and takes race and origin from the reconstructed person with the same block and sex and the
+nearest age, at most a year apart. The tables come from the exact data, from data in which households changed their
+homes with others of the same size, the riskiest first (the 2010 method), and from TopDown. With `--record` the figures
+are also drawn to docs/images/town.svg.
 """
 
 from __future__ import annotations
 
 import time
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from record import Figures
+from record import RECORD, Figures
 
 from sfumato.data.table import Table
 from sfumato.dp import Ledger
@@ -82,7 +84,7 @@ def published(counts: Any) -> list[PublishedCounts]:
     return [PublishedCounts.tabulate(counts, area=area, cell=cell) for area, cell in cells]
 
 
-def swapped(people: pl.DataFrame, rate: float = 0.05) -> pl.DataFrame:
+def swapped(people: pl.DataFrame, rate: float) -> pl.DataFrame:
     """The riskiest households change their homes with others of the same size."""
     names = ("block", "sex", "age", "race", "origin")
     schema = Schema(columns={name: Column(role="quasi") for name in names})
@@ -155,13 +157,14 @@ def main() -> None:
         {"tables": "", "rebuilt": ".0%", "exact": ".1%", "near": ".1%", "claims": ".0%", "right": ".0%",
          "precision": ".0%", "rare": ".0%", "seconds": ".0f"},
         {"tables": "tables from", "rebuilt": "people reconstructed", "exact": "all values right",
-         "near": "right but for a year of age", "claims": "of the outside file: claims", "right": "claims that are right",
-         "precision": "right among claims", "rare": "right among claims, not the commonest of the block",
+         "near": "up to a year of age", "claims": "claims about the outside file", "right": "right claims",
+         "precision": "right among claims", "rare": "of those, not the block's commonest",
          "seconds": "CPU seconds"},
     )  # fmt: skip
     sources = {
         "exact data": true,
-        "swapped households (5 %)": counts_of(swapped(people)),
+        "5 % of households swapped": counts_of(swapped(people, 0.05)),
+        "20 % of households swapped": counts_of(swapped(people, 0.2)),
         "TopDown, ρ = 10": private(people, Fraction(10)),
         "TopDown, ρ = 1": private(people, Fraction(1)),
         "TopDown, ρ = 1/10": private(people, Fraction(1, 10)),
@@ -173,6 +176,39 @@ def main() -> None:
         exact = np.minimum(found.counts, true).sum() / PEOPLE
         table.add(tables=name, rebuilt=len(rebuilt) / PEOPLE, exact=exact, near=within_a_year(found.counts, true),
                   seconds=time.process_time() - start, **reidentified(people, rebuilt))  # fmt: skip
+
+    modal = people.group_by("block", "race", "origin").len().group_by("block").agg(pl.col("len").max())["len"].sum()
+    guess = modal / PEOPLE
+    table.add(tables="a guess: the block's commonest", claims=1.0, right=guess, precision=guess, rare=0.0)
+    if RECORD:
+        draw(table.rows, Path(__file__).parents[1] / "docs" / "images" / "town.svg")
+
+
+def draw(rows: list[list[Any]], path: Path) -> None:
+    """Shares of people that are reconstructed and re-identified, by source of the tables."""
+    import vl_convert
+
+    names = {2: "reconstructed exactly", 3: "reconstructed up to a year of age", 7: "rare race or origin re-identified"}
+    values = [
+        {"tables": row[0], "what": name, "share": row[place], "order": number}
+        for number, row in enumerate(rows)
+        for place, name in names.items()
+        if row[place] is not None
+    ]
+    colours = {"domain": list(names.values()), "range": ["#0b6aa8", "#8fc1e3", "#c4500a"]}
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": "white", "width": 460,
+        "data": {"values": values}, "mark": "bar",
+        "encoding": {
+            "y": {"field": "tables", "type": "nominal", "sort": {"field": "order"}, "title": None,
+                  "axis": {"labelLimit": 260}},
+            "x": {"field": "share", "type": "quantitative", "axis": {"format": "%"}, "title": "share of people"},
+            "yOffset": {"field": "what", "sort": list(names.values())},
+            "color": {"field": "what", "scale": colours, "title": None, "legend": {"orient": "top"}},
+        },
+        "config": {"font": "sans-serif", "view": {"stroke": None}},
+    }  # fmt: skip
+    path.write_text(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]), encoding="utf-8")
 
 
 def within_a_year(found: Any, true: Any) -> float:

@@ -92,7 +92,8 @@ def _numbers(geography: Geography, name: str) -> Ints:
         raise UnknownColumn(f"The geography has no column `{name}` for a bound.")
     if not frame[name].dtype.is_integer() or frame[name].null_count() or frame.filter(pl.col(name) < 0).height:
         raise BadParameter(f"The bounds in `{name}` must be whole numbers from 0 on, one for every area.")
-    return np.minimum(frame[name].cast(pl.Int64).to_numpy(), UNBOUNDED)
+    numbers: Ints = np.minimum(frame[name].cast(pl.Int64).to_numpy(), UNBOUNDED)
+    return numbers
 
 
 def _summed(values: Ints, nodes: Ints) -> Ints:

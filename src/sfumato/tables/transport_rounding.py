@@ -136,12 +136,16 @@ def _project(values, rows, columns, steps, kept, off_row, off_column, result):  
 def _projected(values: Floats, rows: Ints, columns: Ints) -> Floats:
     """The non-negative tables with these sums that are closest to the values."""
     result, (_, high, wide) = np.zeros(values.shape), values.shape
-    space = np.empty((high, wide)), np.empty(high), np.empty(wide)
-    arrays = [
-        np.ascontiguousarray(part, dtype=kind)
-        for part, kind in ((values, float), (rows, np.int64), (columns, np.int64))
-    ]
-    _project(*arrays, _STEPS, *space, result)
+    _project(
+        np.ascontiguousarray(values, dtype=np.float64),
+        np.ascontiguousarray(rows, dtype=np.int64),
+        np.ascontiguousarray(columns, dtype=np.int64),
+        _STEPS,
+        np.empty((high, wide)),
+        np.empty(high),
+        np.empty(wide),
+        result,
+    )
     return result
 
 
