@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,7 @@ from sfumato.release import State
 from sfumato.tables.cells import TableCells, tabulate
 from sfumato.tables.controlled_rounding import round_table
 from sfumato.tables.interval_audit import PublishedTable, combine, interval_attack
-from sfumato.tables.sensitivity import ProtectionLevels, SensitivityRules
+from sfumato.tables.sensitivity import ProtectionLevels, SensitivityRules, known_cells
 from sfumato.tables.suppression import SuppressedTable, suppress
 
 
@@ -249,3 +250,114 @@ def test_a_margin_that_is_left_in_gives_a_cell_away(tmp_path: Path, capsys: pyte
     pl.DataFrame({"sex": [None, "F", "M"], "value": [7, None, 3]}).write_csv(tmp_path / "table.csv")
     assert main(["tables", "attack", str(tmp_path / "table.csv")]) == 1
     assert "sex = F: 4 to 4  disclosed" in capsys.readouterr().out
+
+
+def counted(lines: dict[str, dict[str, int]]) -> TableCells:
+    """A two-way table of counts, as people."""
+    rows = [(row, column) for row, line in lines.items() for column, count in line.items() for _ in range(count)]
+    return tabulate(pl.DataFrame(rows, schema=["v1", "v2"], orient="row"), [["v1", "v2"]])
+
+
+def test_the_example_of_sdctable_in_which_two_suppressions_a_line_do_not_suffice() -> None:
+    """sdcTable 0.34, tests/testthat/test-simpleheuristic.R: w, b is 47 exactly; with x, b suppressed it is 0 to 141."""
+    cells = counted(
+        {
+            "w": {"a": 30, "b": 47, "c": 64, "d": 89},
+            "x": {"a": 90, "b": 124, "c": 5, "d": 31},
+            "y": {"a": 92, "b": 100, "c": 59, "d": 85},
+            "z": {"a": 800, "b": 991, "c": 651, "d": 685},
+        }
+    )
+    primary = [at(cells, v1=p[0], v2=p[1]) for p in ("wa", "wb", "wc", "xa", "xc", "yb", "yd", "zb", "zd")]
+    levels = ProtectionLevels.of(len(cells.keys), dict.fromkeys(primary, (1.0, 1.0)))
+    target = cells.keys[at(cells, v1="w", v2="b")]
+    hidden = levels.sensitive.copy()
+    alone = SuppressedTable(cells=cells, levels=levels, suppressed=hidden, cost=0, bound=0)
+    assert not alone.verdict.holds
+    assert {one.key for one in alone.intervals if one.disclosed} == {target}
+    done = suppress(cells, levels)
+    assert done.verdict.holds
+    assert done.suppressed.sum() == 10  # sdcTable adds one cell, too
+    hidden[at(cells, v1="x", v2="b")] = True
+    more = SuppressedTable(cells=cells, levels=levels, suppressed=hidden, cost=0, bound=0)
+    assert [(one.low, one.high) for one in more.intervals if one.key == target] == [(0, 141)]
+    assert more.verdict.holds
+
+
+def test_the_data_microdata1_of_sdctable() -> None:
+    """sdcTable 0.34, tests/testthat/test-protectTable.r: OPT, HITAS and HYPERCUBE suppress both sexes of A and C."""
+    cells = counted(
+        {
+            "A": {"male": 18, "female": 2},
+            "B": {"male": 14, "female": 19},
+            "C": {"male": 12, "female": 10},
+            "D": {"male": 11, "female": 14},
+        }
+    )
+    done = suppress(cells, ProtectionLevels.of(len(cells.keys), {at(cells, v1="A", v2="female"): (1.0, 1.0)}))
+    hidden = {"".join(value for _, value in cells.keys[cell]) for cell in np.flatnonzero(done.suppressed)}
+    assert hidden == {"Amale", "Afemale", "Cmale", "Cfemale"}
+    assert done.optimal
+
+
+@pytest.mark.parametrize("method", ["exact", "heuristic"])
+def test_the_example_of_sdctable_with_singletons(method: Literal["exact", "heuristic"]) -> None:
+    """sdcTable 0.34, tests/testthat/test-protectTable.r: one cell more if singletons are detected."""
+    cells = tabulate(pl.DataFrame({"region": ["a", "b", "b", "c"]}), [["region"]])
+    plain = suppress(cells, SensitivityRules(threshold=2, insiders=False).apply(cells), method=method)
+    safe = suppress(cells, SensitivityRules(threshold=2).apply(cells), method=method)
+    assert (plain.suppressed.sum(), safe.suppressed.sum()) == (2, 3)
+    assert plain.verdict.holds
+    assert safe.verdict.holds
+    # The person of region a knows that a is 1, so that c is 4 - 2 - 1.
+    mutant = SuppressedTable(cells=cells, levels=safe.levels, suppressed=plain.suppressed, cost=0, bound=0)
+    assert not mutant.verdict.holds
+
+
+def test_single_contributors_learn_no_other_sensitive_cell() -> None:
+    """The contributor's attack is written out: publish the own cells, then calculate all others."""
+    amounts = {"I": (20, 50, 10), "II": (8, 19, 22), "III": (17, 32, 12)}
+    rows = [(a, r, v / 4) for a, line in amounts.items() for r, v in zip("ABC", line, strict=True)
+            for _ in range(1 if a + r in ("IIC", "IIIC", "IIA") else 4)]  # fmt: skip
+    frame = pl.DataFrame(rows, schema=["activity", "region", "amount"], orient="row")
+    cells = tabulate(frame, [["activity", "region"]], value="amount")
+    safe, plain = (suppress(cells, SensitivityRules(threshold=2, insiders=i).apply(cells)) for i in (True, False))
+    assert safe.levels.singletons.sum() == 3
+    assert safe.verdict.holds
+    disclosed = {True: 0, False: 0}
+    for table, careful in ((safe, True), (plain, False)):
+        for own in np.flatnonzero(safe.levels.singletons):
+            values = table.published.values.copy()
+            values[own] = cells.values[own]
+            found = interval_attack(PublishedTable(keys=cells.keys, values=values, sums=cells.sums))
+            disclosed[careful] += sum(
+                one.disclosed and bool(safe.levels.sensitive[cells.index[one.key]]) for one in found
+            )
+    assert disclosed[True] == 0
+    assert disclosed[False] > 0
+
+
+def test_a_margin_with_one_contributor_is_known_to_the_contributor_of_its_only_cell() -> None:
+    frame = pl.DataFrame({"branch": ["a", "a", "a", "b", "c", "c", "c", "c"], "county": list("xxyxyyxx"),
+                          "turnover": [5.0, 6, 7, 8, 9, 10, 11, 12]})  # fmt: skip
+    cells = tabulate(frame, [["branch", "county"]], value="turnover")
+    levels = SensitivityRules(threshold=2).apply(cells)
+    known = known_cells(cells, levels)
+    assert sorted(known) == sorted(
+        [
+            (at(cells, branch="a", county="y"),),
+            tuple(sorted([at(cells, branch="b"), at(cells, branch="b", county="x")])),
+        ]
+    )
+    assert suppress(cells, levels).verdict.holds
+
+
+def test_the_search_is_limited_by_effort_and_not_by_time() -> None:
+    cells = tabulate(town(5, rows=120), [["place", "job"], ["sex", "job"]])
+    levels = SensitivityRules(threshold=4, insiders=False).apply(cells)
+    short, again, long = (suppress(cells, levels, effort=effort) for effort in (1, 1, 50))
+    assert (short.suppressed == again.suppressed).all()
+    assert short.verdict.holds
+    assert not short.optimal
+    assert long.optimal
+    assert long.cost <= short.cost

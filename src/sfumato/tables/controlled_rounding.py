@@ -46,10 +46,11 @@ class RoundedTable:
         return self.cells.frame(value=pl.Series(self.values))
 
 
-def round_table(cells: TableCells, *, base: int, keep_total: bool = False, seconds: float = 20.0) -> RoundedTable:
+def round_table(cells: TableCells, *, base: int, keep_total: bool = False, effort: int = 50) -> RoundedTable:
     """Round all cells to multiples of ``base``, with all sums kept and the smallest total change.
 
-    ``keep_total`` leaves the grand total as it is; it must then be a multiple of the base.
+    ``keep_total`` leaves the grand total as it is; it must then be a multiple of the base. ``effort`` limits the
+    search, in hundreds of branches, so that the result does not depend on the speed of the machine.
 
     >>> from sfumato.tables.cells import tabulate
     >>> people = pl.DataFrame({"town": ["a"] * 7 + ["b"] * 4, "sex": ["F", "M"] * 5 + ["F"]})
@@ -63,16 +64,18 @@ def round_table(cells: TableCells, *, base: int, keep_total: bool = False, secon
     if keep_total and (whole is None or cells.values[whole] % base):
         raise BadParameter("The grand total is not a multiple of the base.", fix="Leave `keep_total` out.")
     for reach in (0, 1, 3):
-        found = _rounded(cells, base, reach, seconds, whole if keep_total else None)
+        found = _rounded(cells, base, reach, effort, whole if keep_total else None)
         if found is not None:
             values, optimal = found
             return RoundedTable(
                 cells=cells, base=base, values=values, zero_restricted=reach == 0, optimal=optimal and reach == 0
             )
-    raise NotApplicable("No rounding was found in time.", fix="Allow more seconds, or publish fewer tables at once.")
+    raise NotApplicable(
+        "No rounding was found with this effort.", fix="Allow more effort, or publish fewer tables at once."
+    )
 
 
-def _rounded(cells: TableCells, base: int, reach: int, seconds: float, fixed: int | None) -> tuple[Ints, bool] | None:
+def _rounded(cells: TableCells, base: int, reach: int, effort: int, fixed: int | None) -> tuple[Ints, bool] | None:
     """The rounding with the smallest change; ``reach`` is how many further multiples a cell may move by."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, eye_array, hstack, vstack
@@ -102,7 +105,7 @@ def _rounded(cells: TableCells, base: int, reach: int, seconds: float, fixed: in
         integrality=np.concatenate([np.ones(count), np.zeros(count)]),
         bounds=Bounds(np.concatenate([low, np.zeros(count)]), np.concatenate([high, np.full(count, np.inf)])),
         constraints=LinearConstraint(system, left, right),
-        options={"time_limit": seconds},
+        options={"node_limit": 100 * effort},
     )
     if solved.x is None:
         return None

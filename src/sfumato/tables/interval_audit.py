@@ -7,7 +7,7 @@ figures only and shares no code with the suppressor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,9 +46,16 @@ class CellInterval:
 
 
 def interval_attack(
-    table: PublishedTable, *, integers: bool = False, known_within: float | None = None, truth: Floats | None = None
+    table: PublishedTable,
+    *,
+    integers: bool = False,
+    known_within: float | None = None,
+    truth: Floats | None = None,
+    targets: Collection[int] | None = None,
 ) -> tuple[CellInterval, ...]:
     """The interval of every suppressed cell. With ``integers`` its ends are whole numbers, as for counts.
+
+    ``targets`` limits the attack to some cells.
 
     ``known_within`` is prior knowledge: the attacker knows every suppressed cell up to this share of its value; the
     evaluation then needs the ``truth``.
@@ -81,6 +88,8 @@ def interval_attack(
     system = coo_array((signs, (lines, columns)), shape=(len(right), len(hidden))).tocsr() if right else None
     found = []
     for number, cell in enumerate(hidden):
+        if targets is not None and int(cell) not in targets:
+            continue
         goal, ends = np.zeros(len(hidden)), []
         for sign in (1.0, -1.0):
             goal[number] = sign

@@ -36,6 +36,8 @@ class Rules(BaseModel):
     """Sensitive if the largest contribution can be estimated to within p percent of it."""
     margin: Annotated[float, Field(gt=0, le=1)] = 0.1
     """For sums with too few contributors: how far the interval reaches, as a share of the value."""
+    insiders: bool = True
+    """Protect cells also from the single contributor of another suppressed cell, who knows that cell."""
 
     @model_validator(mode="after")
     def _some(self) -> Self:
@@ -72,8 +74,8 @@ class TablePlan(BaseModel):
     """Suppress cells that these rules find, and others until every interval is wide enough."""
     round: Annotated[int, Field(ge=2, le=1000)] | None = None
     """Round all cells to multiples of this base instead."""
-    seconds: Annotated[float, Field(gt=0, le=3600)] = 20.0
-    """Time for the exact search; a heuristic's result is used after it."""
+    effort: Annotated[int, Field(ge=1, le=100_000)] = 50
+    """Limit of the exact search, in rounds; a heuristic's result is used after it."""
 
     @model_validator(mode="after")
     def _one_method(self) -> Self:
@@ -99,7 +101,7 @@ class TablePlan(BaseModel):
         """Tabulate and protect."""
         cells = tabulate(read(self.data).frame, self.tables, value=self.value, unit=self.unit)
         if self.round is not None:
-            rounded = round_table(cells, base=self.round, seconds=self.seconds)
+            rounded = round_table(cells, base=self.round, effort=self.effort)
             account = {
                 "method": "controlled-rounding",
                 "base": self.round,
@@ -110,7 +112,7 @@ class TablePlan(BaseModel):
             return ProtectedTables(frame=rounded.frame(), account=account, holds=True)
         assert self.sensitive is not None
         rules = SensitivityRules(**self.sensitive.model_dump())
-        done = suppress(cells, rules.apply(cells), seconds=self.seconds)
+        done = suppress(cells, rules.apply(cells), effort=self.effort)
         verdict = done.verdict
         account = {
             "method": "cell-suppression",

@@ -5,6 +5,7 @@ The rules are those of Hundepool et al. (2012), Statistical Disclosure Control, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from sfumato.errors import BadParameter
 from sfumato.tables.cells import TableCells
 
-__all__ = ["ProtectionLevels", "SensitivityRules"]
+__all__ = ["ProtectionLevels", "SensitivityRules", "known_cells"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -26,14 +27,31 @@ class ProtectionLevels:
     sensitive: Mask
     lower: Floats
     upper: Floats
+    singletons: Mask
+    """Sensitive cells with one contributor, who knows the value and must not learn other cells from it."""
 
     @classmethod
-    def of(cls, count: int, cells: dict[int, tuple[float, float]]) -> ProtectionLevels:
+    def of(
+        cls, count: int, cells: dict[int, tuple[float, float]], *, singletons: Sequence[int] = ()
+    ) -> ProtectionLevels:
         """Levels that are given directly: cell, (below, above)."""
         sensitive, lower, upper = np.zeros(count, dtype=np.bool_), np.zeros(count), np.zeros(count)
         for cell, (below, above) in cells.items():
             sensitive[cell], lower[cell], upper[cell] = True, below, above
-        return cls(sensitive=sensitive, lower=lower, upper=upper)
+        alone = np.zeros(count, dtype=np.bool_)
+        alone[list(singletons)] = True
+        return cls(sensitive=sensitive, lower=lower, upper=upper, singletons=alone)
+
+
+def known_cells(cells: TableCells, levels: ProtectionLevels) -> tuple[tuple[int, ...], ...]:
+    """For each single contributor of a suppressed cell: the cells whose values they know.
+
+    A margin with one contributor has the same contributor as the only cell in it, so both are known to the same one.
+    """
+    alone = [int(cell) for cell in np.flatnonzero(levels.singletons)]
+    places = {cell: frozenset(cells.keys[cell]) for cell in alone}
+    inner = [cell for cell in alone if not any(places[cell] < other for other in places.values())]
+    return tuple(tuple(other for other in alone if places[other] <= places[cell]) for cell in inner)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +68,9 @@ class SensitivityRules:
     margin: float = 0.1
     """For cells of sums that only the threshold makes sensitive: how far the interval reaches to both sides, as a share
     of the value. For counts it reaches from at most one less up to the threshold."""
+
+    insiders: bool = True
+    """Whether cells are also protected from the single contributor of another suppressed cell, who knows that cell."""
 
     def __post_init__(self) -> None:
         if self.threshold is None and self.dominance is None and self.p_percent is None:
@@ -94,4 +115,5 @@ class SensitivityRules:
             sensitive |= found
             levels = np.where(found, np.maximum(levels, share - rest), levels)
         lower = np.maximum(lower, np.minimum(levels, values)) if cells.magnitude else np.minimum(lower, values)
-        return ProtectionLevels(sensitive=sensitive, lower=lower, upper=levels)
+        alone = sensitive & (cells.contributors == 1) & self.insiders
+        return ProtectionLevels(sensitive=sensitive, lower=lower, upper=levels, singletons=alone)

@@ -9,9 +9,9 @@ doi:10.1287/mnsc.47.7.1008.9805). The result is checked by :func:`sfumato.tables
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from time import monotonic
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from sfumato.errors import NotApplicable
 from sfumato.release import State, Verdict
 from sfumato.tables.cells import TableCells
 from sfumato.tables.interval_audit import CellInterval, PublishedTable, interval_attack
-from sfumato.tables.sensitivity import ProtectionLevels
+from sfumato.tables.sensitivity import ProtectionLevels, known_cells
 
 __all__ = ["SuppressedTable", "suppress"]
 
@@ -61,16 +61,31 @@ class SuppressedTable:
         """The attacker's interval of every suppressed cell."""
         return interval_attack(self.published, integers=not self.cells.magnitude)
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
-        """Whether the attacker's interval of every sensitive cell reaches as far as its protection level asks."""
-        failing = 0
-        for one in self.intervals:
-            cell = self.cells.index[one.key]
-            if self.levels.sensitive[cell]:
-                value, slack = self.cells.values[cell], _TOLERANCE * max(1.0, self.cells.values[cell])
-                below, above = value - self.levels.lower[cell], value + self.levels.upper[cell]
-                failing += not (one.low <= below + slack and one.high >= above - slack) or one.disclosed
+        """Whether the attacker's interval of every sensitive cell reaches as far as its protection level asks.
+
+        Attackers are readers, and the single contributors of suppressed cells (singletons), who know one cell more.
+        """
+        failing = {self.cells.index[one.key] for one in self.intervals if self._too_close(one)}
+        sensitive = {int(cell) for cell in np.flatnonzero(self.levels.sensitive & self.suppressed)}
+        for known in known_cells(self.cells, self.levels):
+            values = self.published.values.copy()
+            values[list(known)] = self.cells.values[list(known)]
+            seen = PublishedTable(keys=self.cells.keys, values=values, sums=self.cells.sums)
+            targets = sensitive - failing - set(known)
+            found = interval_attack(seen, integers=not self.cells.magnitude, targets=targets)
+            failing |= {self.cells.index[one.key] for one in found if self._too_close(one)}
+        return self._verdict(len(failing))
+
+    def _too_close(self, one: CellInterval) -> bool:
+        cell = self.cells.index[one.key]
+        value, slack = self.cells.values[cell], _TOLERANCE * max(1.0, self.cells.values[cell])
+        below, above = value - self.levels.lower[cell], value + self.levels.upper[cell]
+        wide = one.low <= below + slack and one.high >= above - slack and not one.disclosed
+        return bool(self.levels.sensitive[cell]) and not wide
+
+    def _verdict(self, failing: int) -> Verdict:
         shown = int((self.levels.sensitive & ~self.suppressed).sum())
         return Verdict(
             model="cell-suppression",
@@ -93,13 +108,14 @@ def suppress(
     *,
     costs: Floats | None = None,
     method: Literal["auto", "exact", "heuristic"] = "auto",
-    seconds: float = 20.0,
+    effort: int = 50,
 ) -> SuppressedTable:
     """Suppress the sensitive cells and, at a small cost, others that protect them.
 
     ``costs`` are those of suppressing each cell; by default its value, so that little of the total is lost. ``exact``
-    looks for the cheapest set for at most ``seconds`` and keeps the heuristic's if that is not enough; ``auto`` does so
-    for up to 2,000 cells. The heuristic's set is protected too.
+    looks for the cheapest set in at most ``effort`` rounds of ten times as many branches, and keeps the heuristic's if
+    that is not enough; ``auto`` does so for up to 2,000 cells. The heuristic's set is protected too. The result does
+    not depend on the speed of the machine.
 
     >>> from sfumato.tables.cells import tabulate
     >>> from sfumato.tables.sensitivity import SensitivityRules
@@ -117,7 +133,7 @@ def suppress(
     chosen = program.cleaned(program.heuristic())
     bound = float(weights[levels.sensitive].sum())
     if method == "exact" or (method == "auto" and len(cells.keys) <= 2000):
-        better, bound = program.exact(seconds, bound)
+        better, bound = program.exact(effort, bound)
         chosen = better if better is not None else chosen
     cost = float(weights[chosen].sum())
     return SuppressedTable(cells=cells, levels=levels, suppressed=chosen, cost=cost, bound=min(bound, cost))
@@ -128,6 +144,7 @@ class _Movements:
 
     def __init__(self, cells: TableCells, levels: ProtectionLevels, weights: Floats) -> None:
         self.cells, self.weights, self.sensitive = cells, weights, np.flatnonzero(levels.sensitive)
+        self.insiders = known_cells(cells, levels)
         self.most = float(cells.values.sum() + levels.upper.sum() + 1)
         self.goals = [
             (int(cell), sign, float(level[cell]))
@@ -142,9 +159,28 @@ class _Movements:
         chosen[self.sensitive] = True
         for cell, sign, level in sorted(self.goals, key=lambda goal: -goal[2]):
             chosen |= self._cheapest_movement(chosen, cell, sign * level)
+        while found := [(cell, move, known) for cell, move, known, _ in self._attacks(chosen) if known]:
+            for cell, move, known in found:
+                chosen |= self._cheapest_movement(chosen, cell, move, known)
         return chosen
 
-    def _cheapest_movement(self, free: Mask, cell: int, amount: float) -> Mask:
+    def _attacks(self, chosen: Mask) -> Iterator[tuple[int, float, tuple[int, ...], Floats]]:
+        """Goals that are missed: cell, movement, the cells that the attacker knows (none for readers), and a cut.
+
+        A movement that leaves the cells of a contributor as they are deceives them too, so that few need a program.
+        """
+        for cell, sign, level in self.goals:
+            reach, cut, moved = self._reach(chosen, cell, sign)
+            if reach < level - _TOLERANCE:
+                yield cell, sign * level, (), np.minimum(cut, level) / level
+                continue
+            for known in self.insiders:
+                if cell not in known and moved[list(known)].any():
+                    reach, cut, _ = self._reach(chosen, cell, sign, known)
+                    if reach < level - _TOLERANCE:
+                        yield cell, sign * level, known, np.minimum(cut, level) / level
+
+    def _cheapest_movement(self, free: Mask, cell: int, amount: float, known: tuple[int, ...] = ()) -> Mask:
         from scipy.optimize import linprog
         from scipy.sparse import hstack
 
@@ -152,6 +188,7 @@ class _Movements:
         price = np.where(free, 0.0, self.weights / np.maximum(self.cells.values, 1.0))
         down = np.column_stack([np.zeros(count), self.cells.values])
         up = np.column_stack([np.zeros(count), np.full(count, self.most)])
+        up[list(known)] = down[list(known)] = 0
         # The cell itself moves by exactly this amount.
         up[cell], down[cell] = (amount, amount) if amount > 0 else (0, 0), (-amount, -amount) if amount < 0 else (0, 0)
         matrix = self.cells.matrix
@@ -165,28 +202,32 @@ class _Movements:
         if solved.x is None:
             raise NotApplicable(
                 "A sensitive cell cannot be protected: the sums leave it no room, whatever is suppressed.",
-                fix="Combine categories, or lower the protection level.",
+                fix="Combine categories, or lower the protection level."
+                + (" With `insiders: false` single contributors may learn about other cells." if known else ""),
             )
         moved: Mask = np.abs(solved.x[:count] - solved.x[count:]) > 1e-7
         return moved
 
-    def _reach(self, chosen: Mask, cell: int, sign: float) -> tuple[float, Floats]:
-        """How far the cell can move, and for each cell what its suppression adds to that at most (the dual cut)."""
+    def _reach(self, chosen: Mask, cell: int, sign: float, known: tuple[int, ...] = ()) -> tuple[float, Floats, Mask]:
+        """How far the cell can move, for each cell what its suppression adds to that at most (the dual cut), and which
+        cells move. ``known`` cells are known to the attacker."""
         from scipy.optimize import linprog
 
         goal = np.zeros(len(chosen))
         goal[cell] = -sign
         high, low = np.where(chosen, self.most, 0.0), np.where(chosen, -self.cells.values, 0.0)
+        high[list(known)] = low[list(known)] = 0.0
         matrix = self.cells.matrix
         solved = linprog(
             goal, A_eq=matrix, b_eq=np.zeros(matrix.shape[0]), bounds=np.column_stack([low, high]), method="highs"
         )
         reduced = goal - matrix.T @ solved.eqlin.marginals
         cut = np.maximum(reduced, 0) * self.cells.values + np.maximum(-reduced, 0) * self.most
-        return float(-solved.fun), cut
+        cut[list(known)] = 0.0
+        return float(-solved.fun), cut, np.abs(solved.x) > 1e-7
 
     def protected(self, chosen: Mask) -> bool:
-        return all(self._reach(chosen, cell, sign)[0] >= level - _TOLERANCE for cell, sign, level in self.goals)
+        return next(self._attacks(chosen), None) is None
 
     def cleaned(self, chosen: Mask) -> Mask:
         """Without the suppressions that turn out to be unnecessary, the most expensive first."""
@@ -200,20 +241,19 @@ class _Movements:
                 chosen = without
         return chosen
 
-    def exact(self, seconds: float, bound: float) -> tuple[Mask | None, float]:
-        """The cheapest protected set, or None if time is up; and a lower bound of its cost."""
+    def exact(self, effort: int, bound: float) -> tuple[Mask | None, float]:
+        """The cheapest protected set, or None if the effort is not enough; and a lower bound of its cost."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        count, stop = len(self.cells.keys), monotonic() + seconds
+        count = len(self.cells.keys)
         low = np.zeros(count)
         low[self.sensitive] = 1
         cuts: list[Floats] = []
-        needed: list[float] = []
-        while monotonic() < stop:
-            limits: Any = [LinearConstraint(np.array(cuts), lb=np.array(needed))] if cuts else []
+        for _ in range(effort):
+            limits: Any = [LinearConstraint(np.array(cuts), lb=np.ones(len(cuts)))] if cuts else []
             solved = milp(
                 self.weights, integrality=np.ones(count), bounds=Bounds(low, 1), constraints=limits,
-                options={"time_limit": max(0.1, stop - monotonic())},
+                options={"node_limit": 10 * effort},
             )  # fmt: skip
             if solved.x is None:
                 return None, bound
@@ -221,13 +261,8 @@ class _Movements:
                 return None, max(bound, float(solved.mip_dual_bound))
             bound = max(bound, float(solved.fun))
             chosen: Mask = solved.x > 0.5
-            violated = False
-            for cell, sign, level in self.goals:
-                reach, cut = self._reach(chosen, cell, sign)
-                if reach < level - _TOLERANCE:
-                    violated = True
-                    cuts.append(np.minimum(cut, level) / level)
-                    needed.append(1.0)
-            if not violated:
+            missed = [cut for *_, cut in self._attacks(chosen)]
+            if not missed:
                 return chosen, bound
+            cuts += missed
         return None, bound

@@ -194,7 +194,7 @@ class _Descent:
             totals = round_to_sum(total, whole.sum()[None], low=low.sum(axis=1)[None], high=high.sum(axis=1)[None])[0]
         else:
             totals = exact[nodes]
-        coarse = totals[:, None]
+        coarse: Ints = totals[:, None]
         if limits.depth:
             found = nearest_table(guess, totals, sums, low=low, high=high)
             if found is None and exact is not None:
