@@ -1,4 +1,4 @@
-"""TopDown tables of a made-up country: time, memory, constraints, and errors by level.
+"""TopDown tables of a synthetic country: time, memory, constraints, and errors by level.
 
 python benchmarks/tables_topdown.py [--people 1000000] [--record]
 

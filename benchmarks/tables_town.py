@@ -1,4 +1,4 @@
-"""Reconstruction and re-identification of a made-up town of 10,000 people from its census tables.
+"""Reconstruction and re-identification of a synthetic town of 10,000 people from its census tables.
 
 python benchmarks/tables_town.py [--record]
 

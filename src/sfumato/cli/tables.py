@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli._console import emit_json, force_option, json_option, typed_path
+from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
 
 
 @click.group("tables")
@@ -65,3 +65,66 @@ def attack(published: tuple[Path, ...], sums: bool, as_json: bool) -> int:
             click.echo(f"{place}: {one.low:g} to {one.high:g}{'  disclosed' if one.disclosed else ''}")
         click.echo(f"{disclosed} of {len(found)} suppressed cells can be calculated.")
     return 1 if disclosed else 0
+
+
+@command.command("topdown")
+@click.argument("plan", type=typed_path)
+@click.option("--out", type=typed_path, required=True, help="Folder for the tables and tables.json.")
+@force_option
+@json_option
+def topdown_tables(plan: Path, out: Path, force: bool, as_json: bool) -> int:
+    """Publish tables of a hierarchy of areas with differential privacy (TopDown), and charge a ledger.
+
+    PLAN lists areas, columns, tables, budget and constraints; see docs/tables.md. Everything that can be refused is
+    refused before the ledger is charged.
+    """
+    from sfumato.data.atomic import replacing_folder
+    from sfumato.tables.topdown_file import TopDownFile
+
+    loaded = TopDownFile.load(plan)
+    with replacing_folder(out, force=force, marker="tables.json") as folder:
+        done = loaded.run()
+        for name, table in done.tables.items():
+            table.write_csv(folder / f"{name}.csv")
+        if done.microdata is not None:
+            done.microdata.write_csv(folder / "microdata.csv")
+        (folder / "tables.json").write_text(json.dumps(done.account, indent=1) + "\n", encoding="utf-8")
+    account = {"tables": str(out), **done.account}
+    if as_json:
+        emit_json(account)
+        return 0
+    guarantee = done.account["guarantee"]
+    click.echo(f"{len(done.tables)} tables in {out}: ρ = {guarantee['rho']:g}, which is ε = {guarantee['epsilon']:.2f} "
+               f"at δ = {guarantee['delta']:g}, for one row.")  # fmt: skip
+    if not guarantee["charged"]:
+        note("No ledger was charged: nobody adds up this release with others.")
+    if done.account["relaxed"] or done.account["unsolved"]:
+        note(f"{done.account['relaxed']} areas were relaxed, {done.account['unsolved']} parts not solved.")
+    return 0
+
+
+@command.command("summarize")
+@click.argument("plan", type=typed_path)
+@click.option("--out", type=typed_path, required=True, help="Folder for statistics.csv and statistics.json.")
+@force_option
+@json_option
+def summarize(plan: Path, out: Path, force: bool, as_json: bool) -> int:
+    """Publish means, variances, totals and regression coefficients, with a threshold or differential privacy.
+
+    The exit code is 1 if figures without a guarantee determine the values of people or of groups below the threshold.
+    """
+    from sfumato.data.atomic import replacing_folder
+    from sfumato.tables.summary_file import SummaryFile
+
+    loaded = SummaryFile.load(plan)
+    with replacing_folder(out, force=force, marker="statistics.json") as folder:
+        done = loaded.run()
+        done.frame.write_csv(folder / "statistics.csv")
+        (folder / "statistics.json").write_text(json.dumps(done.account, indent=1) + "\n", encoding="utf-8")
+    account = {"statistics": str(out), **done.account}
+    if as_json:
+        emit_json(account)
+    else:
+        for key, value in account.items():
+            click.echo(f"{key}: {value['state'] if key == 'verdict' else value}")
+    return 0 if done.verdict.holds else 1

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sfumato.data import read
-from sfumato.data.yaml_documents import parse_yaml, read_text_file
-from sfumato.errors import InvalidRecipe
-from sfumato.params import plain_message
 from sfumato.tables.cells import tabulate
 from sfumato.tables.controlled_rounding import round_table
+from sfumato.tables.plan_file import STRICT, PlanFile
 from sfumato.tables.sensitivity import SensitivityRules
 from sfumato.tables.suppression import suppress
 
 __all__ = ["ProtectedTables", "TablePlan"]
 
-_Config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
 
 class Rules(BaseModel):
     """Rules for sensitive cells, as in :class:`~sfumato.tables.sensitivity.SensitivityRules`."""
 
-    model_config = _Config
+    model_config = STRICT
 
     threshold: Annotated[int, Field(ge=2)] | None = None
     """The smallest number of contributors that may be published."""
@@ -57,13 +52,9 @@ class ProtectedTables(BaseModel):
     holds: bool
 
 
-class TablePlan(BaseModel):
+class TablePlan(PlanFile):
     """Tables of counts or sums with all margins, protected by cell suppression or controlled rounding."""
 
-    model_config = _Config
-
-    data: str
-    """The microdata: a file, relative to the plan, or a database URL."""
     tables: Annotated[tuple[tuple[str | tuple[str, ...], ...], ...], Field(min_length=1)]
     """The dimensions of each table: columns, or lists of nested columns from the largest areas to the smallest."""
     value: str | None = None
@@ -82,20 +73,6 @@ class TablePlan(BaseModel):
         if (self.sensitive is None) == (self.round is None):
             raise ValueError("needs either `sensitive` (cell suppression) or `round` (controlled rounding)")
         return self
-
-    @classmethod
-    def load(cls, path: str | Path) -> TablePlan:
-        """Read a plan; all problems in one error, with their lines."""
-        text = read_text_file(path, kind="table plan", fix="Write one as docs/tables.md shows.")
-        document = parse_yaml(text, source=str(path))
-        try:
-            plan = cls.model_validate(document.value)
-        except ValidationError as failure:
-            problems = [document.problem([*error["loc"]], plain_message(error)) for error in failure.errors()]
-            raise InvalidRecipe(problems, source=str(path)) from None
-        if "://" not in plan.data:
-            plan = plan.model_copy(update={"data": str(Path(path).parent / plan.data)})
-        return plan
 
     def run(self) -> ProtectedTables:
         """Tabulate and protect."""

@@ -33,7 +33,7 @@ from sfumato.tables.hierarchical_tables import HierarchicalTables
 from sfumato.tables.topdown_plan import MOST_CELLS, TopDownPlan
 from sfumato.tables.transport_rounding import nearest_table, round_to_sum, round_with_sums
 
-__all__ = ["topdown"]
+__all__ = ["check_data", "topdown"]
 
 
 def topdown(
@@ -45,19 +45,7 @@ def topdown(
     meets, values and areas that are not declared, and data that contradict the constraints are refused before the
     receipt is used.
     """
-    if len(plan.levels) != len(geography.levels) + 1:
-        raise BadParameter(
-            f"The plan has shares for {len(plan.levels)} levels; the geography has {len(geography.levels) + 1} with "
-            "the whole."
-        )
-    if plan.exact_totals is not None and plan.exact_totals not in geography.levels:
-        raise UnknownColumn(f"The geography has no level `{plan.exact_totals}`.")
-    if plan.cells * len(geography.frame) > 1000 * MOST_CELLS:
-        raise BadParameter("The tables have more than a billion cells.", fix="Use fewer columns or larger areas.")
-    limits = AreaLimits.of(plan, geography)
-    counts = _true_counts(people, geography, plan)
-    limits.check(counts)
-    true = SecretValue(counts)
+    limits, true = check_data(people, geography, plan)
     with progress.task("topdown", 2 * len(plan.levels)) as tick:
         levels = []
         for number in range(len(plan.levels)):
@@ -72,6 +60,25 @@ def topdown(
     return HierarchicalTables(
         plan=plan, geography=geography, counts=tuple(descent.counts), relaxed=descent.relaxed, unsolved=descent.unsolved
     )
+
+
+def check_data(
+    people: pl.DataFrame, geography: Geography, plan: TopDownPlan
+) -> tuple[AreaLimits, SecretValue[npt.NDArray[np.int32]]]:
+    """Refuse what :func:`topdown` refuses, and return the limits of all areas and the counts of the smallest."""
+    if len(plan.levels) != len(geography.levels) + 1:
+        raise BadParameter(
+            f"The plan has shares for {len(plan.levels)} levels; the geography has {len(geography.levels) + 1} with "
+            "the whole."
+        )
+    if plan.exact_totals is not None and plan.exact_totals not in geography.levels:
+        raise UnknownColumn(f"The geography has no level `{plan.exact_totals}`.")
+    if plan.cells * len(geography.frame) > 1000 * MOST_CELLS:
+        raise BadParameter("The tables have more than a billion cells.", fix="Use fewer columns or larger areas.")
+    limits = AreaLimits.of(plan, geography)
+    counts = _true_counts(people, geography, plan)
+    limits.check(counts)
+    return limits, SecretValue(counts)
 
 
 def _true_counts(people: pl.DataFrame, geography: Geography, plan: TopDownPlan) -> npt.NDArray[np.int32]:

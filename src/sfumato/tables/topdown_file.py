@@ -1,0 +1,171 @@
+"""A plan of TopDown tables in a file: areas, columns, tables to publish, budget and constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import polars as pl
+from pydantic import BaseModel, Field, model_validator
+
+from sfumato.data import read
+from sfumato.errors import UnknownColumn
+from sfumato.progress import SILENT, Progress
+from sfumato.tables.geography import Geography
+from sfumato.tables.hierarchical_tables import HierarchicalTables
+from sfumato.tables.plan_file import STRICT, PlanFile, ReleaseBudget, Weight, place
+from sfumato.tables.topdown import check_data, topdown
+from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS, AreaBound, TopDownPlan
+
+__all__ = ["PrivateTables", "TopDownFile"]
+
+
+class AreaFile(BaseModel):
+    """The public list of areas."""
+
+    model_config = STRICT
+
+    data: str
+    """A file, relative to the plan: one row per smallest area, with a column per level and one per bound."""
+    levels: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The levels, from the largest areas to the smallest."""
+
+
+class QueryShare(BaseModel):
+    """A marginal that is measured in every area."""
+
+    model_config = STRICT
+
+    by: tuple[str, ...] = ()
+    """Columns; none for the number of people."""
+    share: Weight
+    """Its part of a level's budget, in proportion to the others."""
+
+
+class PublishedTableOf(BaseModel):
+    """A table to publish. Tables cost nothing: all come from the same private counts."""
+
+    model_config = STRICT
+
+    level: str | None = None
+    """The areas; default: the whole."""
+    by: tuple[str, ...] = ()
+    """Columns of the table; none for the number of people."""
+
+
+class BoundOf(BaseModel):
+    """A public bound, as in :class:`~sfumato.tables.topdown_plan.AreaBound`."""
+
+    model_config = STRICT
+
+    where: dict[str, Any]
+    at_least: str | None = None
+    at_most: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateTables:
+    """The published tables by name, with microdata if the plan asks for them, and the guarantee."""
+
+    tables: Mapping[str, pl.DataFrame]
+    microdata: pl.DataFrame | None
+    account: Mapping[str, Any]
+
+
+class TopDownFile(PlanFile):
+    """TopDown tables of a hierarchy of areas."""
+
+    budget: ReleaseBudget
+    """The privacy budget; there is no default."""
+    areas: AreaFile
+    """The public list of areas."""
+    columns: Annotated[dict[str, tuple[Any, ...]], Field(min_length=1)]
+    """The columns with all their values; tables are refined in this order."""
+    levels: Literal["census-2020"] | tuple[Weight, ...]
+    """Parts of the budget from the whole to the smallest areas, in proportion to each other."""
+    queries: Annotated[tuple[QueryShare, ...], Field(min_length=1)]
+    """What is measured in every area."""
+    tables: Annotated[tuple[PublishedTableOf, ...], Field(min_length=1)]
+    """The tables to publish."""
+    exact_totals: str | None = None
+    """The lowest level whose numbers of people are published exactly. They are not protected."""
+    impossible: tuple[dict[str, tuple[Any, ...]], ...] = ()
+    """Combinations of values that nobody has."""
+    bounds: tuple[BoundOf, ...] = ()
+    """Public bounds of the smallest areas."""
+    microdata: bool = False
+    """Also write one row per person with exactly these tables."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.levels != "census-2020" and sum(self.levels) == 0:
+            raise ValueError("`levels` have no share above 0")
+        if sum(query.share for query in self.queries) == 0:
+            raise ValueError("`queries` have no share above 0")
+        if len({query.by for query in self.queries}) < len(self.queries):
+            raise ValueError("a query is listed twice")
+        return self
+
+    def placed(self, folder: Path) -> Self:
+        plan = super().placed(folder)
+        areas = self.areas.model_copy(update={"data": place(self.areas.data, folder)})
+        return plan.model_copy(update={"areas": areas, "budget": self.budget.placed(folder)})
+
+    def plan(self) -> TopDownPlan:
+        """The plan with shares that add up to 1."""
+        total = sum((query.share for query in self.queries), Fraction(0))
+        levels = CENSUS_2020_LEVELS
+        if self.levels != "census-2020":
+            whole = sum(self.levels, Fraction(0))
+            levels = tuple(level / whole for level in self.levels)
+        return TopDownPlan(
+            columns=self.columns,
+            rho=self.budget.rho,
+            levels=levels,
+            queries={query.by: query.share / total for query in self.queries},
+            exact_totals=self.exact_totals,
+            impossible=self.impossible,
+            bounds=tuple(AreaBound(**bound.model_dump()) for bound in self.bounds),
+        )
+
+    def run(self, progress: Progress = SILENT) -> PrivateTables:
+        """Check everything, charge the ledger, and publish."""
+        plan = self.plan()
+        for table in self.tables:
+            unknown = [name for name in table.by if name not in self.columns]
+            if unknown or table.level not in (None, *self.areas.levels):
+                raise UnknownColumn(f"A table names `{unknown[0] if unknown else table.level}`, which is not declared.")
+        listed = read(self.areas.data).frame
+        for name in self.areas.levels:
+            if name not in listed.columns:
+                raise UnknownColumn(f"The list of areas has no column `{name}`.", column=name)
+        geography = Geography(frame=listed, levels=self.areas.levels)
+        people = read(self.data).frame
+        check_data(people, geography, plan)
+        receipt = self.budget.charge(self, what="topdown")
+        done = topdown(people, geography, plan, receipt=receipt, progress=progress)
+        return PrivateTables(
+            tables={"-".join([t.level or "all", *t.by]): done.table(t.level, *t.by) for t in self.tables},
+            microdata=done.microdata().select(*self.areas.levels, *self.columns) if self.microdata else None,
+            account={"method": "topdown", "guarantee": self.budget.guarantee(receipt), **_public(done)},
+        )
+
+
+def _public(done: HierarchicalTables) -> dict[str, Any]:
+    """What readers of the tables need to know."""
+    plan = done.plan
+    return {
+        "exact_totals": plan.exact_totals,
+        "bounds": [dict(bound.where) for bound in plan.bounds],
+        "noise_deviation": {
+            ", ".join(query) or "total": [None if v is None else round(float(v) ** 0.5, 3) for v in variances]
+            for query, variances in (
+                (q, [plan.variance(level, q) for level in range(len(plan.levels))]) for q in plan.queries
+            )
+        },
+        "relaxed": done.relaxed,
+        "unsolved": done.unsolved,
+    }

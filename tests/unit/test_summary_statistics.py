@@ -1,0 +1,204 @@
+"""Summary statistics: exact with a threshold, private with a budget, and the attack on exact ones."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.cli import main
+from sfumato.dp import Ledger, concentrated
+from sfumato.tables import summary_statistics
+from sfumato.tables.summary_attack import disclosed_sums
+from sfumato.tables.summary_file import SummaryFile
+from sfumato.tables.summary_statistics import PublicInterval, private_groups, private_regression
+
+PAY, HOURS = PublicInterval(low=0, high=100), PublicInterval(low=0, high=60)
+
+
+def staff(rows: int = 400, seed: int = 1) -> pl.DataFrame:
+    draw = np.random.default_rng(seed)
+    hours = draw.integers(10, 60, rows)
+    pay = np.clip(20 + 0.5 * hours + draw.normal(0, 5, rows), 0, 100).round(2)
+    return pl.DataFrame({"job": draw.choice(["a", "b", "c"], rows), "hours": hours, "pay": pay})
+
+
+def receipt(rho: Fraction) -> Any:
+    ledger = Ledger.open(":memory:")
+    ledger.set_cap(concentrated(rho), dataset="staff")
+    return ledger.reserve(concentrated(rho), dataset="staff", analyst="a", query="q")
+
+
+@pytest.mark.parametrize("kind", ["groups", "regression"])
+def test_one_row_changes_the_noisy_sums_by_no_more_than_the_noise_is_made_for(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over extreme and random rows, also out of bounds. The largest change is reached, so less noise would fail."""
+    seen: list[tuple[Any, int]] = []
+
+    def keep(sums: Any, *, norm: int, rho: Fraction, receipt: Any) -> Any:
+        seen.append((sums, norm))
+        return np.ones(sums.shape), 1.0
+
+    monkeypatch.setattr(summary_statistics, "_measured", keep)
+    frame, moved = staff(30), []
+    draw = np.random.default_rng(2)
+    rows = [
+        (0.0, 0),
+        (100.0, 60),
+        (100.0, 0),
+        (1e9, -5),
+        *((float(p), int(h)) for p, h in draw.integers(0, 60, (40, 2))),
+    ]
+    for pay, hours in rows:
+        more = pl.concat([frame, pl.DataFrame({"job": ["b"], "hours": [hours], "pay": [pay]})])
+        seen.clear()
+        for table in (frame, more):
+            if kind == "groups":
+                private_groups(table, "pay", {"job": ("a", "b", "c")}, PAY, rho=Fraction(1), receipt=None)  # type: ignore[arg-type]
+            else:
+                private_regression(table, "pay", {"hours": HOURS}, PAY, rho=Fraction(1), receipt=None)  # type: ignore[arg-type]
+        (before, norm), (after, _) = seen
+        moved.append(int(((after - before).astype(object) ** 2).sum()) / (norm * (1 << 48)))
+    assert max(moved) <= 1
+    assert max(moved) == 1
+
+
+def test_private_figures_are_near_the_true_ones_and_use_the_budget() -> None:
+    frame, rho = staff(4000), Fraction(2)
+    paid = receipt(2 * rho)
+    groups = private_groups(frame, "pay", {"job": ("a", "b", "c")}, PAY, rho=rho, receipt=paid)
+    line = {
+        figure.name: figure.value
+        for figure in private_regression(frame, "pay", {"hours": HOURS}, PAY, rho=rho, receipt=paid)
+    }
+    assert paid.used.size == 2 * rho
+    y = pl.col("pay")
+    every = {"count": pl.len(), "total": y.sum(), "mean": y.mean(), "variance": y.var(ddof=0)}
+    true = {row["job"]: row for row in frame.group_by("job").agg(**every).iter_rows(named=True)}
+    for figure in groups:
+        wanted = true[figure.group.removeprefix("job = ")][figure.name]
+        assert figure.value is not None
+        if figure.deviation is not None:
+            assert abs(figure.value - wanted) < 6 * figure.deviation + 0.02 * wanted / 100
+        else:
+            assert figure.value == pytest.approx(wanted, rel=0.15)
+    assert line["hours"] == pytest.approx(0.5, abs=0.05)
+    assert line["intercept"] == pytest.approx(20, abs=2)
+
+
+def test_a_group_lost_in_the_noise_has_no_mean() -> None:
+    frame = staff(50).filter(pl.col("job") != "c")
+    found = private_groups(frame, "pay", {"job": ("c",)}, PAY, rho=Fraction(1, 10**6), receipt=receipt(Fraction(1)))
+    assert {f.name for f in found if f.value is None} <= {"mean", "variance"}
+    assert (
+        all(f.value is None or f.name in ("count", "total") for f in found) or found[0].value > 2 * found[0].deviation
+    )  # type: ignore[operator]
+
+
+def mask(*rows: int, size: int = 8) -> Any:
+    found = np.zeros(size, dtype=bool)
+    found[list(rows)] = True
+    return found
+
+
+def test_the_attack_finds_people_small_differences_and_suppressed_groups() -> None:
+    everybody = mask(*range(8))
+    safe = disclosed_sums([everybody, mask(0, 1, 2, 3)], threshold=3)
+    assert not safe.any
+    # All but one: the difference is one person.
+    assert disclosed_sums([everybody, mask(*range(7))], threshold=3).people == 1
+    # All but two: no person, but a pair below the threshold.
+    two = disclosed_sums([everybody, mask(*range(6))], threshold=3)
+    assert (two.people, two.cells, two.differences) == (0, 1, 1)
+    # Three overlapping groups that determine a person, although no group is part of another.
+    ring = [mask(0, 1, 2), mask(2, 3, 4), mask(0, 1, 3, 4)]
+    assert disclosed_sums(ring, threshold=3).people == 1
+    # A suppressed group is the total less the others.
+    assert disclosed_sums([everybody, mask(0, 1, 2, 3, 4)], hidden=[mask(5, 6, 7)], threshold=3).hidden == (True,)
+    assert disclosed_sums([everybody], hidden=[mask(5, 6, 7)], threshold=3).hidden == (False,)
+
+
+def test_a_regressor_that_is_zero_but_for_one_person_discloses_this_person() -> None:
+    marker, hours = np.zeros(8), np.arange(8.0)
+    marker[3] = 1
+    everybody = mask(*range(8))
+    assert disclosed_sums([everybody], regressors=[hours], threshold=3).people == 0
+    assert disclosed_sums([everybody], regressors=[hours, marker], threshold=3).people == 1
+
+
+PLAN = """
+data: staff.csv
+statistics:
+  - {of: pay, by: [job]}
+  - {of: pay}
+  - {of: pay, on: [hours]}
+"""
+
+
+def run(folder: Path, text: str, frame: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    frame.write_csv(folder / "staff.csv")
+    (folder / "plan.yaml").write_text(text)
+    code = main(["tables", "summarize", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--force", "--json"])
+    said = capsys.readouterr()
+    return code, json.loads(said.out) if code < 2 else {"error": said.err}
+
+
+def test_the_command_suppresses_small_groups_and_those_that_protect_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pl.concat([staff(60), pl.DataFrame({"job": ["rare", "rare"], "hours": [20, 30], "pay": [99.0, 98.0]})])
+    code, account = run(tmp_path, PLAN + "threshold: 5\n", frame, capsys)
+    assert (code, account["verdict"]["state"], account["suppressed"]) == (0, "holds", 2)
+    figures = pl.read_csv(tmp_path / "out" / "statistics.csv")
+    assert figures.filter(pl.col("group") == "job = rare")["value"].null_count() == 4
+    assert figures["value"].null_count() == 8
+    fitted = figures.filter(pl.col("figure") == "hours")["value"][0]
+    assert fitted == pytest.approx(np.polyfit(frame["hours"], frame["pay"], 1)[0])
+
+
+def test_a_plan_that_discloses_somebody_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = staff(60).with_columns(chief=(pl.int_range(60) == 7).cast(pl.Int64))
+    code, account = run(tmp_path, PLAN.replace("[hours]", "[hours, chief]") + "threshold: 5\n", frame, capsys)
+    assert (code, account["verdict"]["state"], account["people_disclosed"]) == (1, "fails", 1)
+
+
+def test_the_command_charges_a_ledger_and_refuses_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger.set_cap(concentrated(1), dataset="staff")
+    private = (
+        PLAN
+        + """
+budget: {rho: 1/2, ledger: ledger.db, dataset: staff}
+columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a, b, c]}}
+"""
+    )
+    code, account = run(tmp_path, private, staff(), capsys)
+    assert (code, account["guarantee"]["rho"], account["guarantee"]["charged"]) == (0, 0.5, True)
+    spent = ledger.balance(dataset="staff").spent.size
+    assert spent == Fraction(1, 2)
+    for bad, message in (
+        (private.replace("low: 0, high: 100", "low: 9, high: 9"), "below its upper bound"),
+        (private.replace("of: pay, on", "of: nothing, on"), "nothing"),
+        (private.replace("rho: 1/2", "rho: -1"), "negative"),
+        (private.replace("[a, b, c]", "[a, a]"), "twice"),
+        (private + "threshold: 5\n", "either"),
+    ):
+        code, said = run(tmp_path, bad, staff(), capsys)
+        assert code == 2
+        assert message in said["error"]
+    holes = staff().with_columns(pay=pl.when(pl.col("hours") > 50).then(None).otherwise(pl.col("pay")))
+    code, said = run(tmp_path, private, holes, capsys)
+    assert (code, "missing" in said["error"]) == (2, True)
+    assert ledger.balance(dataset="staff").spent.size == spent
+
+
+def test_the_plan_is_exported() -> None:
+    from sfumato import tables
+
+    assert tables.SummaryFile is SummaryFile
