@@ -72,11 +72,39 @@ class SqlFuzzer:
         return self._pick(
             f"{self.number(depth - 1)} {sign} {self.number(depth - 1)}", f"{self.text(depth - 1)} {sign} 'a'",
             f"day {sign} '2024-01-15'", "day BETWEEN '2024-01-01' AND '2024-03-31'", "ward IN ('a', 'b')",
-            f"{self.text(depth - 1)} LIKE 'a%'", f"{self.number(depth - 1)} IS NULL",
+            f"{self.text(depth - 1)} LIKE 'a%'", f"{self.matched()}({self.text(depth - 1)}, '{self.regex()}')",
+            f"{self.number(depth - 1)} IS NULL",
             f"age BETWEEN 1 AND {self.number(0)}",
             "id IN (SELECT id FROM visit WHERE bill > 3)", "NOT EXISTS (SELECT 1 FROM visit v WHERE v.id = person.id)",
             "ward IN (SELECT ward FROM wards WHERE floor = 1)", "id NOT IN (SELECT id FROM person WHERE age < 40)",
         )  # fmt: skip
+
+    def matched(self) -> str:
+        return self._pick("REGEXP_MATCHES", "REGEXP_LIKE", "REGEXP_FULL_MATCH", "NOT REGEXP_MATCHES", "REGEXP_EXTRACT")
+
+    def regex(self) -> str:
+        """A regular expression, often a broken one."""
+        signs = (
+            "a",
+            "[a-c]",
+            "\\d",
+            "\\w{1,2}",
+            ".",
+            "(a|b)",
+            "x?",
+            "^",
+            "$",
+            "*",
+            "+",
+            "|",
+            "[",
+            "(",
+            ")",
+            "\\",
+            "{2}",
+            "é",
+        )
+        return "".join(self._pick(*signs) for _ in range(self._draw.randint(0, 5)))
 
     def source(self) -> str:
         wide = "person JOIN visit USING (id) JOIN wards USING (ward)"
@@ -98,6 +126,7 @@ class SqlFuzzer:
             f"STDDEV({x})",
             "COUNT(DISTINCT id)", f"COUNT(DISTINCT {self.text(1)})", "MODE(ward)", f"QUANTILE_CONT({x}, 0.9)",
             f"CORR({x}, age)", f"COUNT_IF({self.condition(1)})", f"REGR_SLOPE(bill, {x})", f"HISTOGRAM({x})",
+            f"HISTOGRAM({x}, {self._pick('3', '10', '0', 'age')})",
         )  # fmt: skip
         return f"{item} FILTER (WHERE {self.condition(1)})" if self._chance(0.15) else item
 
@@ -113,7 +142,12 @@ class SqlFuzzer:
             form = self._pick("{}", "{}", "{}", "ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())")
             sql += f" GROUP BY {form.format(', '.join(keys))}"
         return sql + self._pick(
-            "", "", " HAVING COUNT(*) > 3", " ORDER BY n0 DESC LIMIT 2", " QUALIFY RANK() OVER (ORDER BY n0) = 1"
+            "",
+            "",
+            " HAVING COUNT(*) > 3",
+            " ORDER BY n0 DESC LIMIT 2",
+            " ORDER BY n0 LIMIT 1",
+            " QUALIFY RANK() OVER (ORDER BY n0) = 1",
         )
 
     def query(self) -> str:

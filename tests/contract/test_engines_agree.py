@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+import random
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,6 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from regex_samples import pattern, texts
 from sfumato.dp.loss import approximate
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
@@ -22,7 +26,8 @@ from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.dialect import largest_for
 from sfumato.engines.engine import Engine, Running
 from sfumato.engines.expressions import Arithmetic, Cast, Expression, Modulo, NullIf, Read, constant
-from sfumato.engines.functions import Function, RoundTo
+from sfumato.engines.functions import Function, Matches, RoundTo
+from sfumato.engines.regular_expressions import PatternRefused, parse_pattern, written_pattern
 from sfumato.engines.statements import Select, Stored
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
@@ -114,7 +119,8 @@ CONDITIONS = [
     "round(x * y, 1) > 3", "CAST(name AS INTEGER) IS NULL", "CAST(substring(CAST(n AS VARCHAR), 1, 2) AS INTEGER) = 20",
     "CAST(CAST(n AS VARCHAR) AS DOUBLE) > 3", "CAST(CAST(day AS VARCHAR) AS DATE) = day",
     "CAST(substring(CAST(at AS VARCHAR), 1, 10) AS DATE) > '2020-03-01'", "CAST(CAST(flag AS VARCHAR) AS BOOLEAN)",
-    "name ILIKE '%Ë'", "upper(name) = 'ZOË'",
+    "name ILIKE '%Ë'", "upper(name) = 'ZOË'", "REGEXP_MATCHES(name, '^[A-Z]|[^a-z\\s]$')",
+    "REGEXP_FULL_MATCH(name, '\\w{3}|.*[\\\\_\\-].*')", "REGEXP_MATCHES(name, 'o?ë|(b|t)c{1,2}$')",
 ]  # fmt: skip
 ITEMS = [
     "COUNT(*)", "COUNT(x)", "SUM(x)", "SUM(y)", "SUM(n)", "SUM(big)", "AVG(x)", "VARIANCE(x)", "VARIANCE(y)",
@@ -233,6 +239,22 @@ def floats() -> list[float]:
     near = [x for power in powers for x in (power, math.nextafter(power, 0), math.nextafter(power, math.inf))]
     plain = [0.0, 0.1, 3.0, 1e-150, 1e150, 8e307, 1.7976931348623157e308, math.inf, math.nan]
     return [sign * x for x in near + plain for sign in (1.0, -1.0)]
+
+
+def test_regular_expressions_match_alike(engine: Engine) -> None:
+    """Sixty patterns on two hundred texts, among them all signs of ASCII and line breaks of other scripts."""
+    draw, branches = random.Random(4), []
+    while len(branches) < 60:
+        with suppress(PatternRefused):
+            branches.append(parse_pattern(pattern(draw), whole=len(branches) % 3 == 0))
+    lines = texts(draw)
+    running = engine.start({"t": pl.DataFrame({"i": range(len(lines)), "a": lines})})
+    found = running.run(numbered(*(Matches(Read(("t", "a"), "text"), one) for one in branches))).open(Permit("a test"))
+    running.close()
+    assert len(found) == len(lines)
+    for place, one in enumerate(branches, start=1):
+        plain = re.compile(written_pattern(one, end=r"\Z"))
+        assert {row[0]: row[place] for row in found} == {i: plain.search(a) is not None for i, a in enumerate(lines)}
 
 
 def numbered(*items: Expression) -> Select:

@@ -35,7 +35,7 @@ def column(kind: str, **domain: Any) -> Column:
 PERSON = {"id": column("integer"), "age": column("integer", low=0, high=100),
           "sex": column("category", values=("f", "m")), "note": column("category")}  # fmt: skip
 VISIT = {
-    "id": column("integer"), "day": column("date"), "moment": column("datetime"),
+    "id": column("integer"), "day": column("date", first="2024-01-01", last="2024-03-31"), "moment": column("datetime"),
     "ward": column("category", values=("a", "b", "c")), "bill": column("number", low=0, high=100),
 }  # fmt: skip
 WARDS = pl.DataFrame({"ward": ["a", "b", "c"], "floor": [1, 2, 2]})

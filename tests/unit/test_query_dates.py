@@ -8,13 +8,14 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import approximate
-from sfumato.errors import QueryRefused
+from sfumato.errors import MetadataMissing, QueryRefused
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.sql.parse import parse_query
-from sfumato.schema import Column, Kind, Role, Schema
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 COLUMNS = {name: Column(role=Role.PLAIN, kind=Kind(kind)) for name, kind in
            {"day": "date", "left_on": "date", "moment": "datetime", "word": "category"}.items()}  # fmt: skip
@@ -109,3 +110,71 @@ def test_a_range_with_one_end_makes_no_keys() -> None:
 def test_refusals_name_what_is_answered(sql: str, words: str) -> None:
     with pytest.raises(QueryRefused, match=words):
         parse_query(sql, CATALOG)
+
+
+def bounded(**domain: Any) -> Catalog:
+    """The same table with a declared range of days."""
+    columns = {name: column.model_copy(update={"domain": Domain(**domain)}) if name in ("day", "moment") else column
+               for name, column in COLUMNS.items()}  # fmt: skip
+    return Catalog(dataset="d", private={"t": PrivateTable(name="t", schema=Schema(columns=columns, unit=None))})
+
+
+def test_a_declared_range_of_days_makes_groups_and_bounds_public() -> None:
+    book = Ledger.open(":memory:")
+    book.set_cap(approximate(10**12, "0.5"), dataset="d")
+    asked = Session(bounded(first="2024-01-01", last="2024-12-31"), {"t": ROWS}, ledger=book, analyst="a")
+    for key, groups in (("date_trunc('month', {})", 12), ("strftime({}, '%Y-%m')", 12), ("YEAR({})", 1),
+                        ("CAST({} AS DATE)", 366), ("date_trunc('quarter', {})", 4)):  # fmt: skip
+        for name in ("day", "moment"):
+            sql = f"SELECT {key.format(name)} AS k, COUNT(*) AS n FROM t GROUP BY k ORDER BY k"
+            answer = asked.ask(sql, epsilon=10**7)
+            assert len(answer.rows) == groups, sql
+            inside = f"{name} >= '2024-01-01' AND {name} < '2025-01-01'"
+            with duckdb.connect() as connection:
+                connection.register("t", ROWS.to_arrow())
+                true = connection.execute(sql.replace("GROUP", f"WHERE {inside} GROUP")).fetchall()
+            assert {plain(row[0].value): row[1].value for row in answer.rows if row[1].value} == {
+                plain(k): n for k, n in true
+            }, sql
+
+
+@pytest.mark.parametrize(
+    ("difference", "low", "high"),
+    [
+        ("date_diff('day', DATE '2024-01-01', day)", 0, 365),
+        ("date_diff('month', DATE '2023-12-31', day)", 1, 12),
+        ("date_diff('year', day, DATE '2020-06-01')", -4, -4),
+        ("date_diff('quarter', day, moment)", -3, 3),
+        ("date_diff('hour', moment, day)", -(366 * 24 - 1), 365 * 24),
+        ("date_diff('minute', DATE '2024-01-01', moment)", 0, 366 * 1440 - 1),
+        ("date_diff('week', DATE '2024-01-10', day)", -1, 50),
+        ("day - DATE '2024-12-31'", -365, 0),
+    ],
+)
+def test_differences_of_bounded_days_are_bounded(difference: str, low: int, high: int) -> None:
+    """The declared range gives the range of the difference; DuckDB finds its ends, and nothing beyond them."""
+    query = parse_query(f"SELECT MAX({difference}) FROM t", bounded(first="2024-01-01", last="2024-12-31"))
+    [cells] = query.aggregates
+    assert (cells.low, cells.low + (cells.cells - 1) * cells.grid) == (low, high)
+    days = "SELECT d::DATE AS day FROM (VALUES ('2024-01-01'), ('2024-07-03'), ('2024-12-31')) AS v(d)"
+    times = "SELECT m::TIMESTAMP AS moment FROM (VALUES ('2024-01-01'), ('2024-12-31 23:59:59.999999')) AS v(m)"
+    number = difference if "week" not in difference else "trunc((day - DATE '2024-01-10') / 7)"
+    found = duckdb.execute(f"SELECT MIN({number}), MAX({number}) FROM ({days}), ({times})").fetchone()
+    assert found == (low, high)
+
+
+@pytest.mark.parametrize(
+    "domain", [{"first": "2024-01-02", "last": "2024-01-01"}, {"first": "2024-01-01"}, {"last": "2024-01-01"},
+               {"low": 0, "high": 1, "first": "2024-01-01", "last": "2024-01-02"},
+               {"first": "2024-01-01T10:00:00Z", "last": "2024-01-02T10:00:00+01:00"}],
+)  # fmt: skip
+def test_a_range_of_days_has_two_ends(domain: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Domain(**domain)
+
+
+def test_a_range_of_days_is_for_dates_alone() -> None:
+    for kind, domain in (("integer", {"first": "2024-01-01", "last": "2024-01-02"}), ("date", {"low": 0, "high": 9})):
+        column = Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain))
+        with pytest.raises(MetadataMissing, match="first"):
+            PrivateTable(name="t", schema=Schema(columns={"x": column}, unit=None))

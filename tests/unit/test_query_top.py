@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from fractions import Fraction
-from math import exp
+from itertools import product
+from math import exp, log
 from typing import Any
 
 import polars as pl
@@ -16,7 +17,7 @@ import pytest
 
 from bounding_reference import groups_of_totals
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.engines.backends.duckdb.engine import Duckdb
@@ -90,7 +91,9 @@ def broken(plan: NoisePlan, change: Any) -> int:
             running = Duckdb(threads=1).start({"t": frame.filter(pl.col("who") != (9 if gone is None else gone))})
             rows = {row[0]: int(row[1]) for row in groups_of_totals(plan, running, 7)}
             known = range(6) if plan.query.public_keys else rows
-            tables.append(outputs(change(stated.mechanism), {key: rows.get(key, 0) for key in known}))
+            changed = change(stated.mechanism)
+            sign = -1 if changed.smallest else 1
+            tables.append(outputs(changed, {key: sign * rows.get(key, 0) for key in known}))
             running.close()
         caught += sum(told_apart(stated.loss, tables[0], other) for other in tables[1:])
     return caught
@@ -107,6 +110,54 @@ def test_no_neighbour_is_told_apart_and_mutants_are() -> None:
         assert broken(one, lambda top: top) == 0
     assert broken(public, lambda top: top.model_copy(update={"rate": top.rate * Fraction(5, 4)})) > 0
     assert broken(private, lambda top: top.model_copy(update={"limit": top.limit - 2})) > 0
+
+
+@pytest.mark.parametrize("order", ["COUNT(*)", "SUM(CLIP(n, 0, 1)) DESC", "SUM(CLIP(n, -1, 0)) DESC"])
+def test_small_counts_and_sums_are_told_apart_by_no_more(order: str) -> None:
+    found = plan(f"SELECT city FROM t GROUP BY city ORDER BY {order} LIMIT 2", pure(4))
+    assert found.top_keys is not None
+    assert broken(found, lambda top: top) == 0
+    if "-1" not in order:  # every n is 1
+        assert broken(found, lambda top: top.model_copy(update={"rate": top.rate * Fraction(5, 4)})) > 0
+
+
+def test_a_selection_in_rho_is_of_bounded_range() -> None:
+    """One selection: the Rényi divergences of all neighbours stay below rho·alpha; at twice the rate they do not."""
+    found = plan(f"{PUBLIC.removesuffix('2')}1", concentrated("0.5"))
+    assert found.top_keys is not None
+    assert found.top_keys.loss(2).to(PrivacyMeasure.RHO).size <= Fraction(1, 2)
+
+    def exceeded(top: TopKeys) -> bool:
+        worst = 0.0
+        for base in range(4):
+            # one unit raises each of six counts by 0 or 2
+            for raised in product((0, 2), repeat=6):
+                one = outputs(top, {key: base * key for key in range(6)})
+                two = outputs(top, {key: base * key + raised[key] for key in range(6)})
+                for a in (1.5, 4.0, 16.0):
+                    for p, q in ((one, two), (two, one)):
+                        moment = sum(p[key] ** a * q[key] ** (1 - a) for key in p)
+                        worst = max(worst, log(moment) / (a - 1) / a)
+        return worst > 0.5 + 1e-9
+
+    assert not exceeded(found.top_keys)
+    assert exceeded(found.top_keys.model_copy(update={"rate": 2 * found.top_keys.rate}))
+
+
+def test_sums_of_selected_groups_are_measured_on_their_grid() -> None:
+    asked = session()
+    asked.ledger.set_cap(pure(10**6), dataset="d")
+    in_rho = session()
+    in_rho.ledger.set_cap(concentrated(10**6), dataset="d")
+    sql = "SELECT city, SUM(CLIP(n / 4.0, 0, 1.5)) AS s FROM t GROUP BY city ORDER BY s {} LIMIT 2"
+    every = asked.ask("SELECT city, SUM(CLIP(n / 4.0, 0, 1.5)) AS s FROM t GROUP BY city", epsilon=9000)
+    truth = sorted((row[1].value, row[0].value) for row in every.rows)
+    for order, expected in (("DESC", truth[::-1][:2]), ("ASC", truth[:2])):
+        for one, cost in ((asked, {"epsilon": 300}), (in_rho, {"rho": 300})):
+            answer = one.ask(sql.format(order), **cost)
+            assert "selects 2 group(s)" in str(answer.explanation)
+            assert [row[0].value for row in answer.rows] == [city for _, city in expected]
+            assert [row[1].value for row in answer.rows] == pytest.approx([s for s, _ in expected], abs=2)
 
 
 def test_a_selection_does_not_pay_for_every_group_of_a_person() -> None:
@@ -129,12 +180,14 @@ def test_a_selection_does_not_pay_for_every_group_of_a_person() -> None:
     ("sql", "cost"),
     [
         ("SELECT city, COUNT(*) AS n FROM t GROUP BY city ORDER BY n DESC LIMIT 3", pure(1)),  # no less noise
-        ("SELECT city FROM t GROUP BY city ORDER BY COUNT(*) LIMIT 1", pure(1)),
+        ("SELECT drug FROM t GROUP BY drug ORDER BY COUNT(*) LIMIT 1", approximate(1, "1e-6")),  # no theorem
+        ("SELECT drug FROM t GROUP BY drug ORDER BY COUNT(*) DESC LIMIT 1", concentrated(1, "1e-6")),
+        ("SELECT city FROM t GROUP BY city ORDER BY SUM(CLIP(n, -1, 1)) DESC LIMIT 1", pure(1)),
+        ("SELECT city FROM t GROUP BY city ORDER BY AVG(CLIP(n, 0, 1)) DESC LIMIT 1", pure(1)),
         ("SELECT city FROM t GROUP BY city ORDER BY COUNT(*) DESC LIMIT 1 OFFSET 1", pure(1)),
         ("SELECT city FROM t GROUP BY city HAVING COUNT(*) > 3 ORDER BY COUNT(*) DESC LIMIT 1", pure(1)),
         ("SELECT city, COUNT(*) / 2 FROM t GROUP BY city ORDER BY COUNT(*) DESC LIMIT 1", pure(1)),
         ("SELECT city, COUNT(*), COUNT(n) FROM t GROUP BY city ORDER BY COUNT(*) DESC LIMIT 1", pure(1)),
-        (PUBLIC, concentrated(1)),
     ],
 )
 def test_other_queries_measure_all_groups(sql: str, cost: PrivacyLoss) -> None:

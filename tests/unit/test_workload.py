@@ -121,3 +121,28 @@ def test_the_builder_compiles_to_the_same_plan() -> None:
     assert len(more.explain(epsilon=1).noises) == 6
     with pytest.raises(BadParameter):
         session.table("patients").ask(epsilon=1)
+
+
+@pytest.mark.parametrize(("rows", "intervals"), [(9, True), (2, False)])
+def test_a_workload_says_whom_the_limits_cut(rows: int, intervals: bool) -> None:
+    """A hundred people of nine rows each, of whom one in ten has only one: the limits fit all, or a tenth."""
+    column = Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=9))
+    schema = Schema(columns={"id": Column(role=Role.PLAIN, kind=Kind.INTEGER), "age": column}, unit="id")
+    book = Ledger.open(":memory:")
+    book.set_cap(pure(10**6), dataset="d")
+    frame = pl.DataFrame(
+        [(i, i % 10) for i in range(100) for _ in range(9 if i % 10 else 1)], schema=["id", "age"], orient="row"
+    )
+    table = PrivateTable(name="t", schema=schema, rows=rows, groups=1)
+    asked = Session(Catalog(dataset="d", private={"t": table}), {"t": frame}, ledger=book, analyst="a")
+    queries = [f"SELECT COUNT(*) FROM t WHERE age <= {age}" for age in range(9)]
+    answer = asked.workload(queries, epsilon=10**4)
+    assert answer.loss == pure(10**4) == asked.ledger.balance(dataset="d").spent
+    assert answer.kept is not None
+    assert answer.kept.value == pytest.approx(1 if intervals else 0.1, abs=0.05)
+    assert all((cell.low is not None) is intervals for cell in answer.values)
+    again = asked.workload(queries, epsilon=10**4)
+    assert (again.cached, again.values, again.kept) == (True, answer.values, answer.kept)
+    assert asked.workload(queries, epsilon=10**4, fit=0).kept is None
+    with pytest.raises(BadParameter, match="fit"):
+        asked.workload(queries, epsilon=1, fit=1)

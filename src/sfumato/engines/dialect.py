@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from functools import cache
 
 from sfumato.data.sql_quoting import quoted_name
+from sfumato.engines.regular_expressions import PatternBranch
 from sfumato.errors import QueryRefused
 
 __all__ = ["SqlDialect", "largest_for"]
@@ -99,6 +100,10 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def like(self, a: str, pattern: str, *, fold: bool) -> str: ...
+
+    @abstractmethod
+    def matches(self, a: str, branches: tuple[PatternBranch, ...]) -> str:
+        """Whether a text has a part that matches one of the alternatives."""
 
     @abstractmethod
     def whole_division(self, a: str, b: str, kind: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sfumato.engines.expressions import FlagValued, Unary, Variadic
+from sfumato.engines.regular_expressions import PatternBranch
 
 __all__ = [
     "AddInterval",
@@ -15,6 +16,7 @@ __all__ = [
     "Hash",
     "JoinedText",
     "Like",
+    "Matches",
     "RoundTo",
     "Shaped",
     "Substring",
@@ -30,6 +32,13 @@ class Like(FlagValued, Unary):
 
     pattern: str
     fold: bool
+
+
+@dataclass(frozen=True)
+class Matches(FlagValued, Unary):
+    """A text, or a part of it, matches a regular expression of the common subset."""
+
+    branches: tuple[PatternBranch, ...]
 
 
 @dataclass(frozen=True)

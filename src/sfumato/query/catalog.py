@@ -52,6 +52,13 @@ class PrivateTable:
                     f"Not every declared value of column `{name}` of `{self.name}` is a {column.kind}.",
                     fix="Change its kind or its values.", column=name,
                 ) from None  # fmt: skip
+            domain = column.domain
+            dated = column.kind in (Kind.DATE, Kind.DATETIME)
+            if domain is not None and ((domain.first is not None and not dated) or (domain.low is not None and dated)):
+                raise MetadataMissing(
+                    f"The domain of column `{name}` of `{self.name}` is not that of a {column.kind}.",
+                    fix="Dates have {first: ..., last: ...}, numbers {low: ..., high: ...}.", column=name,
+                )  # fmt: skip
         unit = self.schema.unit
         if unit is not None and unit not in self.schema.columns:
             raise MetadataMissing(f"The unit `{unit}` of `{self.name}` is not among its columns.", column=unit)

@@ -16,6 +16,7 @@
           person: {kind: integer}
           ward:   {kind: category, domain: {values: [east, west]}}
           bill:   {kind: number, domain: {low: 0, high: 2000}}
+          day:    {kind: date, domain: {first: 2020-01-01, last: 2024-12-31}}
     public:
       wards: {data: wards.csv, key: [ward]}
 """
@@ -247,6 +248,8 @@ def propose(
                 hint = "  # add domain: {low: ..., high: ...} from what is possible, not from the data"
             case Kind.CATEGORY:
                 hint = "  # add domain: {values: [...]} if it is to be grouped by"
+            case Kind.DATE | Kind.DATETIME:
+                hint = "  # add domain: {first: 2020-01-01, last: 2024-12-31} from what is possible"
             case _:
                 hint = ""
         role = ", role: sensitive" if name in sensitive else ""

@@ -19,7 +19,7 @@ from uuid import uuid4
 import polars as pl
 
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, sequential
+from sfumato.dp.loss import PrivacyLoss, sequential
 from sfumato.dp.receipt import Receipt
 from sfumato.engines.choice import choose_engine
 from sfumato.engines.engine import Engine, Running
@@ -30,7 +30,7 @@ from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRef
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
-from sfumato.query.costing import plan_at_cost
+from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
 from sfumato.query.options import CheckedOptions, QueryOptions, check_least
@@ -196,10 +196,7 @@ class Session:
         return explain(self.plan_noise(query, CheckedOptions(**options)))
 
     def analyze(self, sql: str, **options: Unpack[QueryOptions]) -> str:
-        """The privacy analysis of a query, for reviewers: its tree of rows and each measurement with its bounds.
-
-        It reads no data and costs nothing.
-        """
+        """The privacy analysis of a query, for reviewers: its tree of rows, each measurement and its bounds. Free."""
         if self.policy is not None:
             raise BadParameter(f"policy `{self.policy.part_name()}` has no privacy analysis.", fix="Use explain().")
         query = replace(parse_query(sql, self.catalog), target=None)
@@ -357,6 +354,7 @@ class Session:
         rho: Number | None = None,
         rows: int | None = None,
         groups: int | None = None,
+        fit: Number | None = None,
     ) -> WorkloadAnswer:
         """Many counts for one cost, by the matrix mechanism; the answer names the measurements that were chosen."""
         if self.policy is not None:
@@ -367,9 +365,10 @@ class Session:
             )
         if (epsilon is None) == (rho is None):
             raise BadParameter("a workload needs its cost.", fix="Pass epsilon or rho.")
-        cost = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
+        cost = cost_of(CheckedOptions(epsilon=epsilon, delta=delta, rho=rho))
+        limits = CheckedOptions(rows=rows, groups=groups, fit=fit).limits
         with quantize_response(self.pace):
-            return answer_workload(self, plan_workload(self, queries, cost, rows=rows, groups=groups))
+            return answer_workload(self, plan_workload(self, queries, cost, **limits))
 
     def remaining(self) -> PrivacyLoss | None:
         """The smallest remaining budget: of the data set, of this analyst on it, and of this analyst."""
@@ -385,12 +384,10 @@ class Session:
         return plan_at_cost(query, options, budget_part)
 
     def key_of(self, plan: NoisePlan) -> str:
-        """The key under which the answer of a plan is stored."""
         version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
         return answer_key(self.catalog.dataset, version, plan)
 
     def answer(self, plan: NoisePlan, table: NoisyTable, *, cached: bool) -> Answer:
-        """The answer of noisy numbers."""
         return Answer(
             columns=column_titles(plan.query), rows=answer_rows(plan, table), loss=plan.cost, cached=cached,
             remaining=self.remaining(), explanation=explain(plan), kept=kept_share(plan, table),

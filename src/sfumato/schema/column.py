@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
-from datetime import date
+from datetime import date, datetime, time
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_serializer, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NaiveDatetime,
+    SerializeAsAny,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from sfumato.data.missing import is_missing
 from sfumato.errors import WrongKind
@@ -65,6 +74,9 @@ class Kind(StrEnum):
         return cls.CATEGORY
 
 
+_Day = Annotated[date | NaiveDatetime, Field(union_mode="left_to_right")]
+
+
 class Domain(BaseModel):
     """The possible values of a column, declared by the data owner and therefore public.
 
@@ -76,7 +88,9 @@ class Domain(BaseModel):
         frozen=True,
         extra="forbid",
         use_attribute_docstrings=True,
-        json_schema_extra={"anyOf": [{"required": ["values"]}, {"required": ["low", "high"]}]},
+        json_schema_extra={
+            "anyOf": [{"required": ["values"]}, {"required": ["low", "high"]}, {"required": ["first", "last"]}]
+        },
     )
 
     values: tuple[Any, ...] | None = None
@@ -85,16 +99,40 @@ class Domain(BaseModel):
     """Smallest value of a number."""
     high: float | None = None
     """Largest value of a number."""
+    first: _Day | None = None
+    """First day of a date or time."""
+    last: _Day | None = None
+    """Last day of a date or time, included."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Domain:
-        if self.values is None and (self.low is None or self.high is None):
-            raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
+        forms = (self.values,), (self.low, self.high), (self.first, self.last)
+        if sum(any(end is not None for end in form) for form in forms[1:]) > 1 or not any(
+            all(end is not None for end in form) for form in forms
+        ):
+            raise ValueError(
+                "a domain is {values: [...]}, {low: ..., high: ...} or, for dates, {first: ..., last: ...}"
+            )
+        if self.first is not None and self.last is not None and self.ends(time=True)[0] > self.ends(time=True)[1]:
+            raise ValueError("the first day must not be after the last")
         if self.low is not None and self.high is not None and not -math.inf < self.low <= self.high < math.inf:
             raise ValueError("low and high must be finite numbers, low not above high")
         return self
 
+    def ends(self, *, time: bool) -> tuple[Any, Any]:
+        """The first and last day, or with ``time`` the first and last moment; a day as the last includes all of it."""
+        return _moment(self.first, last=False, time=time), _moment(self.last, last=True, time=time)
 
+
+def _moment(end: date | None, *, last: bool, time: bool) -> Any:
+    if end is None:
+        return None
+    if not time:
+        return end.date() if isinstance(end, datetime) else end
+    return end if isinstance(end, datetime) else datetime.combine(end, datetime.max.time() if last else _MIDNIGHT)
+
+
+_MIDNIGHT = time()
 _MARKS = (
     "Numbers are read as 1234.5, 1234,5, 1.234,5 or 1,234.5, in one format per column and without ambiguous separators"
 )

@@ -1,4 +1,4 @@
-"""Top-k selection: the keys with the largest counts, public or private."""
+"""Top-k selection: the keys with the largest or smallest counts or sums, public or private."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from math import log
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from sfumato.dp.loss import PrivacyLoss, approximate, pure
+from sfumato.dp.loss import PrivacyLoss, approximate, bounded_range, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import exp_bracket, ln_up
 from sfumato.dp.receipt import Receipt
@@ -24,8 +24,10 @@ __all__ = ["TopKeys"]
 class TopKeys(Mechanism):
     """Select ``count`` keys one after the other, each by the exponential mechanism over the keys that are left.
 
-    The input is one count per key, in which adding a unit raises each count by 0 to ``sensitivity``; the output is the
-    indices of the selected keys, the largest first. The loss does not grow with the number of keys of a unit.
+    The input is one whole number per key; adding a unit raises each by 0 to ``sensitivity``, or lowers each by that
+    much. The output is the indices of the selected keys, the largest number first, or the smallest with ``smallest``.
+    The loss does not grow with the number of keys of a unit. The log-probabilities of one selection move within a range
+    of rate·s, so that it costs (rate·s)²/8 in rho (Cesar, Rogers 2021, Theorem 2).
 
     Private keys need a ``limit``: a further candidate of that count, at whose selection the output ends. *Theorem*: one
     selection is (rate·s, d·exp(rate·(s - limit)))-differentially private if a unit has at most d = ``most`` keys that
@@ -47,8 +49,9 @@ class TopKeys(Mechanism):
     (1, 3)
     """
 
-    examples = ({"rate": "1/2", "count": 2}, {"rate": 1, "count": 1, "limit": 40, "most": 5})
-    reference = "McSherry, Talwar (2007), doi:10.1109/FOCS.2007.66; Durfee, Rogers (2019), arXiv:1905.04273"
+    examples = ({"rate": "1/2", "count": 2}, {"rate": 1, "count": 1, "limit": 40, "most": 5},
+                {"rate": 1, "count": 1, "smallest": True})  # fmt: skip
+    reference = "McSherry, Talwar (2007), doi:10.1109/FOCS.2007.66; Cesar, Rogers (2021), arXiv:2004.07223"
     proof = "McSherry, Talwar 2007, Theorem 6, for monotone utilities; private keys: in the class docstring"
     specimen: ClassVar[Any] = np.array([3, 5, 8, 90])
 
@@ -60,25 +63,33 @@ class TopKeys(Mechanism):
     """Count of the candidate that ends the output; None where the keys are public."""
     most: Annotated[int, Field(ge=1)] = 1
     """Number of keys of one unit, where keys are private."""
+    smallest: bool = False
+    """Select the smallest numbers; only where the keys are public."""
+
+    @model_validator(mode="after")
+    def _private_keys_are_large(self) -> Self:
+        if self.smallest and self.limit is not None:
+            raise ValueError("private keys with small counts are not selected: few people have them")
+        return self
 
     @classmethod
     def for_budget(
-        cls, epsilon: Number, delta: Number = 0, *, count: int, sensitivity: Number = 1, most: int | None = None
-    ) -> Self:
+        cls, epsilon: Number, delta: Number = 0, *, count: int, sensitivity: Number = 1, most: int | None = None,
+        smallest: bool = False,
+    ) -> Self:  # fmt: skip
         """The largest rate and smallest limit within (epsilon, delta); ``most`` is None where the keys are public."""
         width = sensitivity_of(sensitivity)
         rate = Fraction(pure(epsilon).size / (width * count))
         if most is None:
-            return cls(rate=rate, count=count)
+            return cls(rate=rate, count=count, smallest=smallest)
         limit = width + ln_up(Fraction(most * count) / rational(delta)) / rate
         return cls(rate=rate, count=count, limit=limit.__ceil__() + 1, most=most)
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         width = sensitivity_of(sensitivity)
-        size = self.count * self.rate * width
         if self.limit is None or width == 0:
-            return pure(size)
-        return approximate(size, self.count * self._own_keys(width))
+            return bounded_range(self.rate * width).times(self.count)
+        return approximate(self.count * self.rate * width, self.count * self._own_keys(width))
 
     def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
         # Weights of a unit's keys, as exponents of e: each grows by ``raised``; a key of its own has ``raised`` - limit
@@ -86,7 +97,7 @@ class TopKeys(Mechanism):
         raised = self.rate * bounds.change
         rounds = self.count * bounds.groups
         if self.limit is None:
-            return pure(rounds * raised)
+            return bounded_range(raised).times(rounds)
         return approximate(rounds * raised, rounds * self._own_keys(bounds.change))
 
     def _own_keys(self, width: Fraction) -> Fraction:
@@ -103,7 +114,7 @@ class TopKeys(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> tuple[int, ...]:
         """Indices of the selected keys, at most ``count`` of them, in the order of selection."""
-        counts = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        counts = as_integers(self._open(value, receipt, self.loss(sensitivity))) * (-1 if self.smallest else 1)
         ends = counts.size  # the place of the candidate that ends the output
         if self.limit is not None:
             counts = np.append(counts, self.limit)

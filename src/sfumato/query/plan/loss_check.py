@@ -50,11 +50,11 @@ def enforced_change(plan: NoisePlan, measurement: Measurement) -> Fraction:
 def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
     """What the engine enforces on one unit's contribution to this draw."""
     if plan.top_keys is not None and measurement.aggregate in (None, 0):
-        [count, *_] = plan.query.aggregates
-        change = Fraction(_worst(count, plan.rows))
-        # One selection over all groups; the count is measured in the selected groups, and a unit may be in all of them.
-        groups = 1 if measurement.aggregate is None else plan.top_keys.count
-        return ContributionBounds(groups=groups, change=change)
+        # One selection over all groups, in whole steps; the number is measured in the selected groups, and a unit may
+        # be in all of them.
+        if measurement.aggregate is None:
+            return ContributionBounds(groups=1, change=Fraction(_worst(plan.query.aggregates[0], plan.rows)))
+        return ContributionBounds(groups=plan.top_keys.count, change=enforced_change(plan, measurement))
     if measurement.aggregate is None:  # private keys: each unit counts once per key
         return ContributionBounds(groups=plan.groups, change=Fraction(1))
     aggregate = plan.query.aggregates[measurement.aggregate]

@@ -17,7 +17,7 @@ from sfumato.query.plan.aggregates import (
     ValueCounts,
 )
 from sfumato.query.plan.first_rows import MOST_JOINED_ROWS, FirstRows
-from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.noise import NoisePlan, grid_of
 from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.relational import walk
 from sfumato.query.plan.row_steps import Compute
@@ -138,13 +138,17 @@ def explain(plan: NoisePlan) -> Explanation:
         ]
     if plan.top_keys is not None:
         number = plan.query.groups or 1000
-        far = digits(plan.top_keys.error(confidence="0.95", candidates=number), 3)
+        step = float(grid_of(plan.query.aggregates[0], "sample"))
+        far = digits(step * plan.top_keys.error(confidence="0.95", candidates=number), 3)
+        what = "rows" if isinstance(plan.query.aggregates[0], Count) else "in its sum"
         notes.append(
             f"The exponential mechanism selects {plan.top_keys.count} group(s), one after the other: a group that is "
-            f"left out has up to {far} rows more than one that is shown (95 %, {number:,} groups)."
+            f"left out has up to {far} {what} {'less' if plan.top_keys.smallest else 'more'} than one that is shown "
+            f"(95 %, {number:,} groups)."
         )
         if plan.top_keys.limit is not None:
-            notes.append(f"Group keys are private: the answer ends where counts are near {plan.top_keys.limit:,}.")
+            near = digits(step * plan.top_keys.limit, 6)
+            notes.append(f"Group keys are private: the answer ends where counts or sums are near {near}.")
     elif plan.partition_selection is not None or plan.threshold_selection is not None:
         needed, words = _needed(plan)
         notes.append(

@@ -68,6 +68,8 @@ def _domain(table: PrivateTable, column: str) -> str:
         return _listed(values)
     if domain is not None and domain.low is not None and domain.high is not None:
         return f"{domain.low:g} to {domain.high:g}"
+    if domain is not None and domain.first is not None:
+        return f"{domain.first} to {domain.last}"
     return "unit of privacy" if column == table.schema.unit else "not declared"
 
 

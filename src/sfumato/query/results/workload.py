@@ -16,48 +16,38 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, pure
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, pure, sequential
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
-from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
+from sfumato.dp.receipt import Receipt
+from sfumato.engines.engine import Running
 from sfumato.engines.expressions import (
-    NOTHING,
-    TRUE,
-    Arithmetic,
-    Case,
-    Cast,
-    Coalesce,
-    ColumnRef,
-    Compare,
-    Constant,
     Expression,
-    IsNull,
     all_of,
-    constant,
-    equal,
 )
-from sfumato.engines.statements import Join, Select, Source, Values
 from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
-from sfumato.query.execute.executor import additive_totals
+from sfumato.query.execute.executor import NoisyTable, additive_totals
+from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.execute.sqlgen import additive_sql
 from sfumato.query.plan.aggregates import Count
+from sfumato.query.plan.fitting import can_be_cut, with_fitting
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import Measured
 from sfumato.query.plan.planner import plan_query
-from sfumato.query.plan.relational import Filter, PlanNode, Scan, columns_of
-from sfumato.query.plan.scalar import Scalar
+from sfumato.query.plan.relational import Filter, Scan
+from sfumato.query.results.kept import intervals_hold, kept_share
 from sfumato.query.results.postprocess import NoisyValue
+from sfumato.query.results.workload_cells import cell_columns, conditions_over_cells, merged_cells
 from sfumato.query.sql.parse import GroupKey, Query, parse_query
-from sfumato.schema import Kind
+from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
 if TYPE_CHECKING:
@@ -66,9 +56,6 @@ if TYPE_CHECKING:
 __all__ = ["Workload", "WorkloadAnswer", "answer_workload", "plan_workload"]
 
 Matrix = npt.NDArray[np.float64]
-_MOST_CELLS = 1024
-_MOST_GROUPS = 50_000
-"""Combinations of values of the columns that conditions use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +81,8 @@ class Workload:
     sensitivity: Fraction
     """L1 distance, or squared L2 distance, over all measured sums."""
     cost: PrivacyLoss
+    fitting: NoisePlan | None
+    """The bounds with the measurement of whom they cut; None where they cut nobody or it was left out."""
     errors: dict[str, float]
     """Root mean square error per query that each kind of measurement would have."""
 
@@ -112,16 +101,24 @@ class WorkloadAnswer:
     alternatives: dict[str, float]
     loss: PrivacyLoss
     cached: bool
+    kept: NoisyValue | None = None
+    """Noisy share of people of whom the contribution limits cut nothing; None where it was not measured."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON."""
         values = [{"value": cell.value, "low": cell.low, "high": cell.high} for cell in self.values]
         return {"values": values, "strategy": self.strategy, "root_mean_square_error": self.error,
-                "alternatives": self.alternatives, "loss": self.loss.to_dict(), "cached": self.cached}  # fmt: skip
+                "alternatives": self.alternatives, "loss": self.loss.to_dict(), "cached": self.cached,
+                "kept": None if self.kept is None else asdict(self.kept)}  # fmt: skip
 
 
-def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, **limits: Any) -> Workload:
-    """Parse the queries, map them to cells, and choose the measurement. This costs nothing."""
+def plan_workload(
+    session: Session, queries: Sequence[str], cost: PrivacyLoss, *, fit: Number = 0, **limits: Any
+) -> Workload:
+    """Parse the queries, map them to cells, and choose the measurement. This costs nothing.
+
+    ``fit`` is the share of the cost at which it is measured how many units the limits cut, where they can cut any.
+    """
     if not queries:
         raise BadParameter("a workload requires at least one query.")
     parsed = [parse_query(sql, session.catalog) for sql in queries]
@@ -129,11 +126,16 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
     if len({scan for scan, _ in scans}) != 1:
         raise QueryRefused("All queries of a workload must be about the same table.")
     conditions = [condition for _, condition in scans]
-    columns = _columns(session, scans[0][0], conditions)
+    columns = cell_columns(session, scans[0][0], conditions)
     keys = tuple(GroupKey(scalar=column.code, values=tuple(range(len(column.values)))) for column in columns)
     base = replace(parsed[0], rows=scans[0][0], keys=keys, aggregates=(Count(),), outputs=())
-    matrix, cell_of = _merged(_over_cells(columns, conditions))
-    bounds = plan_query(base, pure(1), **limits)
+    matrix, cell_of = merged_cells(conditions_over_cells(columns, conditions))
+    bounds, whole, share = plan_query(base, pure(1), **limits), cost, rational(fit)
+    if not 0 <= share < 1:
+        raise BadParameter("the share `fit` of the cost is at least 0 and below 1.")
+    fitting = with_fitting(bounds, cost, share) if share > 0 and can_be_cut(base, bounds.groups) else None
+    if fitting is not None:
+        cost = replace(cost, size=cost.size * (1 - share))
     options = {"cells": np.eye(matrix.shape[1]), "questions": np.unique(matrix[matrix.any(axis=1)], axis=0)}
     if len(columns) == 1 and matrix.shape[1] > 2:
         for branches in (2, 4, 16):
@@ -149,16 +151,17 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
     }
     best = min(errors, key=lambda name: errors[name])
     mechanism, sensitivity = plans[best]
+    losses = [mechanism.loss_at(sensitivity), *([] if fitting is None else [fitting.measurements[-1].loss])]
     return Workload(
         text="\n".join(queries), query=base, bounds=bounds, cell_of=cell_of, matrix=matrix, name=best,
         measured=options[best], solver=solvers[best], mechanism=mechanism, sensitivity=sensitivity,
-        cost=replace(cost, curve=mechanism.loss_at(sensitivity).composable()), errors=errors,
+        cost=replace(whole, curve=sequential(losses).composable()), errors=errors, fitting=fitting,
     )  # fmt: skip
 
 
 def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     """Reserve, measure, add noise, estimate, answer."""
-    parts = [session.key_of(replace(workload.bounds, cost=workload.cost)), workload.name]
+    parts = [session.key_of(replace(workload.fitting or workload.bounds, cost=workload.cost)), workload.name]
     parts.append(hashlib.sha256(workload.matrix.tobytes()).hexdigest())
     key = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
     kept = session.recall(key)
@@ -174,23 +177,41 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
             for row in rows:
                 cells[workload.cell_of[int(row[0])] if workload.query.keys else 0] += int(row[-2])
             exact = SecretValue(workload.measured.astype(np.int64) @ cells)
-            noisy = workload.mechanism.release_at(exact, receipt=receipt, distance=workload.sensitivity)
+            noisy = workload.mechanism.release_at(exact, receipt=receipt, distance=workload.sensitivity).tolist()
+            if workload.fitting is not None:
+                noisy += _fitting(workload.fitting, session.running, receipt)
         except AnswerFailed:
             raise
         except Exception:
             raise AnswerFailed("The query could not be computed. Its cost stays charged.") from None
         kept = session.ledger.remember(key, json.dumps([int(value) for value in noisy]))
-    solver = workload.solver
-    values = solver @ np.array(json.loads(kept), dtype=np.float64)
+    solver, numbers = workload.solver, json.loads(kept)
+    share = None
+    if workload.fitting is not None:
+        place = workload.fitting.measurements[-1].aggregate or 0
+        share = kept_share(workload.fitting, NoisyTable(keys=(), values={place: tuple(numbers[-2:])}))
+        numbers = numbers[:-2]
+    values = solver @ np.array(numbers, dtype=np.float64)
     # Floats: an estimate of a whole number may be off by a rounding error, and so be just outside.
     reach = _intervals(solver, workload.mechanism) + 1e-9 * np.maximum(1.0, np.abs(values))
     cells_out = tuple(
-        NoisyValue(value=float(v), low=float(v - r), high=float(v + r)) for v, r in zip(values, reach, strict=True)
-    )
+        NoisyValue(value=float(v), low=float(v - r), high=float(v + r)) if intervals_hold(share) else
+        NoisyValue(value=float(v))
+        for v, r in zip(values, reach, strict=True)
+    )  # fmt: skip
     return WorkloadAnswer(
         values=cells_out, strategy=workload.name, error=workload.error(), alternatives=workload.errors,
-        loss=workload.cost, cached=cached,
+        loss=workload.cost, cached=cached, kept=share,
     )  # fmt: skip
+
+
+def _fitting(plan: NoisePlan, engine: Running, receipt: Receipt) -> list[int]:
+    """The noisy numbers of units that the limits fit and cut."""
+    [row] = engine.run(fitting_sql(plan, engine.listed)).open(receipt)
+    measurement = plan.measurements[-1]
+    exact = SecretValue(np.array([int(number) for number in row], dtype=object))
+    noisy = measurement.mechanism.release_at(exact, receipt=receipt, distance=measurement.sensitivity)
+    return [int(number) for number in noisy]
 
 
 def _scan(query: Query) -> tuple[Scan, Expression]:
@@ -207,124 +228,6 @@ def _scan(query: Query) -> tuple[Scan, Expression]:
             fix="Use ask() for other queries.",
         )
     return rows, all_of(*conditions)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Column:
-    """A column that conditions use: which of ``values`` a row has, as a whole number, and the values themselves."""
-
-    scalar: Scalar
-    code: Scalar
-    values: tuple[Any, ...]
-    """Declared values, values that stand for those that were not declared, and None."""
-
-
-def _columns(session: Session, scan: PlanNode, conditions: list[Expression]) -> list[_Column]:
-    """The columns used in the conditions; each needs publicly known values."""
-    used = columns_of(conditions)
-    columns, cells = [], 1
-    for name, scalar in _declared(session, scan):
-        if not columns_of([scalar.node]) & used:
-            continue
-        values = scalar.keys()
-        if values is None:
-            raise QueryRefused(
-                f"Workload conditions need columns with declared values, and `{name}` has none.",
-                fix="Declare its values, or use ask() for this query.",
-            )
-        columns.append(_bounded_column(scalar, values) if scalar.values is None else _listed_column(scalar, values))
-        cells *= len(columns[-1].values)
-    if cells > _MOST_GROUPS:
-        raise QueryRefused(f"The workload's columns have {cells:,} combinations; at most {_MOST_GROUPS:,} are handled.")
-    return columns
-
-
-def _bounded_column(scalar: Scalar, values: tuple[Any, ...]) -> _Column:
-    """A whole number within bounds, or true and false: what lies below and above the bounds has a value of its own."""
-    x, last = scalar.node, len(values)
-    if scalar.kind is Kind.BOOLEAN:
-        return _column(scalar, [(x, 1)], constant(0), (False, True, None))
-    low, high = values[0], values[-1]
-    above = Arithmetic("+", Arithmetic("-", x, constant(low)), constant(1))
-    tests = [(Compare("<", x, constant(low)), 0), (Compare(">", x, constant(high)), last + 1)]
-    beyond = max(low - 1, -(1 << 63)), min(high + 1, (1 << 63) - 1)
-    return _column(scalar, tests, above, (beyond[0], *values, beyond[1], None))
-
-
-def _listed_column(scalar: Scalar, values: tuple[Any, ...]) -> _Column:
-    """A list of values: all others count as one further value, above those of the list."""
-    tests = [(equal(scalar.node, constant(value)), place) for place, value in enumerate(values)]
-    return _column(scalar, tests, constant(len(values)), (*values, _above(max(values)), None))
-
-
-def _column(
-    scalar: Scalar, tests: Sequence[tuple[Expression, int]], default: Expression, values: tuple[Any, ...]
-) -> _Column:
-    """The place of a row's value among ``values``: the first test that holds; a missing value has the last place."""
-    places = tuple((test, constant(place)) for test, place in tests)
-    code = Case(((IsNull(scalar.node), constant(len(values) - 1)), *places), default)
-    return _Column(scalar=scalar, code=Scalar(node=code, kind=Kind.INTEGER), values=values)
-
-
-def _above(value: Any) -> Any:
-    match value:
-        case str():
-            return value + chr(0x10FFFF)
-        case bool():
-            return None
-        case int():
-            return min(value + 1, (1 << 63) - 1)
-        case float():
-            return value + max(1.0, abs(value))
-        case _:
-            return value + timedelta(days=1) if value.year < 9999 else value
-
-
-def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:
-    """Declared columns of the scanned table with their internal names."""
-    from sfumato.query.sql.bind import Binder
-
-    assert isinstance(scan, Scan)
-    relation = Binder(session.catalog, "")._scan(session.catalog.private[scan.table], scan.table)
-    return [(name, scalar) for _, name, scalar in relation.columns.items]
-
-
-def _over_cells(columns: list[_Column], conditions: list[Expression]) -> npt.NDArray[np.uint8]:
-    """The combinations of values that meet each condition, evaluated on public values only."""
-    if not columns:
-        return np.ones((len(conditions), 1), dtype=np.uint8)
-    import duckdb
-
-    source: Source | None = None
-    for i, column in enumerate(columns):
-        [name] = columns_of([column.scalar.node])
-        rows = tuple((constant(place), _constant(value)) for place, value in enumerate(column.values))
-        values = Values(rows, f"t{i}", (f"place{i}", name))
-        source = values if source is None else Join(source, values, TRUE)
-    assert source is not None
-    tests = tuple((f"q{i}", Coalesce((Cast(test, "int"), constant(0)))) for i, test in enumerate(conditions))
-    order = tuple(ColumnRef(f"place{i}", "int") for i in range(len(columns)))
-    with duckdb.connect(":memory:") as connection:
-        found = connection.execute(DuckdbGenerator().write(Select(tests, source, order_by=order))).fetchnumpy()
-    return np.array([found[f"q{i}"] for i in range(len(conditions))], dtype=np.uint8)
-
-
-def _constant(value: Any) -> Constant:
-    return NOTHING if value is None else constant(value)
-
-
-def _merged(matrix: npt.NDArray[np.uint8]) -> tuple[Matrix, npt.NDArray[np.int64]]:
-    """Columns of a matrix, each once, in the order of their first place; and the new column of each old one."""
-    _, first, inverse = np.unique(matrix, axis=1, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    if len(order) > _MOST_CELLS:
-        raise QueryRefused(
-            f"The queries tell {len(order):,} sets of rows apart; at most {_MOST_CELLS:,} are handled.",
-            fix="Use fewer queries, or ask() for some of them.",
-        )
-    return matrix[:, first[order]].astype(np.float64), place[inverse.ravel()]
 
 
 def _tree(cells: int, branches: int) -> Matrix:

@@ -48,7 +48,7 @@ _FORMS: dict[type[exp.Expression], frozenset[str]] = {
     **dict.fromkeys((exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2), _PAIR),
     exp.CountIf: _ONE,
     exp.ApproxQuantile: frozenset({"this", "quantile"}),
-    **dict.fromkeys((exp.Left, exp.StartsWith, exp.Contains), _PAIR),
+    **dict.fromkeys((exp.Left, exp.StartsWith, exp.Contains, exp.RegexpLike, exp.RegexpFullMatch), _PAIR),
     exp.WidthBucket: frozenset({"this", "min_value", "max_value", "num_buckets"}),
     exp.Distinct: frozenset({"expressions"}),
     exp.Concat: frozenset({"expressions", "safe", "coalesce"}),

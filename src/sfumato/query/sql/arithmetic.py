@@ -71,13 +71,26 @@ def _divide(reader: ExpressionCompiler, node: Any) -> Scalar:
     return Scalar(node=Arithmetic("/", a.as_double(), divisor), kind=Kind.NUMBER, **known)
 
 
+def _is_whole(reader: ExpressionCompiler, node: Any) -> bool:
+    """Whether a number is whole on all rows: also sums and products of whole numbers that floats represent exactly."""
+    node = node.unnest()
+    a = reader.number(node)
+    if a.kind is Kind.INTEGER:
+        return True
+    exact = a.low is not None and a.high is not None and max(abs(a.low), abs(a.high)) < 1 << 53
+    return (
+        exact
+        and isinstance(node, exp.Add | exp.Sub | exp.Mul)
+        and all(_is_whole(reader, side) for side in (node.this, node.expression))
+    )
+
+
 def _whole_quotient(reader: ExpressionCompiler, node: Any) -> Scalar:
     """``a // b`` of whole numbers: the quotient without its fraction, towards zero; missing where b is 0.
 
     It is increasing in a for b > 0 and decreasing for b < 0, so that its ends are those of the quotient.
     """
-    a, b = reader.number(node.this), reader.number(node.expression)
-    if a.kind is not Kind.INTEGER or b.kind is not Kind.INTEGER:
+    if not all(_is_whole(reader, side) for side in (node.this, node.expression)):
         raise reader.refuse(node, "`//` takes whole numbers.", "Use FLOOR(a / b) or TRUNC(a / b).")
     quotient = _divide(reader, node)
     known: dict[str, Any] = {}

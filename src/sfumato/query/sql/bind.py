@@ -177,8 +177,12 @@ class Binder:
                     low, high = rational(min(values)), rational(max(values))
             elif domain is not None and kind in (Kind.INTEGER, Kind.NUMBER):
                 low, high = rational(domain.low or 0), rational(domain.high or 0)
+            first, last = (None, None) if domain is None else domain.ends(time=kind is Kind.DATETIME)
             unit = column == table.schema.unit
-            scalar = Scalar(node=ColumnRef(name, TYPES[kind]), kind=kind, low=low, high=high, values=values, unit=unit)
+            scalar = Scalar(
+                node=ColumnRef(name, TYPES[kind]), kind=kind, low=low, high=high, values=values, unit=unit,
+                first=first, last=last,
+            )  # fmt: skip
             items.append((alias, column, scalar))
         scan = Scan(table=table.name, unit_column=table.schema.unit, names=tuple(names))
         limits = (1, 1, 1) if table.schema.unit is None else (table.rows, table.groups, table.typical)

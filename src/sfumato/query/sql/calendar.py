@@ -6,7 +6,7 @@ from calendar import monthrange
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
-__all__ = ["FIRST", "LAST", "add_interval", "ordinal", "truncated", "truncations"]
+__all__ = ["FIRST", "LAST", "add_interval", "ordinal", "truncated", "truncations", "unit_number"]
 
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
 _Day = TypeVar("_Day", date, datetime)
@@ -67,3 +67,16 @@ def truncations(first: _Day, last: _Day, unit: str, most: int) -> tuple[_Day, ..
 def ordinal(day: date) -> int:
     """Number of days since the first day of the year 1."""
     return day.toordinal() - 1
+
+
+def unit_number(day: date, unit: str) -> int:
+    """The number of the year, quarter, month, day, hour or minute that a date is in; it grows with the date.
+
+    >>> unit_number(date(2024, 3, 1), "MONTH") - unit_number(date(2023, 12, 31), "MONTH")
+    3
+    """
+    if unit in _MONTHS:
+        return (day.year * 12 + day.month - 1) // _MONTHS[unit]
+    hours = ordinal(day) * 24 + (day.hour if isinstance(day, datetime) else 0)
+    minutes = hours * 60 + (day.minute if isinstance(day, datetime) else 0)
+    return {"DAY": ordinal(day), "HOUR": hours, "MINUTE": minutes}[unit]

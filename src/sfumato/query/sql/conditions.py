@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp
+from sqlglot import exp, tokenize
 
 from sfumato.engines.expressions import (
     TRUE,
@@ -20,7 +20,8 @@ from sfumato.engines.expressions import (
     equal,
     when,
 )
-from sfumato.engines.functions import Like
+from sfumato.engines.functions import Like, Matches
+from sfumato.engines.regular_expressions import PatternRefused, parse_pattern
 from sfumato.query.plan.scalar import Scalar, flag, literal, same_family
 from sfumato.rationals import rational
 from sfumato.schema import Kind
@@ -107,6 +108,25 @@ def _like(*, fold: bool) -> Rule:
     return rule
 
 
+def _matches(*, whole: bool) -> Rule:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+        a, pattern = reader.text_value(node.this), reader.read(node.expression)
+        if not isinstance(pattern.constant, str):
+            raise reader.refuse(node, "The pattern of a regular expression must be a text constant.")
+        if "~" in reader.text and any(token.text in ("~", "!~") for token in tokenize(reader.text, "duckdb")):
+            raise reader.refuse(
+                node,
+                "`~` matches a part of the text in some databases and all of it in others.",
+                "Use REGEXP_MATCHES(x, pattern) for a part, or REGEXP_FULL_MATCH(x, pattern).",
+            )
+        try:
+            return flag(Matches(a.node, parse_pattern(pattern.constant, whole=whole)))
+        except PatternRefused as reason:
+            raise reader.refuse(node, str(reason), "Or use LIKE, STARTS_WITH or CONTAINS.") from None
+
+    return rule
+
+
 def _is(reader: ExpressionCompiler, node: Any) -> Scalar:
     a = reader.read(node.this)
     match node.expression:
@@ -137,6 +157,8 @@ CONDITION_RULES: dict[type[exp.Expression], Rule] = {
     exp.In: _in,
     exp.Like: _like(fold=False),
     exp.ILike: _like(fold=True),
+    exp.RegexpLike: _matches(whole=False),
+    exp.RegexpFullMatch: _matches(whole=True),
     exp.Is: _is,
     exp.Exists: _exists,
 }

@@ -29,7 +29,7 @@ from sfumato.engines.expressions import (
 )
 from sfumato.engines.functions import AddInterval, DatePart, DateTrunc, DayNumber, JoinedText, Substring
 from sfumato.query.plan.scalar import MOST_VALUES, Scalar, literal
-from sfumato.query.sql.calendar import FIRST, LAST, add_interval, ordinal, truncated, truncations
+from sfumato.query.sql.calendar import FIRST, LAST, add_interval, truncated, truncations, unit_number
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
@@ -196,8 +196,9 @@ def date_difference(reader: ExpressionCompiler, node: Any, late: Any, early: Any
     weeks = unit == "WEEK"
     found: Expression = Arithmetic("-", *(_numbered(end.node, "DAY" if weeks else unit) for end in ends))
     known: dict[str, Any] = {}
-    if all(end.first is not None and end.last is not None for end in ends) and (weeks or unit == "DAY"):
-        (first, last), (start, end) = ((ordinal(one.first), ordinal(one.last)) for one in ends)
+    ranges = [(end.constant, end.constant) if end.constant is not None else (end.first, end.last) for end in ends]
+    if all(day is not None for days in ranges for day in days):
+        (first, last), (start, end) = ([unit_number(day, "DAY" if weeks else unit) for day in days] for days in ranges)
         size = 7 if weeks else 1
         known = {"low": Fraction(int((first - end) / size)), "high": Fraction(int((last - start) / size))}
     if weeks:

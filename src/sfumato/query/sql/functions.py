@@ -15,7 +15,7 @@ from sfumato.engines.expressions import Cast, Coalesce, constant
 from sfumato.engines.functions import Function, JoinedText, Like, Shaped, Substring
 from sfumato.engines.text_patterns import reads_as
 from sfumato.query.plan.scalar import MOST_VALUES, TYPES, Scalar, flag, literal
-from sfumato.schema import Kind
+from sfumato.schema import Domain, Kind
 
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler
@@ -51,6 +51,9 @@ def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
     if known and kind is Kind.INTEGER and a.low is not None and a.high is not None:  # 2.5 may become 2 or 3
         half = Fraction(1, 2)
         known = {"low": Fraction(ceil(a.low - half)), "high": Fraction(floor(a.high + half))}
+    if a.first is not None and a.last is not None and kind in (Kind.DATE, Kind.DATETIME):
+        ends = Domain(first=a.first, last=a.last).ends(time=kind is Kind.DATETIME)
+        known = {"first": ends[0], "last": ends[1]}
     return Scalar(node=Cast(a.node, TYPES[kind]), kind=kind, **known)
 
 

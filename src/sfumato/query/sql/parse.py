@@ -20,6 +20,7 @@ from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
+from sfumato.query.sql.histograms import with_bins
 from sfumato.query.sql.output_binder import OutputBinder
 from sfumato.query.sql.possible_groups import possible_groups
 from sfumato.query.sql.refusal import called, nearest, refuse
@@ -140,6 +141,7 @@ class _Measured(OutputBinder):
 
     def query(self, tree: Any, catalog: Catalog) -> Query:
         relation = self._relation
+        tree = with_bins(tree, self.reader)
         self.named(tree.expressions)
         keys = self._keys(tree)
         having = tree.args.get("having")

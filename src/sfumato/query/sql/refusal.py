@@ -27,7 +27,7 @@ def called(node: Any, text: str) -> str:
 
 
 _NEAREST = {
-    "HISTOGRAM": "Use GROUP BY WIDTH_BUCKET(x, low, high, n).",
+    "HISTOGRAM": "Use HISTOGRAM(x, n) as an item of SELECT, or GROUP BY WIDTH_BUCKET(x, low, high, n).",
     "AGE": "Use DATE_DIFF('year', first, last).",
     "TO_CHAR": "Use STRFTIME(day, '%Y-%m').",
     "DATE_FORMAT": "Use STRFTIME(day, '%Y-%m').",
@@ -37,8 +37,8 @@ _NEAREST = {
     "LIST": "Lists of values are not released. Use COUNT(*) with GROUP BY.",
     "ANY_VALUE": "Values of single rows are not released. Use MODE(x), or add it to GROUP BY.",
     "FIRST": "Values of single rows are not released. Use ROW_NUMBER() OVER (PARTITION BY unit ORDER BY ...) = 1.",
-    "REGEXP_MATCHES": "Use LIKE, STARTS_WITH or CONTAINS.",
-    "REGEXP_LIKE": "Use LIKE, STARTS_WITH or CONTAINS.",
+    "REGEXP_EXTRACT": "Use REGEXP_MATCHES(x, pattern) in CASE WHEN, or SUBSTRING with constants.",
+    "REGEXP_REPLACE": "Use REGEXP_MATCHES(x, pattern) in CASE WHEN, or SUBSTRING with constants.",
     "SPLIT_PART": "Use SUBSTRING with constants.",
     "REPLACE": "Use CASE, or SUBSTRING with constants.",
     "IFF": "Use CASE WHEN ... THEN ... ELSE ... END.",
@@ -52,8 +52,8 @@ _NEAREST = {
 def nearest(name: str) -> str:
     """What is answered instead of a function; empty where nothing is near.
 
-    >>> nearest("histogram"), nearest("unknown")
-    ('Use GROUP BY WIDTH_BUCKET(x, low, high, n).', '')
+    >>> nearest("bool_or"), nearest("unknown")
+    ('Use COUNT_IF(condition) > 0.', '')
     """
     return _NEAREST.get(name.upper(), "")
 

@@ -16,6 +16,7 @@ from sfumato.query.plan.outputs import Output
 from sfumato.query.plan.row_steps import Collapse, Keep, RowStep
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.expressions import ExpressionCompiler
+from sfumato.query.sql.histograms import is_histogram
 from sfumato.query.sql.output_binder import OutputBinder
 from sfumato.wording import did_you_mean
 
@@ -161,7 +162,8 @@ class _ReleasedBinder(OutputBinder):
 def has_aggregate(node: Any) -> bool:
     """Whether an expression has an aggregate that is no window function."""
     return any(
-        AggregateCompiler.is_aggregate(child) and not isinstance(child.parent, exp.Window) for child in node.walk()
+        (AggregateCompiler.is_aggregate(child) or is_histogram(child)) and not isinstance(child.parent, exp.Window)
+        for child in node.walk()
     )
 
 

@@ -163,7 +163,7 @@ def sample_values(tree: Any, types: Sequence[PostgresType], catalog: Catalog) ->
         column = None if parent is None else parent.find(exp.Column)
         domain = None if column is None else domains.get(column.name.lower())
         if domain is not None and node.name.isdigit():
-            value = domain.values[0] if domain.values else domain.low
+            value = domain.values[0] if domain.values else domain.first if domain.low is None else domain.low
             if value is not None:
                 samples[int(node.name)] = value
     return [samples.get(number, _SAMPLES.get(kind.name, "a")) for number, kind in enumerate(types, start=1)]

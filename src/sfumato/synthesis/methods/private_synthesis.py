@@ -278,4 +278,5 @@ class PrivateSynthesis(Step):
             raise BadParameter(
                 f"private-synthesis: `{name}` is text; its domain needs `values`.", fix="List its values."
             )
-        return range_cells(name, dtype, domain.low, domain.high)
+        low, high = (domain.low, domain.high) if domain.low is not None else (domain.first, domain.last)
+        return range_cells(name, dtype, low, high)

@@ -8,6 +8,7 @@ from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.expressions import Origin, Read, ShiftRight
 from sfumato.engines.functions import Hash
 from sfumato.engines.generator import Columns, SqlGenerator
+from sfumato.engines.regular_expressions import PatternBranch, written_pattern
 
 __all__ = ["DuckdbGenerator"]
 
@@ -97,6 +98,9 @@ class DuckdbGenerator(SqlGenerator):
 
     def like(self, a: str, pattern: str, *, fold: bool) -> str:
         return f"({a} {'ILIKE' if fold else 'LIKE'} {self.text(pattern)})"
+
+    def matches(self, a: str, branches: tuple[PatternBranch, ...]) -> str:
+        return f"regexp_matches({a}, {self.text(written_pattern(branches))})"
 
     def whole_division(self, a: str, b: str, kind: str) -> str:
         return f"({a} // {b})"

@@ -8,6 +8,7 @@ from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.dialect import largest_for
 from sfumato.engines.expressions import Origin
 from sfumato.engines.generator import SqlGenerator
+from sfumato.engines.regular_expressions import PatternBranch, written_pattern
 from sfumato.engines.text_patterns import cases, folded
 
 __all__ = ["PostgresGenerator"]
@@ -250,6 +251,9 @@ class PostgresGenerator(SqlGenerator):
         if fold:
             return self.like(self.function("lower", a), folded(pattern), fold=False)
         return f"({a} LIKE {self.text(pattern)} ESCAPE '')"
+
+    def matches(self, a: str, branches: tuple[PatternBranch, ...]) -> str:
+        return f"({a} ~ {self.text(written_pattern(branches))})"
 
     def whole_division(self, a: str, b: str, kind: str) -> str:
         return f"({a} / {b})" if kind == "int" else f"div({a}, {b})"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sfumato.engines.dialect import largest_for
 from sfumato.engines.expressions import Origin
 from sfumato.engines.generator import SqlGenerator
+from sfumato.engines.regular_expressions import PatternBranch, written_pattern
 from sfumato.engines.text_patterns import cases, folded
 
 __all__ = ["SparkGenerator"]
@@ -187,6 +188,10 @@ class SparkGenerator(SqlGenerator):
         if pattern.count("%") > _TRIES:
             raise self.no(f"LIKE with more than {_TRIES} `%` in its pattern")
         return f"({a} LIKE {self.text(pattern.replace(chr(92), chr(92) * 2))})"
+
+    def matches(self, a: str, branches: tuple[PatternBranch, ...]) -> str:
+        # in Java, $ also matches before a line break at the end
+        return f"({a} RLIKE {self.text(written_pattern(branches, end=chr(92) + 'z'))})"
 
     def whole_division(self, a: str, b: str, kind: str) -> str:
         return f"({a} div {b})"
