@@ -224,5 +224,5 @@ ARITHMETIC_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any],
     exp.Trunc: _whole("trunc", lambda x: x.__trunc__()),
     exp.Floor: _whole("floor", lambda x: x.__floor__()),
     exp.Ceil: _whole("ceil", lambda x: x.__ceil__()),
-    exp.Round: _whole("round", lambda x: (x + Fraction(1, 2)).__floor__()),
+    exp.Round: _whole("round", lambda x: (abs(x) + Fraction(1, 2)).__floor__() * (1 if x >= 0 else -1)),
 }
