@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom, binomtest
 
 from sfumato.attacks import Discloses, risk
-from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.attacks.evaluation.intervals import excess_high, wilson
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 
 TRIES = 200
@@ -95,3 +95,38 @@ def test_the_coverage_of_a_conservative_interval_is_found_so() -> None:
         return float(interval.low), float(interval.high)
 
     assert coverage(exact).min() >= 0.95
+
+
+def excess_coverage(share: float, reference: float, high: Callable[[float, float, float, float], float]) -> float:
+    """The chance that the upper end of the excess of 150 targets over 80 other people is not below the true excess."""
+    targets, others = 150, 80
+    true = (share - reference) / (1 - reference)
+    first = [(hits / targets, wilson(hits, targets)[1]) for hits in range(targets + 1)]
+    second = [(hits / others, wilson(hits, others)[0]) for hits in range(others + 1)]
+    held = np.array([[high(*one, *other) >= true - 1e-12 for other in second] for one in first])
+    chance = np.outer(
+        binom.pmf(np.arange(targets + 1), targets, share), binom.pmf(np.arange(others + 1), others, reference)
+    )
+    return float((chance * held).sum())
+
+
+RATES = [(0.5, 0.1), (0.5, 0.5), (0.8, 0.6), (0.8, 0.8), (0.95, 0.5)]
+
+
+def test_the_upper_end_of_the_excess_covers_at_its_level() -> None:
+    """97.5 % at one end. The distance between the ends of both intervals covers more than 98.9 % and is refused here,
+    as is an interval that takes the reference for exact."""
+    covered = [excess_coverage(*rates, excess_high) for rates in RATES]
+    assert min(covered) > 0.965
+    assert max(covered) < 0.985
+    between = [excess_coverage(*rates, lambda _, high, __, low: (high - low) / (1 - low)) for rates in RATES]
+    assert max(between) > 0.985
+    exact = [excess_coverage(*rates, lambda _, high, ref, __: (high - ref) / max(1 - ref, 1e-9)) for rates in RATES]
+    assert min(exact) < 0.965
+
+
+def test_the_upper_end_of_the_excess_at_the_margins() -> None:
+    assert abs(excess_high(0.6, 0.7, 0.5, 0.5) - 0.4) < 1e-12
+    assert excess_high(1.0, 1.0, 0.2, 0.1) == 1.0
+    assert excess_high(1.0, 1.0, 1.0, 0.9) == 1.0
+    assert excess_high(0.2, 0.3, 0.9, 0.8) < 0

@@ -7,10 +7,12 @@ entry (:func:`sfumato.evaluation.run.attack_to_dict`) and never compute them aga
 |---|---|
 | identity, columns declared as known | upper end of the interval of the risk |
 | identity, any released columns | the same, unless the recipe accepts these attackers (``accepted``) |
-| attribute, membership, singling out, result | the same, beyond the reference, as a share of what was left to learn |
+| attribute, membership, singling out, result | upper end of the interval of the excess over the reference |
 
-The reference is the success rate without the person's record: the larger of the baseline and the lower end of the
-control group's interval. A small control group proves little, so only what it shows with confidence is deducted.
+The excess is a share of what was left to learn: (risk - reference) / (1 - reference).
+
+The reference is the success rate without the person's record: the baseline, or the control group, whichever leaves less
+risk. A small control group proves little: the interval of the excess counts the uncertainty of both groups.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.attacks import Discloses, Outcome, risk
-from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.attacks.evaluation.intervals import excess_high, wilson
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
 from sfumato.recipe import Limits
@@ -61,14 +63,22 @@ class LimitResult:
 
 
 def reference_rate(outcome: Outcome) -> float:
-    """Success rate without the person's record; 0 for identity, which counts in full."""
+    """The success rate that is deducted from the upper end of an attack's interval, so that the judged risk remains.
+
+    For identity it is 0. A control group is deducted at a rate between the lower end of its interval and the observed
+    one: the joint interval of both groups is narrower than the distance between their ends.
+    """
     if outcome.discloses is Discloses.IDENTITY:
         return 0.0
-    baseline, control = outcome.baseline, outcome.control
-    return max(
-        baseline.rate if baseline is not None else 0.0,
-        wilson(control.hits, control.trials)[0] if control is not None else 0.0,
-    )
+    baseline, control, main = outcome.baseline, outcome.control, risk(outcome)
+    deducted = [0.0]
+    if baseline is not None:
+        deducted.append(baseline.rate)
+    if control is not None:
+        low = wilson(control.hits, control.trials)[0]
+        most = excess_high(main.value, main.high, control.rate, low)
+        deducted.append((main.high - most) / (1 - most) if most < 1 else low)
+    return max(deducted)
 
 
 def judged_risk(outcome: Outcome) -> float:

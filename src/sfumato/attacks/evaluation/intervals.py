@@ -1,4 +1,4 @@
-"""Confidence interval of a success rate."""
+"""Confidence intervals of a success rate, and of its excess over another one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 from sfumato.errors import BadParameter
 
-__all__ = ["wilson"]
+__all__ = ["excess_high", "wilson"]
 
 
 def wilson(hits: float, trials: float, level: float = 0.95) -> tuple[float, float]:
@@ -46,6 +46,28 @@ def wilson(hits: float, trials: float, level: float = 0.95) -> tuple[float, floa
     if trials - hits <= few:
         high = max(high, 1 - _poisson_low(trials - hits, 1 - level) / trials)
     return low, high
+
+
+def excess_high(rate: float, high: float, reference: float, reference_low: float) -> float:
+    """The upper end of the interval of ``(p - r) / (1 - r)``, the share of what was left that an attack learns.
+
+    ``rate`` and ``high`` are the success rate p of the attack and the upper end of its interval; ``reference`` and
+    ``reference_low`` the rate r of people who are not in the release and the lower end of its interval. Misses are a
+    ratio, (1 - p) / (1 - r), whose interval follows from those of both rates (MOVER). It is never wider than the
+    distance between the ends, and covers at their level. With a reference that is known exactly it is
+    ``(high - r) / (1 - r)``. A negative value means that the attack is worse than the reference.
+
+    Reference: Donner, A., Zou, G. Y. (2012). Closed-form confidence intervals for functions of the normal mean and
+    standard deviation. doi:10.1177/0962280210383082
+
+    >>> round(excess_high(0.6, 0.7, 0.5, 0.5), 4), round(excess_high(0.6, 0.7, 0.5, 0.4), 4)
+    (0.4, 0.4302)
+    """
+    missed, fewest, left, most_left = 1 - rate, 1 - high, 1 - reference, 1 - reference_low
+    middle, end = missed * left, fewest * (2 * missed - fewest)
+    room = max(0.0, middle * middle - end * most_left * (2 * left - most_left))
+    below = middle + sqrt(room)
+    return 1 - end / below if below > 0 else 1.0
 
 
 def _poisson_low(count: float, tail: float) -> float:
