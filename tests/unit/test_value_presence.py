@@ -16,6 +16,7 @@ from sfumato.attacks.inference.value_presence import ValuePresence
 from sfumato.data.table import Table
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._smoothing import smoothed
+from sfumato.masking.methods.noise import Noise
 from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.masking.methods.synthesize import Synthesize
 from sfumato.release import Lineage, Release
@@ -119,6 +120,15 @@ def test_exact_values_single_people_out() -> None:
     assert risk(outcome).low > 0.9
     assert outcome.baseline is not None
     assert outcome.baseline.rate < 0.3
+
+
+def test_exact_values_single_people_out_of_a_swapped_release_with_a_row_map() -> None:
+    where = scenario(RankSwap(p=30))
+    [attack] = [attack for attack in default_attacks(where) if isinstance(attack, SinglingOut)]
+    assert risk(attacked(attack, where)).low > 0.9
+    assert not [
+        attack for attack in default_attacks(scenario(Noise(variance_ratio=0.1))) if isinstance(attack, SinglingOut)
+    ]
 
 
 def test_copied_rows_are_reported() -> None:

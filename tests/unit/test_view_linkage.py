@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from scipy.stats import poisson
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import poisson, rankdata
 
 from sfumato.attacks import AttackScenario, Outcome, default_attacks, evaluate_attack, risk
 from sfumato.attacks.record_linkage.view_linkage import ViewLinkage
@@ -19,6 +20,7 @@ from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context
 from sfumato.masking.methods.noise import Noise
+from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.masking.methods.shift_dates import ShiftDates
 from sfumato.progress import SILENT
 from sfumato.release import Lineage, Release
@@ -63,6 +65,8 @@ MOVES: dict[str, Callable[[Floats, np.random.Generator], Floats]] = {
     "one random factor per person": lambda values, draw: values * np.exp(draw.normal(0, 0.5, (len(values), 1))),
     "one random shift per person": lambda values, draw: values + draw.normal(0, values.std(), (len(values), 1)),
     "whole numbers added": lambda values, draw: values + draw.integers(-20_000, 20_000, values.shape),
+    "a rotation": lambda values, draw: values @ np.linalg.qr(draw.normal(size=(values.shape[1],) * 2))[0],
+    "values exchanged between the columns of a row": lambda values, draw: draw.permuted(values, axis=1),
     "a factor on two columns, noise on the third": lambda values, draw: np.column_stack(
         [
             values[:, :2] * np.exp(draw.normal(0, 0.5, (len(values), 1))),
@@ -86,6 +90,25 @@ def test_there_is_no_cliff_in_the_number_of_rows() -> None:
     [attack] = [attack for attack in default_attacks(where) if isinstance(attack, ViewLinkage)]
     outcome = evaluate_attack(attack, where, rng=Rng(1))
     assert risk(outcome).low > 0.97
+
+
+def test_a_linear_map_is_found_although_the_view_is_selected_on_some_people() -> None:
+    values = amounts(2500)
+    turned = values @ np.random.default_rng(2).normal(size=(3, 3))
+    assert risk(attacked(frame(values), frame(turned))).low > 0.98
+
+
+def test_rank_swapping_is_linked_as_well_as_by_an_assignment_over_all_pairs() -> None:
+    """With 15 near rows per person 7.4 % of 2,000 people were found where 8.9 % can be; 60 rows find them."""
+    values = amounts(1200, 8)
+    schema = Schema(columns={f"c{place}": Column(role="quasi") for place in range(8)})
+    swapped = RankSwap(p=15).apply(Dataset.of(Table(frame=frame(values)), schema), Context(rng=Rng(3))).table.frame
+    left, right = (rankdata(part, axis=0) for part in (values, swapped.to_numpy()))
+    cost = np.square(left).sum(axis=1)[:, None] + np.square(right).sum(axis=1)[None] - 2 * left @ right.T
+    simple = float((linear_sum_assignment(cost)[1] == np.arange(len(values))).mean())
+    found = risk(attacked(frame(values), swapped, view="ranks"))
+    assert simple <= found.high
+    assert found.value > 0.95 * simple
 
 
 def test_dates_that_are_shifted_together_are_found_by_their_intervals() -> None:

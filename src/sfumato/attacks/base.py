@@ -83,7 +83,9 @@ class Stage(IntEnum):
     """Distances learned from known matches."""
     ANY_COLUMNS = 7
     """Columns that nobody declared as known."""
-    OTHER = 8
+    KEPT_VALUES = 8
+    """Exact values that the masking kept."""
+    OTHER = 9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +107,8 @@ class View:
     household: tuple[npt.NDArray[np.int64], str] | None = None
     """For attacks on households: the number of each target's household (members are consecutive), and the released
     column that groups the rows of a household, whose values are meaningless to the adversary."""
+    people: pl.DataFrame | None = None
+    """All people whose values the adversary knows, if ``targets`` are some of them: for scales and covariances."""
     known_matches: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
     """For attacks that learn: known values of people whose release row the adversary knows, and these rows."""
 
@@ -292,6 +296,11 @@ class Attack(Part):
     def refinements(self) -> tuple[Attack, ...]:
         """Variants of an alternative that cost more. They are tried if it is one of the strongest alternatives."""
         return ()
+
+    @property
+    def thorough(self) -> Attack:
+        """The variant of a selected alternative that is run once, on all targets; it may cost more."""
+        return self
 
     @abstractmethod
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:

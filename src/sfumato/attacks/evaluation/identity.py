@@ -65,7 +65,9 @@ def evaluate_identity(
 
     def trial(attack: Attack, some: Rows, progress: Progress) -> Guesses:
         # In a small file the adversary uses all targets for the selection as well: people compete for rows.
-        used = view if len(chosen) <= _ALL_TARGETS else view_of(attack, scenario, targets, some)
+        used = view
+        if len(chosen) > _ALL_TARGETS:
+            used = replace(view_of(attack, scenario, targets, some), people=view.targets)
         return run_attack(attack, used, rng.child("guess"), progress).part(slice(len(some)))
 
     def correct(guesses: Guesses, some: Rows) -> npt.NDArray[np.float64]:
@@ -76,7 +78,7 @@ def evaluate_identity(
     if release_row is not None and attack.alternatives:
         best, rest, selection = strongest(attack, chosen, len(chosen), trial, correct, progress)
         selected_on = len(chosen) - len(rest)
-    guesses = run_attack(best, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
+    guesses = run_attack(best.thorough, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
     # The adversary uses all targets, but those on which the attack was selected are not counted.
     guesses = replace(guesses.part(slice(selected_on, None)), detail={**guesses.detail, **selection})
     chosen = chosen[selected_on:]

@@ -61,11 +61,15 @@ class SinglingOut(Attack):
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        """Where identity cannot be evaluated: synthetic rows, or perturbed rows without a row correspondence."""
-        unmatched = scenario.synthetic or (scenario.release_row is None and not scenario.truthful)
-        if not scenario.known or not unmatched:
+        """Where identity cannot be evaluated (synthetic rows, perturbed rows without a row correspondence), and where
+        perturbed columns hold values that exactly one person has."""
+        if not scenario.known:
             return ()
-        return cls(), cls(columns=1, exact=True), cls(columns=_ALL, exact=True)
+        if scenario.synthetic or (scenario.release_row is None and not scenario.truthful):
+            return cls(), cls(columns=1, exact=True), cls(columns=_ALL, exact=True)
+        perturbed = set(scenario.known) - set(scenario.unperturbed if scenario.steps else ())
+        telling = any(_holds_unique_values(scenario, name) for name in perturbed)
+        return (cls(columns=1, exact=True),) if telling else ()
 
     @property
     def setting(self) -> str:
@@ -121,6 +125,16 @@ class SinglingOut(Attack):
             detail={"width": width},
             tried=len(predicates) if stopped else None,
         )
+
+
+def _holds_unique_values(scenario: AttackScenario, name: str) -> bool:
+    """Whether one number in a hundred of a released column is that of exactly one row, and of one person."""
+    known, released = scenario.original.table.column(name), scenario.release.table.column(name)
+    if known.dtype != released.dtype or not (known.dtype.is_numeric() or known.dtype.is_temporal()):
+        return False
+    values = released.filter(released.is_unique() & released.is_not_null())
+    own = known.filter(known.is_unique())
+    return 100 * int(values.is_in(own.implode()).sum()) > len(released)
 
 
 class _Column:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.record_linkage.view_linkage.adapt import adapted
@@ -27,8 +28,8 @@ __all__ = ["ViewLinkage"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_EDGES = 30_000
-"""Approximate number of pairs of person and near row among which different rows are assigned: 10 to 60 per person."""
+_FEW_EDGES = 30_000
+"""Pairs of person and near row among which different rows are assigned while a view is selected."""
 _MOST_COMPETING = 10_000
 """Maximum number of targets that are assigned together."""
 _COMPETING = 0.2
@@ -46,8 +47,11 @@ class ViewLinkage(Linking):
     standardized values; ranks (any change of scale is undone); logarithms; the known values on the scale of the release
     (logarithms, roots, squares, reversed order); values, logarithms and ranks in uncorrelated units (Mahalanobis
     distance, for correlated noise); differences between the values of a person (intervals between dates, for a common
-    shift); ratios of the amounts of a person (for a common factor); and digits behind the decimal point, time of day
-    and weekday. With ``adapt`` the attacker also learns from the pairs found first how far each column was moved and
+    shift); ratios of the amounts of a person (for a common factor); digits behind the decimal point, time of day and
+    weekday; the distance from the mean in uncorrelated units (for rotations and principal components); and the sorted
+    values of a row (for values exchanged between columns).
+
+    With ``adapt`` the attacker also learns from the pairs found first how far each column was moved and
     which moved together, without being told which pairs are right.
 
     "strongest" selects the view on a quarter of the targets (at most 1,000), tries to adapt the best four, and is
@@ -84,10 +88,15 @@ class ViewLinkage(Linking):
         "differences",
         "ratios",
         "residues",
+        "norms",
+        "sorted values",
     ] = "strongest"
     """The view in which near rows are looked for. "strongest" selects it, and whether to adapt."""
     adapt: bool = False
     """Whether the distance is adapted to the differences of the pairs found first."""
+    edges: Annotated[int, Field(ge=100, le=10_000_000)] = 120_000
+    """Approximate number of pairs of person and near row among which different rows are assigned: 10 to 60 rows per
+    person."""
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
@@ -108,12 +117,18 @@ class ViewLinkage(Linking):
     def alternatives(self) -> tuple[Attack, ...]:
         if self.view != "strongest":
             return ()
-        return tuple(self.model_copy(update={"view": name}) for name in VIEWS)
+        few = min(self.edges, _FEW_EDGES)
+        return tuple(self.model_copy(update={"view": name, "edges": few}) for name in VIEWS)
 
     @property
     def refinements(self) -> tuple[Attack, ...]:
         """The same view with ``adapt``."""
         return (self.model_copy(update={"adapt": True}),) if self.view in _BASE and not self.adapt else ()
+
+    @property
+    def thorough(self) -> Attack:
+        """The same view with as many pairs as by default."""
+        return self.model_copy(update={"edges": max(self.edges, type(self).model_fields["edges"].default)})
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         columns = columns_of(view, progress)
@@ -124,7 +139,9 @@ class ViewLinkage(Linking):
             raise NotApplicable(f"The known columns have no view by {name}.", fix="Use another view.", view=name)
         parts = 1 + _ROUNDS if self.adapt else 1
         block = columns.block
-        found = _link(features, block, rng.child("link", 0), split_deadline(progress, parts), last=not self.adapt)
+        found = _link(
+            features, block, rng.child("link", 0), split_deadline(progress, parts), 0 if self.adapt else self.edges
+        )
         if self.adapt:
             base = VIEWS[_BASE.get(name, "values")](columns)
             if base is None or len(found.row) < _MIN_PAIRS * base[0].shape[1]:
@@ -132,7 +149,7 @@ class ViewLinkage(Linking):
             for number in range(1, 1 + _ROUNDS):
                 moved = adapted((base[0][: len(found.row)], base[1]), found.row)
                 own = split_deadline(progress, parts - number)
-                found = _link(moved, block, rng.child("link", number), own, last=number == _ROUNDS)
+                found = _link(moved, block, rng.child("link", number), own, self.edges if number == _ROUNDS else 0)
         detail = {"columns": list(columns.names), "left out": list(columns.left_out)}
         return Guesses.of_rows(
             found.row, found.share, {name: value for name, value in detail.items() if value}, tried=len(found.row)
@@ -162,12 +179,12 @@ class _Linked:
     share: Floats
 
 
-def _link(features: Features, block: tuple[Ints, Ints], rng: Rng, progress: Progress, *, last: bool) -> _Linked:
-    """Link by distance; in the ``last`` round with different rows for different people, if there are many."""
+def _link(features: Features, block: tuple[Ints, Ints], rng: Rng, progress: Progress, edges: int) -> _Linked:
+    """Link by distance; with different rows for different people among so many pairs, if there are many people."""
     targets, released = features
     block = block[0][: len(targets)], block[1]
-    count = int(np.clip(_EDGES // max(1, len(targets)), 10, 60))
-    competing = last and 1 < len(targets) <= _MOST_COMPETING and len(targets) >= _COMPETING * len(released)
+    count = int(np.clip(edges // max(1, len(targets)), 10, 60))
+    competing = edges > 0 and 1 < len(targets) <= _MOST_COMPETING and len(targets) >= _COMPETING * len(released)
     near, distance = near_rows(targets, released, count if competing else 2, rng.generator, progress, block)
     if competing and len(near):
         check_deadline(progress)

@@ -31,6 +31,8 @@ class Columns:
     known: Floats
     """One row per target; NaN where missing."""
     released: Floats
+    people: Floats
+    """All known people, of whom the targets are some."""
     dates: Bools
     """Whether a column holds dates, counted in days."""
     fixed: Bools
@@ -71,6 +73,7 @@ def columns_of(view: View, progress: Progress) -> Columns:
     fixed = set(view.untouched) if view.steps else set()
     exact = unchanged_columns(view)
     names, before, after, dates = [], [], [], []
+    people = []
     for name in view.knows:
         if name in exact:
             continue
@@ -82,6 +85,8 @@ def columns_of(view: View, progress: Progress) -> Columns:
             continue
         names.append(name)
         before.append(left)
+        everyone = numbers(view.people.get_column(name)) if view.people is not None else left
+        people.append(left if everyone is None else everyone)
         after.append(right)
         dates.append(known.dtype.is_temporal() and released.dtype.is_temporal())
     rest = tuple(name for name in view.knows if name not in names and name not in exact)
@@ -96,6 +101,7 @@ def columns_of(view: View, progress: Progress) -> Columns:
     return Columns(
         known=_stacked(before, view.targets.height),
         released=_stacked(after, view.release.table.rows),
+        people=_stacked(people, view.targets.height if view.people is None else view.people.height),
         dates=np.array(dates, dtype=np.bool_),
         fixed=np.array([name in fixed for name in names], dtype=np.bool_),
         other=other,

@@ -42,10 +42,11 @@ def near_rows(
     return np.where(same, rows, -1), np.where(same, distance, np.inf)
 
 
-def different_rows(near: Ints, cost: Floats, draw: np.random.Generator) -> Ints:
+def different_rows(near: Ints, cost: Floats, draw: np.random.Generator, unlinked: Floats | None = None) -> Ints:
     """A different row for each target at minimum total cost; its nearest one if all its near rows went to others.
 
-    Costs are ascending; a row at infinite cost cannot be given.
+    Costs are ascending; a row at infinite cost cannot be given. ``unlinked`` is the cost of giving a target none of its
+    near rows, beyond that of the nearest; more than that of any row if omitted.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
@@ -54,13 +55,13 @@ def different_rows(near: Ints, cost: Floats, draw: np.random.Generator) -> Ints:
     person, place = np.nonzero(np.isfinite(cost))
     if not len(person):
         return near[:, 0]
-    # Every target has a private dummy row that costs more than any real row, so that a full matching exists. Costs
+    # Every target has a private dummy row, so that a full matching exists. Costs
     # start at one, because a sparse matrix has no entries of zero. Ties are broken at random.
     positive = cost[person, place] - cost[person, 0] + 1.0 + 1e-9 * draw.random(len(person))
     used, column = np.unique(near[person, place], return_inverse=True)
     pairs = csr_array(
         (
-            np.concatenate([positive, np.full(people, positive.max() + 1.0)]),
+            np.concatenate([positive, positive.max() + np.ones(people) if unlinked is None else unlinked + 1.001]),
             (np.concatenate([person, np.arange(people)]), np.concatenate([column, len(used) + np.arange(people)])),
         ),
         shape=(people, len(used) + people),

@@ -26,6 +26,8 @@ _FAR = 1e9
 """Upper bound of standardized values, so that squares do not overflow."""
 _PRESERVED = 1000.0
 """Weight of what a view takes to be preserved, against the values themselves."""
+_RECURRING = 1e5
+"""Weight of what recurs exactly, so that small distances between people are not lost among ties."""
 _EXACT_GAP = 0.01
 """Differences recur exactly if they are nearer to a released one than this share of the gaps between those."""
 _ASKED = 500
@@ -33,7 +35,7 @@ _ASKED = 500
 _MOST_ROWS = 200_000
 """Up to this many rows, pairs of columns are tested for differences that recur."""
 _LEAST_NOISE = 1e-9
-"""Smallest variance of the noise, as a share of the variance of a column."""
+"""Smallest variance of the noise, as a share of the variance of a column, and of a direction as a share of others."""
 
 
 def values(columns: Columns) -> Features | None:
@@ -125,6 +127,41 @@ def residues(columns: Columns) -> Features | None:
     )
 
 
+def norms(columns: Columns) -> Features | None:
+    """Distance of a person from the mean in uncorrelated units: any linear map of the columns preserves it.
+
+    Rotations and principal components are such maps. The view is used if these distances recur in the release.
+    """
+    if (~columns.fixed).sum() < 2:
+        return None
+    moved = ~columns.fixed
+    bases = [part[:, moved] for part in (columns.people, columns.released)]
+    if not all(len(part) > 2 * part.shape[1] and np.isfinite(part).all() for part in bases):
+        return None
+    spectra = [np.linalg.eigh(np.cov(part, rowvar=False)) for part in bases]
+    # Directions in which neither file varies, such as sums of columns, hold rounding errors only.
+    kept = min(int((level > _LEAST_NOISE * level.max()).sum()) for level, _ in spectra)
+    if not kept:
+        return None
+    left, right = (
+        np.linalg.norm((part[:, moved] - base.mean(axis=0)) @ (axes[:, -kept:] / np.sqrt(level[-kept:])), axis=1)
+        for part, base, (level, axes) in zip((columns.known, columns.released), bases, spectra, strict=True)
+    )
+    return _alone(columns, left, right) if _recurs(left, right) else None
+
+
+def sorted_values(columns: Columns) -> Features | None:
+    """The values of a person in ascending order: values that were exchanged between the columns of a row remain.
+
+    The view is used if the totals of people recur in the release.
+    """
+    moved = ~columns.fixed & ~columns.dates
+    left, right = columns.known[:, moved], columns.released[:, moved]
+    if moved.sum() < 2 or not _recurs(left.sum(axis=1), right.sum(axis=1)):
+        return None
+    return _alone(columns, np.sort(left, axis=1), np.sort(right, axis=1))
+
+
 VIEWS: Mapping[str, Callable[[Columns], Features | None]] = MappingProxyType(
     {
         view.__name__.replace("_", " "): view
@@ -141,6 +178,8 @@ VIEWS: Mapping[str, Callable[[Columns], Features | None]] = MappingProxyType(
             differences,
             ratios,
             residues,
+            norms,
+            sorted_values,
         )
     }
 )
@@ -301,15 +340,33 @@ def _preserved(left: Floats, right: Floats) -> Features | None:
     pairs = []
     for first, second in combinations(range(left.shape[1]), 2):
         before, after = left[:, first] - left[:, second], right[:, first] - right[:, second]
-        sought = np.sort(after[np.isfinite(after)])
-        asked = before[np.isfinite(before)][:_ASKED]
-        if len(sought) < 3 or len(asked) == 0:
-            continue
-        place = np.clip(np.searchsorted(sought, asked), 1, len(sought) - 1)
-        gap = np.minimum(np.abs(sought[place] - asked), np.abs(asked - sought[place - 1]))
-        usual = sought[np.minimum(place + 1, len(sought) - 1)] - sought[place - 1]
-        if np.median(gap) < _EXACT_GAP * np.median(usual):
+        if _recurs(before, after):
             pairs.append((before, after))
     if not pairs:
         return None
     return np.column_stack([pair[0] for pair in pairs]), np.column_stack([pair[1] for pair in pairs])
+
+
+def _recurs(before: Floats, after: Floats) -> bool:
+    """Whether most numbers of the targets are much closer to a released one than released ones are to each other."""
+    sought = np.sort(after[np.isfinite(after)])
+    asked = before[np.isfinite(before)][:_ASKED]
+    if len(sought) < 3 or len(asked) == 0:
+        return False
+    place = np.clip(np.searchsorted(sought, asked), 1, len(sought) - 1)
+    gap = np.minimum(np.abs(sought[place] - asked), np.abs(asked - sought[place - 1]))
+    usual = sought[np.minimum(place + 1, len(sought) - 1)] - sought[place - 1]
+    return bool(np.median(gap) < _EXACT_GAP * np.median(usual))
+
+
+def _alone(columns: Columns, left: Floats, right: Floats) -> Features:
+    """Features that replace the changed columns, beside the unchanged ones."""
+    left, right = (part.reshape(len(part), -1) for part in (left, right))
+    scale = np.where(right.std(axis=0) > 0, right.std(axis=0), 1.0)
+    exact = [part[:, columns.fixed] for part in _standardized(columns, columns.known, columns.released)]
+    weights = columns.weights[columns.fixed]
+    sides = [
+        np.nan_to_num(np.hstack([_RECURRING * part / scale, own * weights]))
+        for part, own in zip((left, right), exact, strict=True)
+    ]
+    return columns.with_others((sides[0], sides[1]))
