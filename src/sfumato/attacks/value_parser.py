@@ -18,7 +18,7 @@ import polars as pl
 
 from sfumato.attacks.normalize import canonical
 
-__all__ = ["ROOTS", "Known", "ValueRange", "bounds", "reader", "value_range"]
+__all__ = ["ROOTS", "Known", "ValueRange", "bounds", "reader", "set_members", "value_range"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -134,8 +134,7 @@ def reader(label: str) -> Callable[[Known], Bools] | None:
         return Known.everything
     if (span := value_range(text)) is not None:
         return lambda known: known.between(span)
-    if parsed := _SET.match(text):
-        members = [member.strip().strip("'\"") for member in parsed.group(1).split(",")]
+    if (members := set_members(text)) is not None:
         return lambda known: known.one_of(members)
     if parsed := _DECADE.match(text):
         decade = parsed.group(1)
@@ -149,6 +148,16 @@ def reader(label: str) -> Callable[[Known], Bools] | None:
     if "*" in text:
         return lambda known: known.pattern(text)
     return None
+
+
+def set_members(label: str) -> list[str] | None:
+    """The values that a set lists; None for other labels.
+
+    >>> set_members("{asthma, flu}"), set_members("20-29")
+    (['asthma', 'flu'], None)
+    """
+    parsed = _SET.match(label.strip())
+    return None if parsed is None else [member.strip().strip("'\"") for member in parsed.group(1).split(",")]
 
 
 def value_range(label: str) -> ValueRange | None:

@@ -35,7 +35,11 @@ def isolated(predicates: Iterable[Predicate], frame: pl.DataFrame, released: Tab
                     read = coverage(frame[column], released.column(column))
                     compared[column] = read, {label: code for code, label in enumerate(read.text.to_list())}
                 read, codes = compared[column]
-                code = codes[canonical(pl.Series([value])).to_list()[0]]
+                text = canonical(pl.Series([value])).to_list()[0]
+                if text not in codes:  # a value within a released label
+                    satisfied &= (canonical(frame[column]) == text).fill_null(False).to_numpy()
+                    continue
+                code = codes[text]
                 covered = np.zeros(len(read.values), dtype=np.bool_)
                 covered[read.members[read.starts[code] : read.stops[code]]] = True
                 satisfied &= covered[read.known]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Predicate, Stage, View
-from sfumato.attacks.value_parser import bounds
+from sfumato.attacks.value_parser import bounds, set_members
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
@@ -27,9 +29,10 @@ class Downcoding(Attack):
 
     A search that generalizes each group of rows no more than necessary tells more than the labels say: if a group is
     released as ages 34 to 52, somebody in it is 34. "In this group, and 34 or younger" is then a predicate that nearly
-    always matches exactly one person of the original, although every label is shared by k rows. The attack uses one
-    range of each group, the one with the most possible values. Lowest common groups of hierarchies are not exploited,
-    nor are levels that a search chose for the whole table.
+    always matches exactly one person of the original, although every label is shared by k rows. In the same way each
+    value of a set such as {asthma, flu} is somebody's: in a group of k rows with nearly k values, most values are those
+    of one person. The attack uses one column of each group, the one in which a single person is most likely. Lowest
+    common groups of hierarchies are not exploited, nor are levels that a search chose for the whole table.
     """
 
     discloses: ClassVar[Discloses] = Discloses.SINGLING_OUT
@@ -71,36 +74,72 @@ class Downcoding(Attack):
         groups = groups.sample(
             min(groups.height, self.descriptions), shuffle=True, seed=int(rng.generator.integers(2**62))
         )
-        ranges = {name: _ranges(groups[name]) for name in names if view.targets.schema[name].is_numeric()}
-        predicates = []
+        tight = [
+            _ranges(groups[name]) if view.targets.schema[name].is_numeric() else _sets(groups[name]) for name in names
+        ]
+        predicates, confidence = [], []
         with progress.task("downcoding", groups.height) as tick:
             for place, (*labels, rows) in enumerate(groups.iter_rows()):
                 tick(1)
                 conditions: list[tuple[str, str, Any]] = [
                     (name, "=", label) for name, label in zip(names, labels, strict=True) if label is not None
                 ]
-                width, name = max(((ends[1][place], name) for name, ends in ranges.items()), default=(0.0, ""))
-                if rows > 1 and width == 0:
+                chance, name, one = max(
+                    ((ends[place].alone(rows), name, ends[place]) for name, ends in zip(names, tight, strict=True)),
+                    key=lambda entry: entry[0],
+                )
+                if rows > 1 and chance == 0:
                     continue
                 if rows > 1:
-                    conditions.append((name, "<=", float(ranges[name][0][place])))
+                    conditions.append((name, one.sign, one.value))
                 predicates.append(Predicate(conditions=tuple(conditions)))
+                confidence.append(chance if rows > 1 else 0.999)
         if not predicates:
-            raise NotApplicable("No group of rows has a range of numbers.", fix="Use `singling-out`.")
+            raise NotApplicable(
+                "No group of rows has a range of numbers or a set of values.", fix="Use `singling-out`."
+            )
         return Guesses(
             predicates=tuple(predicates),
             made=np.ones(len(predicates), dtype=np.bool_),
-            confidence=np.full(len(predicates), 0.9),
+            confidence=np.array(confidence),
         )
 
 
-def _ranges(labels: pl.Series) -> tuple[np.ndarray[Any, np.dtype[np.float64]], np.ndarray[Any, np.dtype[np.float64]]]:
-    """The lower end of each range, and its width in the smallest steps between ends; 0 for labels that are no range."""
-    low, width = np.zeros(len(labels)), np.zeros(len(labels))
-    if labels.dtype == pl.String:
-        for place, label in enumerate(labels.to_list()):
-            ends = bounds(label) if label is not None else None
-            if ends is not None and np.isfinite(ends).all():
-                low[place], width[place] = ends[0], ends[1] - ends[0]
-    steps = np.diff(np.unique(np.concatenate([low[width > 0], (low + width)[width > 0]])))
-    return low, width / (steps.min() if len(steps) else 1.0)
+@dataclass(frozen=True, kw_only=True)
+class _Tight:
+    """A value that somebody in a group has because the label is as small as possible, and the number of values that
+    the others may have; ``others`` of them occur as well."""
+
+    sign: str = "="
+    value: Any = None
+    possible: float = 0.0
+    others: int = 1
+
+    def alone(self, rows: int) -> float:
+        """The chance that nobody else among so many rows has the value, if values are equally frequent."""
+        free = max(0, rows - 1 - self.others)
+        return 0.999 * float(1 - 1 / self.possible) ** free if self.possible > 1 else 0.0
+
+
+def _ranges(labels: pl.Series) -> list[_Tight]:
+    """The lower end of each range, and its width in the smallest steps between ends."""
+    spans = [bounds(label) if isinstance(label, str) else None for label in labels.to_list()]
+    proper = [span if span is not None and np.isfinite(span).all() and span[1] > span[0] else None for span in spans]
+    steps = np.diff(np.unique([end for span in proper if span is not None for end in span]))
+    step = steps.min() if len(steps) else 1.0
+    return [
+        _Tight() if span is None else _Tight(sign="<=", value=float(span[0]), possible=1 + (span[1] - span[0]) / step)
+        for span in proper
+    ]
+
+
+def _sets(labels: pl.Series) -> list[_Tight]:
+    """The rarest value of each set: the one that the fewest other labels name."""
+    members = [set_members(label) if isinstance(label, str) else None for label in labels.to_list()]
+    named = Counter(value for some in members for value in some or ())
+    return [
+        _Tight()
+        if some is None or len(some) < 2
+        else _Tight(value=min(some, key=lambda value: (named[value], value)), possible=len(some), others=len(some) - 1)
+        for some in members
+    ]

@@ -125,13 +125,15 @@ class Postings:
         usable = (known >= 0) & (released >= 0)
         equal = (((known == released) & usable).sum(axis=0) + 0.5) / (usable.sum(axis=0) + 1)
         alike = np.bincount(self.column, self._shares**2, len(self.columns))
-        return np.clip((equal - alike) / np.maximum(1 - alike, 1e-9), 0.02, 0.99)
+        kept: Floats = np.clip((equal - alike) / np.maximum(1 - alike, 1e-9), 0.02, 0.99)
+        return kept
 
     def score(self, weights: Codes, rows: Ints) -> Ints:
         """The score of one row for each of the first targets."""
         known = self.targets[: len(rows)]
         equal = (known == self.released[rows]) & (known >= 0)
-        return np.where(equal, weights[known], 0).sum(axis=1)
+        score: Ints = np.where(equal, weights[known], 0).sum(axis=1)
+        return score
 
 
 def best_rows(postings: Postings, weights: Codes, targets: int, count: int, progress: Progress) -> BestRows:
@@ -161,7 +163,7 @@ def best_rows(postings: Postings, weights: Codes, targets: int, count: int, prog
     return BestRows(row=row[:done], score=score[:done], ties=ties[:done])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _search(  # pragma: no cover - compiled
     targets: Codes,
     rows: Codes,
