@@ -15,9 +15,11 @@ import pytest
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
 from sfumato.attacks.inference.membership import Membership
 from sfumato.attacks.inference.model_inference import ModelInference
+from sfumato.attacks.inference.value_presence import ValuePresence
 from sfumato.attacks.record_linkage.assignment import Assignment
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.attacks.record_linkage.rare_values import RareValues
 
 RUNS, ROWS = 40, 150
 ATTACKS = (
@@ -27,6 +29,8 @@ ATTACKS = (
     DistanceLinkage(),
     Assignment(),
     Membership(),
+    ValuePresence(),
+    RareValues(),
 )
 
 
