@@ -297,10 +297,9 @@ class Attack(Part):
         """Variants of an alternative that cost more. They are tried if it is one of the strongest alternatives."""
         return ()
 
-    @property
-    def thorough(self) -> Attack:
+    def thorough(self, selected: Attack) -> Attack:
         """The variant of a selected alternative that is run once, on all targets; it may cost more."""
-        return self
+        return selected
 
     @abstractmethod
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:

@@ -77,8 +77,8 @@ def evaluate_identity(
     best, selected_on, selection = attack, 0, dict[str, Any]()
     if release_row is not None and attack.alternatives:
         best, rest, selection = strongest(attack, chosen, len(chosen), trial, correct, progress)
-        selected_on = len(chosen) - len(rest)
-    guesses = run_attack(best.thorough, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
+        best, selected_on = attack.thorough(best), len(chosen) - len(rest)
+    guesses = run_attack(best, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
     # The adversary uses all targets, but those on which the attack was selected are not counted.
     guesses = replace(guesses.part(slice(selected_on, None)), detail={**guesses.detail, **selection})
     chosen = chosen[selected_on:]

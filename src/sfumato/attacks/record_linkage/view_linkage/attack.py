@@ -125,10 +125,9 @@ class ViewLinkage(Linking):
         """The same view with ``adapt``."""
         return (self.model_copy(update={"adapt": True}),) if self.view in _BASE and not self.adapt else ()
 
-    @property
-    def thorough(self) -> Attack:
-        """The same view with as many pairs as by default."""
-        return self.model_copy(update={"edges": max(self.edges, type(self).model_fields["edges"].default)})
+    def thorough(self, selected: Attack) -> Attack:
+        """The selected view with all pairs."""
+        return selected.model_copy(update={"edges": self.edges})
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         columns = columns_of(view, progress)
