@@ -43,6 +43,7 @@ from sfumato.attacks.record_linkage.probabilistic_linkage import ProbabilisticLi
 from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage as ProfileLinkage
 from sfumato.attacks.transparency.rank_window import RankWindow as RankWindow
 from sfumato.attacks.record_linkage.rare_terms import RareTerms as RareTerms
+from sfumato.attacks.record_linkage.rare_values import RareValues as RareValues
 from sfumato.attacks.query.reconstruction import Reconstruction as Reconstruction
 from sfumato.attacks.query.refusals import Refusals as Refusals
 from sfumato.attacks.evaluation.outcome import Risk as Risk
