@@ -2,6 +2,7 @@
 
     python benchmarks/sequences.py searches [users] [queries] [--record] [--picture docs/images/unicity.svg]
     python benchmarks/sequences.py ratings [people] [films] [ratings] [--record]
+    python benchmarks/sequences.py detector [--record]
 
 Logs and ratings are synthetic. For each method: CPU seconds of masking (with the check of its guarantee), rows left,
 the share of people found by an attacker who knows 8 events, by a directory, the share of unique people by 4 events, and
@@ -21,6 +22,7 @@ from record import Figures
 
 from sfumato.attacks import AttackScenario, evaluate_attack
 from sfumato.attacks.base import UnitLinking
+from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage
 from sfumato.data.table import Table
@@ -38,8 +40,11 @@ from sfumato.sequences import (
     PrivateItemCounts,
     RemoveIdentifyingItems,
     SuppressItems,
+    held_out_queries,
+    identifying_kinds,
     search_log,
 )
+from sfumato.sequences.identifying_queries import KINDS as QUERY_KINDS
 
 COLUMNS = {"method": "", "mask": ",.0f", "attack": ",.0f", "rows": ",", "known": ".1%", "directory": ".1%",
            "unique": ".1%", "recommender": ".1%", "verdict": ""}  # fmt: skip
@@ -144,6 +149,27 @@ def ratings(people: int = 48_000, films: int = 18_000, count: int = 10_000_000) 
     )
 
 
+def detector(count: int = 20_000) -> None:
+    """Recall of the detector of identifying queries: on a log it was written with, and on queries it was not."""
+    log = search_log(2000, count, seed=1)
+    sides = [
+        log.events.select("query").with_columns(kind=log.kinds),
+        held_out_queries(count, seed=1),
+    ]
+    found = [side.with_columns(found=identifying_kinds(side["query"])) for side in sides]
+    names = {"kind": "", "log": "", "held_out": ""}
+    titles = {"kind": "query", "log": "found in the synthetic log", "held_out": "found in held-out queries"}
+    table = Figures("sequences", "detector", names, titles)
+    for kind in (*QUERY_KINDS, None):
+        words = []
+        for side in found:
+            own = side.filter(pl.col("kind").eq_missing(pl.lit(kind)))
+            hits = own["found"].is_not_null().sum()
+            low, high = wilson(hits, own.height) if own.height else (0.0, 0.0)
+            words.append(f"{hits / own.height:.1%} ({low:.1%} to {high:.1%})" if own.height else "–")
+        table.add(kind=kind or "not identifying", log=words[0], held_out=words[1])
+
+
 def draw(curves: dict[str, dict[str, float]], path: Path) -> None:
     """The unicity curves before and after, as in a report."""
     from sfumato.reports import pictures
@@ -166,5 +192,7 @@ if __name__ == "__main__":
     kind, sizes = words[0], [int(word) for word in words[1:]]
     if kind == "searches":
         searches(*sizes, picture=to)
+    elif kind == "detector":
+        detector(*sizes)
     else:
         ratings(*sizes)
