@@ -14,12 +14,21 @@ import polars as pl
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
 from sfumato.data import Table, to_native, write
 from sfumato.data.atomic import replacing_folder, sha256
+from sfumato.data.text_folder import TEXT_FOLDER, write_text_folder
 from sfumato.errors import PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
-from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing, write_lineage, write_manifest
+from sfumato.release.folder import (
+    MANIFEST,
+    PRIVATE,
+    TEXTS,
+    private_folder,
+    refuse_existing,
+    write_lineage,
+    write_manifest,
+)
 from sfumato.reports import (
     CODEBOOK,
     README,
@@ -169,7 +178,8 @@ class Protection(ABC):
             files = {path.name: sha256(path) for path in (data, public / README, public / CODEBOOK)}
             self._write_reports(public, files, external=True)
             manifest = write_manifest(public, published_manifest(self.evaluation.manifest))
-            self._write_reports(private, manifest["files"], external=False)
+            listed = {name: digest for name, digest in manifest["files"].items() if "/" not in name}
+            self._write_reports(private, listed, external=False)
             (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
         return self.to_dict(target, manifest)
 
@@ -248,4 +258,6 @@ class InMemoryProtection(Protection):
     def _write_data(self, folder: Path, suffix: str | None) -> Path:
         path = folder / f"data{suffix or '.csv'}"
         write(self.released.table, path)
+        if self.dataset.table.origin == TEXT_FOLDER and "text" in self.released.table.columns:
+            write_text_folder(self.released.table.frame["text"], folder / TEXTS)
         return path

@@ -75,6 +75,8 @@ def _scanned(source: str | Path, whole: bool | None, options: Mapping[str, Any])
         return None
     name, own = file_and_options(source)
     path = Path(name)
+    if path.is_dir():
+        return None  # a folder of texts, or none: reading it tells
     require_file(path)
     if format_for(path) not in (Csv, Parquet, Database) or (size_hint(path).fits if whole is None else whole):
         return None

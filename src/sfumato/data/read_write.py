@@ -12,7 +12,7 @@ from sfumato.data.atomic import replacing
 from sfumato.data.format import Format, format_for
 from sfumato.data.table import Table, refuse_duplicates
 from sfumato.data.url import file_and_options, is_url, parse_url
-from sfumato.errors import EmptyTable, FileMissing, SfumatoError, UnknownFormat, WriteFailed, WrongKind
+from sfumato.errors import BadParameter, EmptyTable, FileMissing, SfumatoError, UnknownFormat, WriteFailed, WrongKind
 from sfumato.registry import registry
 
 __all__ = ["read", "to_native", "write"]
@@ -21,10 +21,10 @@ __all__ = ["read", "to_native", "write"]
 def read(source: object, *, format: Format | str | None = None, **options: Any) -> Table:  # noqa: A002
     """Read a table from wherever it is.
 
-    ``source`` is a path, ``-`` for CSV on standard input, a database URL (see :mod:`sfumato.data.url`), a pandas or
-    Polars frame, a PyArrow table, or anything else with ``__arrow_c_stream__``. The format is known by the suffix
-    unless ``format`` (a part or its name) is given; ``options`` are fields of that format, which may also follow the
-    path: ``people.xlsx?sheet=2024&skip=2``. A table without rows is refused.
+    ``source`` is a path, a folder of .txt and .md files, ``-`` for CSV on standard input, a database URL (see
+    :mod:`sfumato.data.url`), a pandas or Polars frame, a PyArrow table, or anything else with ``__arrow_c_stream__``.
+    The format is known by the suffix unless ``format`` (a part or its name) is given; ``options`` are fields of that
+    format, which may also follow the path: ``people.xlsx?sheet=2024&skip=2``. A table without rows is refused.
     """
     if isinstance(source, str | Path):
         text = str(source)
@@ -89,7 +89,26 @@ def format_of(path: Path, chosen: Format | str | None, options: dict[str, Any]) 
     return part
 
 
+def _from_folder(path: Path, options: dict[str, Any]) -> Table:
+    """A folder of texts; the option ``people`` is a table in it or beside it that says who each file is about."""
+    from sfumato.data.text_folder import read_text_folder
+
+    unknown = sorted(set(options) - {"people"})
+    if unknown:
+        raise BadParameter(
+            f"A folder of texts has no option `{unknown[0]}`.", fix="Its only option is `people`, a table."
+        )
+    if "people" not in options:
+        return read_text_folder(path)
+    name = str(options["people"])
+    places = [Path(name), path / name, path.parent / name]
+    place = next((one for one in places if one.is_file()), path / name)
+    return read_text_folder(path, people=place.name, table=read(place))
+
+
 def _from_file(path: Path, chosen: Format | str | None, options: dict[str, Any]) -> Table:
+    if path.is_dir() and chosen is None:
+        return _from_folder(path, options)
     require_file(path)
     part = format_of(path, chosen, options)
     if path.stat().st_size == 0:

@@ -65,6 +65,8 @@ def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reas
     yield from _models(proposal, k)
     yield ""
     yield from _steps(proposal, step, reasons)
+    yield from _events(proposal)
+    yield from _texts(proposal)
     yield ""
     yield from _comment(
         "Without these lines the default attacks and measures run. The attacker knows all quasi-identifiers."
@@ -194,6 +196,35 @@ def _steps(proposal: Proposal, step: Mapping[str, Any] | None, reasons: Sequence
     yield "steps:"
     yield from _pseudonyms(proposal)
     yield from (f"  - {name}: {yaml_flow(setting)}" if setting else f"  - {name}" for name, setting in step.items())
+
+
+def _events(proposal: Proposal) -> Iterator[str]:
+    """Steps for logs, baskets and ratings as a comment, if people have several rows."""
+    columns = [column for column in proposal.columns if column.finding.detector != "free text"]
+    items = [one.name for one in columns if one.name != proposal.unit and one.kind in (Kind.CATEGORY, Kind.INTEGER)]
+    if proposal.unit is None or not items:
+        return
+    yield from _comment(
+        "People have several rows. If rows are events (purchases, searches, ratings, places), release the unit as a"
+        " pseudonym, protect the sets of items with one of the methods of the manual's page on logs, and attack them:"
+    )
+    yield f"#  - pseudonymize: {yaml_flow({'columns': [proposal.unit], 'key': 'pseudonyms.key'})}"
+    yield f"#  - suppress-items: {{item: {yaml_scalar(items[0])}, k: , m: 2}}      # fill in k"
+    yield f"# attacks: [sparse-linkage: {yaml_flow({'item': items[0]})}]"
+    yield f"# measures: [item-uniqueness: {yaml_flow({'item': items[0], 'events': 4})}]"
+
+
+def _texts(proposal: Proposal) -> Iterator[str]:
+    """The step for free text as a comment."""
+    names = [column.name for column in proposal.columns if column.finding.detector == "free text"]
+    if names:
+        yield from _comment(
+            "Texts are removed. To release them, make them sensitive and add this step. A person must read what it"
+            " leaves and sign with `signed_by`:"
+        )
+        yield f"#  - deidentify-text: {yaml_flow({'columns': names, 'days': 180})}"
+        yield f"# attacks: [rare-terms: {yaml_flow({'item': names[0]})}]"
+        yield f"# measures: [text-recall: {yaml_flow({'column': names[0]})}]"
 
 
 def _generalize(proposal: Proposal) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
     "LINEAGE",
     "MANIFEST",
     "PRIVATE",
+    "TEXTS",
     "is_graph_release",
     "load_lineage",
     "load_release",
@@ -42,6 +43,8 @@ MANIFEST = "release.json"
 PRIVATE = "report.json"
 """A file that every private folder contains; it marks the folder as such."""
 LINEAGE = "lineage.parquet"
+TEXTS = "texts"
+"""The folder of released text files, numbered by row, if the original was a folder of texts."""
 
 
 def release_suffix(source: str) -> str:
@@ -78,7 +81,8 @@ def refuse_existing(folder: Path, *, force: bool = False) -> None:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Write the manifest, which names every file of the folder with its SHA-256, data first. Call it last."""
-    names = sorted((path.name for path in folder.iterdir()), key=lambda name: (not name.startswith("data."), name))
+    paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    names = sorted(paths, key=lambda name: (not name.startswith("data."), "/" in name, name))
     full = {**manifest, "files": {name: sha256(folder / name) for name in names if name != MANIFEST}}
     text = json.dumps(full, indent=1, ensure_ascii=False, allow_nan=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
@@ -111,7 +115,8 @@ def load_release(path: Any) -> Release:
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
         raise NotThatFormat(f"{place / MANIFEST} is not a release manifest.")
     for name, digest in manifest["files"].items():
-        file = place / Path(name).name
+        parts = PurePosixPath(name).parts
+        file = place.joinpath(*parts) if len(parts) == 2 and parts[0] == TEXTS else place / Path(name).name
         if not file.is_file() or sha256(file) != digest:
             raise ReleaseChanged(
                 f"{file} is not the file that the manifest names.",

@@ -15,6 +15,7 @@ _ID = ("id", "ids", "identifier", "key", "code", "number", "no", "nr", "num", "i
 _PERSON = (
     *("id", "ids", "identifier", "pseudonym", "pid", "person id", "subject", "subject no", "participant", "respondent"),
     *("individual", "caseid", "case id", "idcode", "seqn", "seqno", "patient", "patient nr", "person", "person no"),
+    *("user", "user id", "userid", "customer id", "visitor id", "device id"),
 )
 """Names of numbers that identify people, whether or not a person has several rows."""
 _REMARKS = (
