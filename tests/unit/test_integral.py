@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.dp.analytic_gaussian import squared_for
 from sfumato.errors import BadParameter, NotComparable, SfumatoError, UnknownColumn, WrongKind
+from sfumato.learning import PrivacyStatement
 from sfumato.learning.integral import (
     ColumnEncoding,
     Encoding,
@@ -19,11 +23,13 @@ from sfumato.learning.integral import (
     explain_nearby,
     suggest_changes,
 )
+from sfumato.learning.integral.differintegral import differintegral
 from sfumato.learning.integral.function_learner import FunctionLearner
 from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
 from sfumato.learning.integral.learners.k_means import KMeansLearner
 from sfumato.learning.integral.learners.linear_regression import LinearRegressionLearner
 from sfumato.learning.integral.learners.logistic_regression import LogisticRegressionLearner
+from sfumato.learning.integral.masked_learner import MicroaggregatedLearner
 
 
 def numbers(people: int = 60) -> pl.DataFrame:
@@ -218,3 +224,63 @@ def test_an_erasure_that_discloses_comes_with_changes_that_help() -> None:
         assert decide_publication(tree, records, old, kept, k=2, secrets=[column]).publish == (column not in shared)
     with pytest.raises(NotComparable):
         decide_publication(tree, records, b"another", new, k=2)
+
+
+def test_microaggregation_comes_before_learning() -> None:
+    """The model is that of a table masked by hand, for the whole table and after a deletion."""
+    draw = np.random.default_rng(3)
+    frame = pl.DataFrame({"x": draw.integers(0, 40, 31), "z": draw.normal(size=31)})
+    frame = frame.with_columns(y=pl.Series(np.where(frame["x"].to_numpy() + 5 * draw.normal(size=31) > 20, "a", "b")))
+    encoding = Encoding.from_table(frame, features=["x", "z"], label="y", bins=3)
+    tree = DecisionTreeLearner(depth=2, min_leaf=2)
+    learner = MicroaggregatedLearner.of(tree, encoding, frame, group=4)
+    records = learner.records(frame)
+    for left_out in ([], [7], [0, 30]):
+        left = frame.with_row_index().filter(~pl.col("index").is_in(left_out)).drop("index").sort("x", "z", "y")
+        masked = {"y": left["y"]}
+        for name in ("x", "z"):
+            order = sorted(range(left.height), key=lambda row, name=name: left[name][row])
+            groups = [order[start : start + 4] for start in range(0, left.height, 4)]
+            if len(groups[-1]) < 4:
+                groups[-2:] = [groups[-2] + groups[-1]]
+            means = {row: sum(left[name][one] for one in group) / len(group) for group in groups for row in group}
+            masked[name] = pl.Series([means[row] for row in range(left.height)])
+        coded = Records.of(pl.DataFrame(masked), encoding)
+        assert learner.fit(records, records.without(left_out)) == tree.fit(coded, coded.counts)
+
+
+def test_masking_first_is_suggested_with_its_strength() -> None:
+    draw = np.random.default_rng(11)
+    frame = pl.DataFrame({"x": draw.normal(size=60), "z": draw.normal(size=60)})
+    frame = frame.with_columns(y=pl.Series(np.where(frame["x"].to_numpy() + draw.normal(size=60) > 0, "a", "b")))
+    encoding = Encoding.from_table(frame, features=["x", "z"], label="y", bins=6)
+    tree, found = DecisionTreeLearner(depth=3, min_leaf=2), []
+    records = Records.of(frame, encoding)
+    old = tree.fit(records, records.counts)
+    for row in range(60):
+        new = tree.fit(records, records.without([row]))
+        if not decide_publication(tree, records, old, new, k=4).publish:
+            found += [one.change for one in suggest_changes(tree, frame, encoding, [row], k=4)]
+        if any("microaggregate" in change for change in found):
+            break
+    change = next(one for one in found if "microaggregate" in one)
+    group = int(change.split("groups of ")[1].split(",")[0])
+    masked = MicroaggregatedLearner.of(tree, encoding, frame, group=group)
+    cells = masked.records(frame)
+    pair = masked.fit(cells, cells.counts), masked.fit(cells, cells.without([row]))
+    same = [one for one in range(60) if masked.fit(cells, cells.without([one])) == pair[1]]
+    assert len(same) >= 4, "as many single deletions lead to the new model"
+
+
+def test_two_private_models_are_differintegrally_private() -> None:
+    def statement(mu: float | None) -> PrivacyStatement:
+        return PrivacyStatement(epsilon=1.0, delta=1e-6, mu=mu, max_rows=1, public=())
+
+    mu = float(squared_for(Fraction(1), Fraction(1, 10**6))) ** 0.5
+    pair = differintegral(statement(mu), statement(mu), people=100, k=10)
+    assert pair.verdict.holds
+    assert 1.3 < pair.epsilon < 1.5, "Gaussian losses add up as squares"
+    assert pair.delta == 2e-6
+    added = differintegral(statement(mu), statement(None), people=100, k=10)
+    assert added.epsilon == 2
+    assert differintegral(statement(mu), statement(mu), people=9, k=10).verdict.state == "fails"

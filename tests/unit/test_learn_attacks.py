@@ -18,7 +18,7 @@ import sfumato
 from sfumato.attacks.models import AttackedModel, CanaryAudit, audit_estimator
 from sfumato.cli import cli, main
 from sfumato.dp import Ledger, approximate
-from sfumato.errors import OutputExists
+from sfumato.errors import NotComparable, OutputExists
 from sfumato.learning import LogisticRegression, PrivacyStatement
 from sfumato.rng import Rng
 
@@ -177,3 +177,18 @@ def test_attacks_on_models_stop_in_time() -> None:
     found = sfumato.attack_model(tree, frame, label="ill", features=["age", "sex"], seed=1, seconds=0, limit=0.9)
     assert found.to_frame()["risk"].null_count() == 4
     assert [limit.met for limit in found.limits] == [None, None]
+
+
+def test_two_private_models_are_compared(folder: Path) -> None:
+    for name in ("old", "new"):
+        assert run("learn", folder / "plan.yaml", "--no-attacks", "--out", folder / f"{name}.json").return_value == 0
+    words = ("learn", "--compare", folder / "old.json", folder / "new.json", "--original", folder / "people.csv")
+    done = run(*words, "-k", 5, "--json")
+    assert done.return_value == 0, done.output
+    document = json.loads(done.stdout)
+    assert (document["publish"], document["verdict"]["model"]) == (True, "differintegral-privacy")
+    assert 1 < document["epsilon"] < 2
+    assert run(*words, "-k", 401).return_value == 1
+    (folder / "other.json").write_text('{"sfumato": "integral-model"}')
+    mixed = run("learn", "--compare", folder / "old.json", folder / "other.json", "--original", "x.csv", "-k", 5)
+    assert isinstance(mixed.exception, NotComparable)

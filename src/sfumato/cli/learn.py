@@ -75,6 +75,8 @@ def command(
         own = any(map(_given, _OWN))
         if plan is not None or own or original is None or k is None:
             raise click.UsageError("--compare OLD NEW needs --original and -k, and takes neither PLAN nor its options.")
+        if private := _private_models(compare):
+            return _compare_private(*private, original=original, k=k, as_json=as_json)
         return compare_files(*compare, original=original, k=k, html=html, force=force, as_json=as_json, **options)
     given = [name for name in options if _given(name)]
     if plan is None or given or original is not None or k is not None:
@@ -108,6 +110,35 @@ def command(
         for path, internal in pages:
             note(f"{path}: the report{'; confidential' if internal else ', which may be published'}.")
     return 0 if done.met else 1
+
+
+def _private_models(paths: tuple[Path, Path]) -> tuple[Any, ...]:
+    """Both models if `sfumato learn` wrote them; nothing if they are models of `sfumato integral fit`."""
+    from sfumato.errors import NotComparable
+    from sfumato.learning.model_file import is_private_model, load_model
+
+    private = [is_private_model(path) for path in paths]
+    if any(private) and not all(private):
+        raise NotComparable(
+            "Only one of the two models is differentially private.", fix="Learn both with the same command."
+        )
+    return tuple(load_model(path) for path in paths) if all(private) else ()
+
+
+def _compare_private(old: Any, new: Any, *, original: Path, k: int, as_json: bool) -> int:
+    """Differintegral privacy of two models of `sfumato learn`; 0 if the new one may be published."""
+    from sfumato.data import read
+    from sfumato.learning.integral.differintegral import differintegral
+
+    frame, unit = read(original).frame, old.privacy_.unit
+    people = frame.height if unit == "row" else frame.get_column(unit).n_unique()
+    found = differintegral(old.privacy_, new.privacy_, people=people, k=k)
+    if as_json:
+        emit_json(found.to_dict())
+    else:
+        click.echo(f"Publish the new model: {'YES' if found.verdict.holds else 'NO'}")
+        click.echo(f"  {found.verdict.reason}")
+    return 0 if found.verdict.holds else 1
 
 
 def _print(document: dict[str, Any], statement: Any) -> None:

@@ -14,7 +14,7 @@ from sfumato.errors import NotThatFormat, SfumatoError
 from sfumato.learning.catalogue import estimator, name_of
 from sfumato.learning.statement import PrivacyStatement
 
-__all__ = ["load_model", "model_document", "model_text", "save_model"]
+__all__ = ["is_private_model", "load_model", "model_document", "model_text", "save_model"]
 
 _VERSION = 1
 _NOT_STORED = {"ledger", "dataset"}
@@ -47,6 +47,15 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
     """Write a fitted model."""
     with replacing(path, force=force) as temporary:
         temporary.write_text(model_text(model), encoding="utf-8")
+
+
+def is_private_model(path: str | Path) -> bool:
+    """Whether a file is a model that :func:`save_model` wrote."""
+    try:
+        document = json.loads(read_text_file(path, kind="model", fix="`sfumato learn` writes one."))
+    except ValueError:
+        return False
+    return isinstance(document, dict) and "sfumato_model" in document
 
 
 def load_model(path: str | Path) -> Any:

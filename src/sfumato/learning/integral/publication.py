@@ -13,6 +13,7 @@ from sfumato.learning.integral.encoding import Encoding
 from sfumato.learning.integral.explanations import Explanations, explain, explain_groups
 from sfumato.learning.integral.learner import Learner
 from sfumato.learning.integral.local_search import explain_nearby
+from sfumato.learning.integral.masked_learner import MicroaggregatedLearner
 from sfumato.learning.integral.modification import ChangeKind
 from sfumato.learning.integral.records import Records
 from sfumato.progress import SILENT, Progress
@@ -25,6 +26,9 @@ GROUPS = "group"
 """Considered instead of single records: the deletion of everybody with the same value of one column."""
 _BATCHES = (2, 5, 10, 20, 50)
 _TRIALS, _ENOUGH_TRIALS = 20, 16
+_GROUP_SIZES = (3, 5, 10, 25)
+_MOST_MASKED = 2000
+"""Largest table that is microaggregated again after every deletion."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,12 +151,47 @@ def suggest_changes(
                 text = f"Mask first: recode every numeric column to {kept} bins, then learn both models."
                 yield Suggestion(change=text, score=score, detail=decision.reason)
             break
+    masked = _microaggregated(
+        learner, frame, encoding, erased, k=k, size=size, known=known, secrets=secrets, max_refits=max_refits
+    )
+    if masked is not None:
+        yield masked
     for other in learner.coarser():
         decision, score = attempt(other, encoding)
         if decision.publish:
             text = f"Publish a coarser model: {other.part_name()} with {_difference(learner, other)}."
             yield Suggestion(change=text, score=score, detail=decision.reason)
             break
+
+
+def _microaggregated(
+    learner: Learner,
+    frame: pl.DataFrame,
+    encoding: Encoding,
+    erased: Sequence[int],
+    *,
+    k: int,
+    size: int,
+    known: Sequence[int],
+    secrets: Sequence[str],
+    max_refits: int,
+) -> Suggestion | None:
+    """The weakest microaggregation after which the deletion may be published; for tables of up to 2,000 records."""
+    if frame.height > _MOST_MASKED or all(one.categories is not None for one in encoding.features):
+        return None
+    for group in _GROUP_SIZES:
+        if 2 * group > frame.height:
+            return None
+        other = MicroaggregatedLearner.of(learner, encoding, frame, group=group)
+        records = other.records(frame)
+        old, new = other.fit(records, records.counts), other.fit(records, records.without(erased))
+        decision = decide_publication(
+            other, records, old, new, k=k, size=size, known=known, secrets=secrets, max_refits=max_refits
+        )
+        if decision.publish:
+            text = f"Mask first: microaggregate every numeric column in groups of {group}, then learn both models."
+            return Suggestion(change=text, score=other.score(new, records), detail=decision.reason)
+    return None
 
 
 def _batch(
