@@ -32,6 +32,7 @@ from sfumato.engines import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerFailed
 from sfumato.graphs import Clusters, Graph, GraphChange, KDegreeAnonymity, SwitchEdges
+from sfumato.graphs.graph import Ints
 from sfumato.learning.integral.encoding import Codes
 from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
 from sfumato.learning.integral.records import Records
@@ -207,8 +208,8 @@ class Forgets(SwitchEdges):
 class Tolerant(KDegreeAnonymity):
     """Breaks the contract: holds always."""
 
-    def check(self, graph: Graph, clusters: Clusters | None = None) -> Verdict:
-        return replace(super().check(graph, clusters), state=State.HOLDS)
+    def check(self, graph: Graph, clusters: Clusters | None = None, symmetry: Ints | None = None) -> Verdict:
+        return replace(super().check(graph, clusters, symmetry), state=State.HOLDS)
 
 
 class GuessesFirst(DegreeMatching):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
+from math import comb, log
 
 import numpy as np
 import pytest
@@ -17,9 +19,11 @@ from sfumato.graphs import (
     private_degree_histogram,
     private_degree_sequence,
     private_edge_count,
+    private_triangle_count,
     synthetic_friends,
 )
 from sfumato.graphs.private_statistics import SORTED_DEGREES_SENSITIVITY, _isotonic, bounded_degrees
+from sfumato.graphs.private_triangles import Rungs, triangles
 from sfumato.rng import Rng
 
 FRIENDS = synthetic_friends(300, Rng(1))
@@ -94,3 +98,75 @@ def test_bounds_are_required_where_they_matter() -> None:
 def test_isotonic_regression_is_the_least_squares_fit() -> None:
     values = np.random.default_rng(3).normal(size=200) + np.arange(200) / 50
     assert np.allclose(_isotonic(values), isotonic_regression(values))
+
+
+PAIRS = list(combinations(range(5), 2))
+
+
+def rung_of(count: int, steepest: int, last: int) -> dict[int, int]:
+    """For each possible answer about five people its rung."""
+    rungs = Rungs.of(count, steepest, nodes=5, last=last)
+    return {
+        rungs.number(rung, place): rung
+        for rung in range(last + 1)
+        for place in range(int(rungs.below[rung] + rungs.above[rung]))
+    }
+
+
+def worst_step(last: int, slack: int) -> tuple[int, float]:
+    """Over all graphs of five people and all their edges: how far one edge moves an answer, in rungs and in loss."""
+    found: dict[int, dict[int, int]] = {}
+    for bits in range(1 << len(PAIRS)):
+        graph = Graph.of([pair for at, pair in enumerate(PAIRS) if bits >> at & 1], size=5)
+        count, steepest = triangles(graph)
+        found[bits] = rung_of(count, max(steepest - slack, 0), last)
+    moved, loss = 0, 0.0
+    for bits, rungs in found.items():
+        assert set(rungs) == set(range(comb(5, 3) + 1))
+        total = sum(np.exp(-rung / 2) for rung in rungs.values())
+        for at in range(len(PAIRS)):
+            other = found[bits ^ (1 << at)]
+            less = sum(np.exp(-rung / 2) for rung in other.values())
+            steps = [other[answer] - rungs[answer] for answer in rungs]
+            moved = max(moved, max(map(abs, steps)))
+            loss = max(loss, max(steps) / 2 + log(less / total))
+    return moved, loss
+
+
+@pytest.mark.parametrize("last", [3, 12])
+def test_an_edge_moves_an_answer_by_one_rung_and_the_loss_stays_below_epsilon(last: int) -> None:
+    """All 1,024 graphs of five people, each with its ten neighbours; epsilon = 1. A smaller ladder breaks it."""
+    moved, loss = worst_step(last, slack=0)
+    assert moved == 1
+    assert 0.5 < loss <= 1
+    assert worst_step(last, slack=1)[0] > 1
+
+
+def test_triangles_and_common_neighbours_are_those_of_the_matrix() -> None:
+    for graph in (FRIENDS, random_graph(np.random.default_rng(4), 12)):
+        squared = np.linalg.matrix_power(graph.matrix().toarray().astype(np.int64), 2)
+        cubed = int((squared * graph.matrix().toarray()).sum()) // 6
+        np.fill_diagonal(squared, 0)
+        assert triangles(graph) == (cubed, int(squared.max()))
+
+
+def test_the_triangle_count_is_near_and_costs_what_it_says() -> None:
+    true, steepest = triangles(FRIENDS)
+    receipt = paid(1)
+    answer = private_triangle_count(FRIENDS, epsilon=1, receipt=receipt)
+    assert abs(answer - true) < 45 * (steepest + 45)
+    assert receipt.used is not None
+    with pytest.raises(NoReceipt):
+        private_triangle_count(FRIENDS, epsilon=1, receipt=receipt)
+    assert private_triangle_count(FRIENDS, epsilon=10_000, receipt=paid(10_000)) == true
+
+
+def test_rungs_are_selected_with_the_stated_chances() -> None:
+    """Four people, one triangle: 2,000 answers at epsilon = 2. Half of the rate would be detected."""
+    graph = Graph.of([(0, 1), (1, 2), (2, 0)], size=4)
+    rungs = {0: 1, 1: 0, 2: 1, 3: 2, 4: 2}
+    weights = {answer: np.exp(-rung) for answer, rung in rungs.items()}
+    seen = [private_triangle_count(graph, epsilon=2, receipt=paid(2)) for _ in range(2000)]
+    for answer, weight in weights.items():
+        chance = weight / sum(weights.values())
+        assert abs(seen.count(answer) / 2000 - chance) < 6 * (chance / 2000) ** 0.5

@@ -14,6 +14,7 @@ import scipy.sparse as sparse
 
 from sfumato.api.graph import attack_graph_release, check_graph_release, protect_graph_recipe
 from sfumato.attacks import Outcome
+from sfumato.attacks.evaluation.outcome import risk
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
 from sfumato.cli import main
 from sfumato.errors import (
@@ -31,8 +32,10 @@ from sfumato.graphs import (
     ClusterNodes,
     Clusters,
     Graph,
+    KAutomorphism,
     KDegreeAnonymity,
     SwitchEdges,
+    SymmetrizeEdges,
     as_graph,
     graph_from_tables,
 )
@@ -222,6 +225,40 @@ def test_every_possible_graph_is_drawn_equally_often() -> None:
     assert max(abs(count - 400) for count in seen.values()) < 100
 
 
+@pytest.mark.parametrize(("size", "k"), [(300, 5), (299, 4), (7, 3), (6, 6)])
+def test_every_node_of_a_symmetric_graph_has_k_images(size: int, k: int) -> None:
+    graph = Graph.of(FRIENDS.reordered(np.arange(size)).edges(), size=size)
+    done = SymmetrizeEdges(k=k).apply(graph, Rng(3))
+    assert done.symmetry is not None
+    edges = {frozenset(pair) for pair in done.graph.edges().tolist()}
+    image = np.arange(size)
+    seen = [set() for _ in range(size)]
+    for _ in range(k):
+        assert {frozenset(image[list(edge)].tolist()) for edge in edges} == edges
+        for node in range(size):
+            seen[node].add(int(image[node]))
+        image = done.symmetry[image]
+    assert all(len(images) == k for images in seen)
+    assert graph.edge_count - k < done.graph.edge_count <= graph.edge_count or size < 10
+    assert KAutomorphism(k=k).check(done.graph, symmetry=done.symmetry).holds
+    assert KDegreeAnonymity(k=k).check(done.graph).holds
+
+
+def test_a_wrong_symmetry_proves_nothing() -> None:
+    graph = Graph.of(FRIENDS.edges(), size=FRIENDS.size)
+    done = SymmetrizeEdges(k=5).apply(graph, Rng(3))
+    assert done.symmetry is not None
+    model, rotation = KAutomorphism(k=5), np.roll(np.arange(graph.size), 1)
+    assert model.check(done.graph).state is State.NOT_CHECKED
+    assert model.check(done.graph, symmetry=rotation).state is State.NOT_CHECKED
+    assert model.check(done.graph, symmetry=np.zeros_like(rotation)).state is State.NOT_CHECKED
+    assert KAutomorphism(k=6).check(done.graph, symmetry=done.symmetry).state is State.FAILS
+    assert model.check(graph, symmetry=done.symmetry).state is State.FAILS
+    assert model.check(done.graph.with_edges(done.graph.edges()[1:]), symmetry=done.symmetry).state is State.FAILS
+    named = Graph.of(done.graph.edges(), size=graph.size, nodes=FRIENDS.nodes)
+    assert model.check(named, symmetry=done.symmetry).state is State.NOT_CHECKED
+
+
 def test_agreements_are_the_covariances_of_the_definition() -> None:
     size = FRIENDS.size
     dense = FRIENDS.matrix().toarray().astype(float)
@@ -265,6 +302,12 @@ def test_correlated_neighbourhoods_survive_switched_edges_and_exact_signatures_d
 def test_k_degree_anonymity_bounds_the_degree_attack_by_one_in_k() -> None:
     assert _rate("degree-matching", AnonymizeDegrees(k=10)).main.rate <= 0.1
     assert _rate("neighbour-degrees", AnonymizeDegrees(k=10)).main.rate > 0.5
+
+
+@pytest.mark.parametrize("attack", ["neighbour-degrees", "weisfeiler-lehman", "correlated-neighbourhoods"])
+def test_k_automorphism_bounds_every_identity_attack_by_one_in_k(attack: str) -> None:
+    """The same attacks find more than half of the people when degrees alone are anonymous."""
+    assert risk(_rate(attack, SymmetrizeEdges(k=10)), 0.999).low <= 0.1
 
 
 def test_control_and_baseline_of_links_and_attributes() -> None:
@@ -321,6 +364,26 @@ def test_the_verbs_work_on_a_graph(folder: Path, capsys: pytest.CaptureFixture[s
     assert main([*arguments, "--seed", "1", "--tries", "100", "--json"]) == 1
     assert main(["report", str(out), "--out", str(folder / "page.html")]) == 0
     assert (folder / "page.html").is_file()
+
+
+def test_a_symmetric_release_is_checked_by_its_symmetry(folder: Path) -> None:
+    recipe = {"sfumato": 1, "graph": {"edges": "friends.csv"}, "models": [{"k-automorphism": 5}]}
+    recipe |= {"steps": [{"symmetrize-edges": 5}], "attacks": ["degree-matching"], "measures": ["edges-kept"]}
+    done = protect_graph_recipe(GraphRecipe.parse(recipe, base=folder), seed=1, n_targets=50)
+    done.save(folder / "release")
+    assert check_graph_release(folder / "release").holds
+    models = {"k-automorphism": {"k": 5}}
+    assert check_graph_files(folder / "release", {"k-automorphism": {"k": 7}})[0].state is State.FAILS
+    edges, moved = (pl.read_csv(folder / f"release/{name}.csv") for name in ("edges", "symmetry"))
+    edges[1:].write_csv(folder / "release/edges.csv")
+    assert check_graph_files(folder / "release", models)[0].state is State.FAILS
+    edges.write_csv(folder / "release/edges.csv")
+    assert check_graph_files(folder / "release", models)[0].holds
+    for image in (moved["node"], moved["image"].shift(1, fill_value=1)):
+        moved.with_columns(image=image).write_csv(folder / "release/symmetry.csv")
+        assert check_graph_files(folder / "release", models)[0].state is State.FAILS
+    (folder / "release/symmetry.csv").unlink()
+    assert check_graph_files(folder / "release", models)[0].state is State.NOT_CHECKED
 
 
 def test_a_changed_release_fails_the_independent_check(folder: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from sfumato.errors import InvalidRecipe
 from sfumato.params import Part
 from sfumato.recipe import Recipe
+from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.recipe.json_schema import json_schema
 from sfumato.recipe.validate import SECTIONS
 from sfumato.registry import registry
@@ -119,3 +120,35 @@ def test_what_a_recipe_writes_of_itself_is_accepted() -> None:
         recipe(steps=[{"microaggregate": {"k": 3}}, {"pram": 0.9}], models=[{"l-diversity": {"l": 2}}], seed=1)
     )
     assert complaints(plain(made.to_dict())) == []
+
+
+GRAPH = {"sfumato": 1, "graph": {"edges": "friends.csv"}, "steps": [{"anonymize-degrees": 5}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "valid"),
+    [
+        (GRAPH, True),
+        ({**GRAPH, "columns": {"a": "quasi"}, "steps": ["generalize", {"symmetrize-edges": 5}]}, True),
+        ({**GRAPH, "graph": {"edges": ["a.csv", "b.csv"], "nodes": "n.csv", "drop": ["dangling"]}}, True),
+        ({**GRAPH, "graph": {"edges": []}}, False),
+        ({**GRAPH, "graph": {"edges": "a.csv", "drop": ["loops"]}}, False),
+        ({**GRAPH, "graph": {"nodes": "a.csv"}}, False),
+        ({**GRAPH, "data": "a.csv"}, False),
+        ({**GRAPH, "steps": [{"anonymize-degrees": 1}]}, False),
+    ],
+)
+def test_recipes_for_graphs(document: dict[str, Any], valid: bool) -> None:
+    assert (complaints(document) == []) is valid
+    if valid:
+        assert GraphRecipe.parse(document).steps
+    else:
+        with pytest.raises(InvalidRecipe):
+            GraphRecipe.parse(document)
+
+
+def test_parts_for_graphs_need_a_graph() -> None:
+    document = recipe(steps=GRAPH["steps"])
+    assert complaints(document)
+    with pytest.raises(InvalidRecipe):
+        Recipe.parse(document)

@@ -118,7 +118,8 @@ class GraphProtection:
         """Write the release folder and the private folder beside it, both or neither.
 
         The release holds ``edges.csv`` and ``nodes.csv`` with random node numbers, or ``clusters.csv`` and
-        ``links.csv``. A release that does not meet its models or limits is refused unless ``unmet`` is set.
+        ``links.csv``; ``symmetry.csv`` holds the symmetry that a step made. A release that does not meet its models or
+        limits is refused unless ``unmet`` is set.
         """
         target = Path(folder)
         if self.unmet and not unmet:
@@ -158,6 +159,9 @@ class GraphProtection:
         numbers = pl.Series("node", range(1, self.graph.size + 1), dtype=pl.Int64)
         nodes = pl.DataFrame([numbers, *self.graph.nodes.get_columns()])
         nodes.write_csv(public / "nodes.csv")
+        if self.released.symmetry is not None:
+            images = numbers[self.released.symmetry].alias("image")
+            pl.DataFrame([numbers, images]).write_csv(public / "symmetry.csv")
 
 
 _RESULTS = ("attacks", "measures", "verdicts", "limits", "advice")

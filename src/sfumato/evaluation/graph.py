@@ -45,6 +45,8 @@ class GraphRelease:
     clusters: Clusters | None = None
     labels: Ints | None = None
     """The cluster of each node of ``graph``."""
+    symmetry: Ints | None = None
+    """A permutation of the nodes of ``graph`` that maps edges to edges, where a step made one."""
     steps: tuple[dict[str, Any], ...] = ()
     """What each step changed, for the owner."""
     verdicts: tuple[Verdict, ...] = ()
@@ -82,15 +84,17 @@ def protect_graph(recipe: GraphRecipe, graph: Graph, rng: Rng, progress: Progres
     attributes_of = frame[order] if frame.width and change.clusters is None else None
     released = Graph.of(replace(change.graph, nodes=pl.DataFrame()).reordered(order).edges(), size=len(order))
     released = replace(released, nodes=attributes_of if attributes_of is not None else pl.DataFrame())
-    labels = None
+    labels, symmetry = None, None
     if change.clusters is not None:
         assert change.labels is not None
         labels = change.labels[order]
-    found = tuple(model.check(released, change.clusters) for model in recipe.models)
+    if change.symmetry is not None:
+        symmetry = np.argsort(order)[change.symmetry[order]]
+    found = tuple(model.check(released, change.clusters, symmetry) for model in recipe.models)
     manifest = _manifest(recipe, released, change.clusters, table, (*verdicts, *found))
     return GraphRelease(
-        graph=released, lineage=kept[order], clusters=change.clusters, labels=labels, steps=tuple(steps),
-        verdicts=(*verdicts, *found), manifest=manifest, table=table,
+        graph=released, lineage=kept[order], clusters=change.clusters, labels=labels, symmetry=symmetry,
+        steps=tuple(steps), verdicts=(*verdicts, *found), manifest=manifest, table=table,
     )  # fmt: skip
 
 

@@ -23,5 +23,6 @@ __getattr__, __dir__ = exports(
     private_degree_histogram="private_statistics",
     private_degree_sequence="private_statistics",
     private_edge_count="private_statistics",
+    private_triangle_count="private_triangles",
     synthetic_friends="synthetic",
 )

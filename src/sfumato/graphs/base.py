@@ -28,6 +28,8 @@ class GraphChange:
     """For a generalized graph: what is released instead of edges."""
     labels: Ints | None = None
     """For a generalized graph: the cluster of each node. Confidential."""
+    symmetry: Ints | None = None
+    """A permutation of the nodes that maps edges to edges, where the method makes one."""
     counts: Mapping[str, Any] = field(default_factory=dict)
     """What was changed, for the owner: counts of the original are not published."""
 
@@ -44,5 +46,5 @@ class GraphModel(Part):
     """A privacy model that a released graph meets or not."""
 
     @abstractmethod
-    def check(self, graph: Graph, clusters: Clusters | None = None) -> Verdict:
-        """The verdict on a released graph, or on the released clusters of nodes."""
+    def check(self, graph: Graph, clusters: Clusters | None = None, symmetry: Ints | None = None) -> Verdict:
+        """The verdict on a released graph, or on the released clusters of nodes. ``symmetry`` maps edges to edges."""

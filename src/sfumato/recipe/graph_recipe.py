@@ -122,6 +122,8 @@ def _from_document(document: YamlDocument, base: Path | None) -> GraphRecipe:
         raise InvalidRecipe([problem], source=document.source)
     problems: list[Problem] = []
     source = _source(document, plain["graph"], base, problems)
+    if "data" in plain:
+        problems.append(document.problem(("data",), "is for tables; the files of a graph stand in `graph`"))
     parts, tables = _parts(document, plain, problems)
     rest = {key: value for key, value in plain.items() if key != "graph"} | tables
     has_table = "columns" in plain

@@ -6,9 +6,10 @@ registered, with their parameters, stand in the schema then.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from sfumato.errors import BadParameter
+from sfumato.graphs.read_graph import Fault
 from sfumato.params import Part
 from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Limits
@@ -121,15 +122,33 @@ def json_schema() -> dict[str, Any]:
             "additionalProperties": False,
         },
     }
+    properties["graph"] = {
+        "type": "object",
+        "description": "Edge tables and node table of a graph.",
+        "properties": {
+            "edges": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
+            **{name: {"type": "string"} for name in ("nodes", "key", "source", "target")},
+            "drop": {"type": "array", "items": {"enum": list(get_args(Fault))}},
+        },
+        "required": ["edges"],
+        "additionalProperties": False,
+    }
     properties["study"] = {"type": "object", "description": "The grid of candidates; for `sfumato study` only."}
+    tables: dict[str, Any] = {}
     for section, kind in SECTIONS.items():
-        properties[section] = {"type": "array", "items": _any_of(kind, definitions)}
+        table, graph = _any_of(kind, definitions), _any_of(f"graph-{kind}", definitions)
+        definitions[f"table.{section}"] = table
+        tables[section] = {"items": {"$ref": f"#/$defs/table.{section}"}}
+        properties[section] = {"type": "array", "items": {"anyOf": [*table["anyOf"], *graph["anyOf"]]}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "sfumato recipe",
         "type": "object",
         "properties": properties,
-        "required": ["sfumato", "columns"],
+        "required": ["sfumato"],
+        "if": {"required": ["graph"]},
+        "then": {"properties": {"data": False, "study": False}},
+        "else": {"required": ["columns"], "properties": tables},
         "additionalProperties": False,
         "$defs": dict(sorted(definitions.items())),
     }

@@ -17,6 +17,7 @@ from sfumato.graphs.graph import Graph
 from sfumato.graphs.methods.anonymize_degrees import AnonymizeDegrees
 from sfumato.graphs.methods.cluster_nodes import ClusterNodes
 from sfumato.graphs.methods.switch_edges import SwitchEdges
+from sfumato.graphs.methods.symmetrize_edges import SymmetrizeEdges
 from sfumato.graphs.signatures import colours, unique_share
 from sfumato.graphs.synthetic import synthetic_friends
 from sfumato.progress import SILENT, Progress
@@ -37,7 +38,7 @@ steps: [anonymize-degrees: 10]
 
 
 class FriendsDemo(Demo):
-    """Social graph of synthetic people: who is found by their friendships, and what four ways to protect it achieve.
+    """Social graph of synthetic people: who is found by their friendships, and what ways to protect it achieve.
 
     All people in this demo are synthetic.
     """
@@ -62,9 +63,10 @@ class FriendsDemo(Demo):
             "numbers instead of names": None,
             "k-degree anonymity, k = 10": AnonymizeDegrees(k=10),
             "10 % of edges switched": SwitchEdges(share=0.1),
+            "symmetric, k = 10": SymmetrizeEdges(k=10),
             "clusters of at least 10": ClusterNodes(k=10),
         }
-        say("\n[bold]2. Four releases, attacked.[/bold] Share of people found, and of friendships guessed right:")
+        say("\n[bold]2. Five releases, attacked.[/bold] Share of people found, and of friendships guessed right:")
         table: dict[str, Any] = {}
         for title, method in methods.items():
             rates, drawing = _attacked(graph, method, rng)
@@ -77,7 +79,8 @@ class FriendsDemo(Demo):
         say(
             "\n[bold]3. What it means.[/bold] k-degree anonymity stops attackers who count friends and nobody else. "
             "Switched edges hide single friendships from exact comparison, but neighbourhoods as a whole still agree. "
-            "Only clusters with counts leave no node to be found. For friendship, a coin is right in half of the cases."
+            "In a symmetric graph ten nodes look alike to everybody; clusters with counts leave no node to be found. "
+            "For friendship, a coin is right in half of the cases."
         )
         say(f"\nPictures:  {folder / 'before.svg'} and {folder / 'after.svg'}")
         say(f"Try it:  sfumato protect {folder / 'friends.yaml'} --out {folder / 'release'}\n")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from sfumato.graphs.base import GraphModel
 from sfumato.graphs.clusters import Clusters
-from sfumato.graphs.graph import Graph
+from sfumato.graphs.graph import Graph, Ints
 from sfumato.release import State, Verdict
 
 __all__ = ["KDegreeAnonymity"]
@@ -29,7 +29,7 @@ class KDegreeAnonymity(GraphModel):
     k: Annotated[int, Field(ge=2)]
     """Number of nodes that share a degree, at least."""
 
-    def check(self, graph: Graph, clusters: Clusters | None = None) -> Verdict:
+    def check(self, graph: Graph, clusters: Clusters | None = None, symmetry: Ints | None = None) -> Verdict:
         sizes = clusters.sizes if clusters is not None else np.unique(graph.degrees, return_counts=True)[1]
         worst = int(sizes.min(initial=graph.size))
         return Verdict(

@@ -1,0 +1,136 @@
+"""Symmetric graphs: rows of k similar nodes, and edges that stay when every row is rotated at once.
+
+A rotation of all rows maps the node in column c of a row to the one in column c + 1. The pairs of nodes fall into
+orbits: the k pairs between two rows whose columns differ by the same number. A graph that consists of whole orbits is
+the same after the rotation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import TooFewRows
+from sfumato.graphs.graph import Graph, Ints
+
+__all__ = ["SymmetricGraph", "cycle_lengths", "is_symmetry", "symmetric_graph"]
+
+Floats = npt.NDArray[np.float64]
+_DIMENSIONS = 20
+"""Eigenvectors of the adjacency matrix by which nodes are compared."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SymmetricGraph:
+    """A graph with a permutation of its nodes that maps edges to edges."""
+
+    graph: Graph
+    symmetry: Ints
+    """The image of each node. Every node comes back after k or more applications, and not before."""
+
+
+def symmetric_graph(graph: Graph, k: int, random: np.random.Generator) -> SymmetricGraph:
+    """A graph near ``graph``, with about as many edges, in which each node has at least ``k`` images.
+
+    Similar nodes form rows of k. Orbits are taken in the order of the share of their pairs that are linked, the largest
+    first, until the number of edges of the original is reached. If k does not divide the number of nodes, the nodes of
+    the smallest degrees that are left over, and k more, lose their edges.
+    """
+    if graph.size < k:
+        raise TooFewRows(f"k = {k}, and the graph has {graph.size} nodes.", fix="Choose a smaller k.")
+    left = graph.size % k
+    by_degree = np.argsort(graph.degrees, kind="stable")
+    alone = by_degree[: k + left] if left else by_degree[:0]
+    rows = _similar_rows(graph, np.sort(by_degree[len(alone) :]), k, random)
+    symmetry = np.empty(graph.size, dtype=np.int64)
+    symmetry[rows] = np.roll(rows, -1, axis=1)
+    symmetry[alone] = np.roll(alone, -1)
+    return SymmetricGraph(graph=graph.with_edges(_densest_orbits(graph, rows, random)), symmetry=symmetry)
+
+
+def _similar_rows(graph: Graph, nodes: Ints, k: int, random: np.random.Generator) -> Ints:
+    """Rows of k nodes with similar neighbours: halves along the longest axis of the spectral embedding, repeatedly."""
+    if not len(nodes):
+        return np.empty((0, k), dtype=np.int64)
+    place = _embedding(graph, random)
+    rows, waiting = [], [nodes]
+    while waiting:
+        group = waiting.pop()
+        if len(group) == k:
+            rows.append(group)
+            continue
+        centred = place[group] - place[group].mean(axis=0)
+        axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+        order = group[np.argsort(centred @ axis, kind="stable")]
+        half = max(len(group) // 2 // k, 1) * k
+        waiting += [order[half:], order[:half]]
+    return np.array(rows)
+
+
+def _embedding(graph: Graph, random: np.random.Generator) -> Floats:
+    """Leading eigenvectors of the adjacency matrix, times eigenvalues: near for nodes with the same neighbours."""
+    if graph.size <= 4 * _DIMENSIONS:
+        values, vectors = np.linalg.eigh(graph.matrix().toarray().astype(np.float64))
+        return np.asarray(vectors * values)
+    from scipy.sparse.linalg import eigsh
+
+    matrix = graph.matrix().astype(np.float64)
+    if not matrix.nnz:
+        return np.zeros((graph.size, 1))
+    values, vectors = eigsh(matrix, k=_DIMENSIONS, v0=random.random(graph.size), tol=1e-4)
+    return np.asarray(vectors * values)
+
+
+def _densest_orbits(graph: Graph, rows: Ints, random: np.random.Generator) -> Ints:
+    """Whole orbits of pairs with about as many edges as the graph has."""
+    count, k = rows.shape
+    row, column = np.full(graph.size, -1, dtype=np.int64), np.zeros(graph.size, dtype=np.int64)
+    row[rows], column[rows] = np.arange(count)[:, None], np.arange(k)
+    ends = graph.edges()
+    ends = ends[(row[ends] >= 0).all(axis=1)]
+    low = np.where(row[ends[:, 0]] <= row[ends[:, 1]], ends[:, 0], ends[:, 1])
+    high = ends.sum(axis=1) - low
+    step = (column[high] - column[low]) % k
+    step = np.where(row[low] == row[high], np.minimum(step, k - step), step)
+    keys, linked = np.unique((row[low] * count + row[high]) * k + step, return_counts=True)
+    first, second, step = keys // k // count, keys // k % count, keys % k
+    # Inside a row, a step of k / 2 pairs every node twice.
+    size = np.where((first == second) & (2 * step == k), k // 2, k)
+    order = np.lexsort((random.random(len(keys)), -linked / size))
+    total = np.cumsum(size[order])
+    wanted = int(np.searchsorted(total, graph.edge_count, side="right"))
+    kept = order[:wanted]
+    orbit = np.repeat(kept, size[kept])
+    turn = np.arange(len(orbit)) - np.repeat(np.cumsum(size[kept]) - size[kept], size[kept])
+    return np.column_stack([rows[first[orbit], turn], rows[second[orbit], (turn + step[orbit]) % k]])
+
+
+def is_symmetry(graph: Graph, symmetry: Ints) -> bool:
+    """Whether a permutation of the nodes maps the edges to the edges and every node to one with the same attributes."""
+    if not np.array_equal(np.sort(symmetry), np.arange(graph.size)):
+        return False
+    ends = graph.edges()
+    if not graph.has_edges(symmetry[ends[:, 0]], symmetry[ends[:, 1]]).all():
+        return False
+    return not graph.nodes.width or graph.nodes[symmetry].equals(graph.nodes)
+
+
+def cycle_lengths(symmetry: npt.NDArray[Any]) -> Ints:
+    """For each node the number of nodes on its cycle.
+
+    >>> cycle_lengths(np.array([1, 2, 0, 3])).tolist()
+    [3, 3, 3, 1]
+    """
+    lengths = np.zeros(len(symmetry), dtype=np.int64)
+    for start in range(len(symmetry)):
+        if lengths[start]:
+            continue
+        cycle, node = [start], int(symmetry[start])
+        while node != start:
+            cycle.append(node)
+            node = int(symmetry[node])
+        lengths[cycle] = len(cycle)
+    return lengths
