@@ -1,7 +1,9 @@
 """Private synthesis of the Adult table: errors of all two-way marginals, and classifiers trained on synthetic rows.
 
-python benchmarks/synthesis.py FOLDER [--record]     # FOLDER holds train.csv.gz and test.csv.gz of UCI Adult
+python benchmarks/synthesis.py FOLDER [--peer PYTHON] [--record]     # FOLDER: train.csv.gz and test.csv.gz of UCI Adult
+python benchmarks/synthesis.py --scale ROWS COLUMNS [--record]       # one fit to a made table
 
+PYTHON is that of an environment with the peer: python -m venv peers/dpmm && peers/dpmm/bin/pip install dpmm==0.1.9
 14 columns (without fnlwgt); numbers in 20 equally wide bins of public ranges; 80 % of the 48,842 rows; delta = 1e-5.
 TV2: mean total variation distance of the 91 two-way marginals to the training rows. AUC: gradient boosting trained on
 synthetic rows and tested on the other 20 % of the real ones.
@@ -9,9 +11,13 @@ synthetic rows and tested on the other 20 % of the real ones.
 
 from __future__ import annotations
 
+import json
 import resource
+import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -19,6 +25,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from record import Figures
+from scipy.stats import t
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -29,6 +36,22 @@ from sfumato.synthesis import PrivateSynthesis
 RANGES = {"age": (17, 90), "capital-gain": (0, 99_999), "capital-loss": (0, 4356), "hours-per-week": (1, 99)}
 BINS = 20
 TARGET = "income"
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+PEER = """
+import json, sys, time
+import pandas as pd
+from dpmm.models.mst import MSTGM
+from dpmm.pipelines.base import GenerativePipeline
+place, sizes = sys.argv[1], json.loads(sys.argv[2])
+real = pd.read_csv(place + "/real.csv")
+for epsilon in map(float, sys.argv[3:]):
+    start = time.process_time()
+    made = GenerativePipeline(gen=MSTGM(epsilon=epsilon, delta=1e-5, n_iters=1000, n_jobs=1))
+    made.fit(real, domain=sizes)
+    file = f"{place}/{epsilon}.csv"
+    made.generate(n_records=len(real)).to_csv(file, index=False)
+    print(json.dumps({"epsilon": epsilon, "seconds": time.process_time() - start, "file": file}), flush=True)
+"""
 
 
 def coded(folder: Path) -> pl.DataFrame:
@@ -65,43 +88,113 @@ def auc(train: pl.DataFrame, test: pl.DataFrame) -> float:
     return float(roc_auc_score(test[TARGET], model.predict_proba(test.drop(TARGET).to_numpy())[:, 1]))
 
 
-def main(folder: Path) -> None:
+def public_domains(sizes: dict[str, int]) -> dict[str, dict[str, Any]]:
+    """The declared domain of every coded column."""
+    ordered = {*RANGES, "education-num"}
+    return {
+        name: {"low": 0, "high": size - 1} if name in ordered else {"values": list(range(size))}
+        for name, size in sizes.items()
+    }
+
+
+def half_width(figures: list[float]) -> float | None:
+    """Half of the 95 % interval of a mean."""
+    if len(figures) < 2:
+        return None
+    return float(t.ppf(0.975, len(figures) - 1) * np.std(figures, ddof=1) / len(figures) ** 0.5)
+
+
+def of_peer(python: str, real: pl.DataFrame, sizes: dict[str, int]) -> Iterator[tuple[float, float, pl.DataFrame]]:
+    """Epsilon, CPU seconds and synthetic rows of dpmm's MST, from a process of its own."""
+    with tempfile.TemporaryDirectory() as place:
+        real.write_csv(Path(place) / "real.csv")
+        words = [python, "-c", PEER, place, json.dumps(sizes), *map(str, EPSILONS)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as peer:
+            assert peer.stdout is not None
+            for line in peer.stdout:
+                if line.startswith("{"):
+                    found = json.loads(line)
+                    yield found["epsilon"], found["seconds"], pl.read_csv(found["file"]).select(real.columns)
+
+
+def adult(folder: Path, peer: str | None) -> None:
+    """Errors by mechanism and epsilon."""
     rows = coded(folder)
     sizes = {name: int(rows[name].max()) + 1 for name in rows.columns}  # type: ignore[arg-type]
     mixed = np.random.default_rng(0).permutation(rows.height)
     cut = int(0.8 * rows.height)
     real, test = rows[mixed[:cut]], rows[mixed[cut:]]
-    ordered = {*RANGES, "education-num"}
-    domains = {
-        name: {"low": 0, "high": size - 1} if name in ordered else {"values": list(range(size))}
-        for name, size in sizes.items()
-    }
     data = Dataset.of(Table(frame=real), Schema(columns={}))
     table = Figures(
         "synthesis", "adult",
-        {"mechanism": "", "epsilon": "g", "seconds": ".2f", "tv2": ".4f", "auc": ".3f", "pairs": "", "memory": ".0f"},
-        {"epsilon": "ε", "seconds": "CPU s", "tv2": "TV2", "auc": "AUC", "pairs": "pairs measured",
+        {"mechanism": "", "epsilon": "g", "runs": "", "seconds": ".2f", "tv2": ".4f", "half": ".4f", "auc": ".3f",
+         "pairs": ".0f", "memory": ".0f"},
+        {"epsilon": "ε", "seconds": "CPU s", "tv2": "TV2", "half": "±", "auc": "AUC", "pairs": "pairs measured",
          "memory": "peak MB of the process"},
     )  # fmt: skip
     again = real[np.random.default_rng(1).integers(cut, size=cut)]
     table.add(mechanism="real rows", tv2=0.0, auc=auc(real, test))
     table.add(mechanism="bootstrap", tv2=tv2(real, again, sizes), auc=auc(again, test))
-    for mechanism in ("mst", "adaptive"):
-        for epsilon in (0.1, 0.3, 1.0, 3.0, 10.0):
-            start = time.process_time()
+    for mechanism, runs in (("mst", dict.fromkeys(EPSILONS, 5)), ("adaptive", {**dict.fromkeys(EPSILONS, 1), 1.0: 5})):
+        for epsilon in EPSILONS:
             step = PrivateSynthesis.build(
-                {"epsilon": epsilon, "delta": 1e-5, "mechanism": mechanism, "domains": domains}
+                {"epsilon": epsilon, "delta": 1e-5, "mechanism": mechanism, "domains": public_domains(sizes)}
             )
-            model = step.fit(data)
-            made = model.sample(random=np.random.default_rng(2)).fill_null(0)
-            seconds = time.process_time() - start
+            found: dict[str, list[float]] = {"tv2": [], "auc": [], "pairs": [], "seconds": []}
+            for run in range(runs[epsilon]):
+                start = time.process_time()
+                model = step.fit(data)
+                made = model.sample(random=np.random.default_rng(run)).fill_null(0)
+                found["seconds"].append(time.process_time() - start)
+                found["tv2"].append(tv2(real, made, sizes))
+                found["pairs"].append(sum(len(columns) == 2 for columns in model.estimates.measured))
+                if run == 0 or epsilon == 1:
+                    found["auc"].append(auc(made, test))
             table.add(
-                mechanism=mechanism, epsilon=epsilon, seconds=seconds, tv2=tv2(real, made, sizes), auc=auc(made, test),
-                pairs=sum(len(columns) == 2 for columns in model.estimates.measured),
+                mechanism=mechanism, epsilon=epsilon, runs=runs[epsilon], half=half_width(found["tv2"]),
                 memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                **{name: float(np.mean(figures)) for name, figures in found.items()},
+            )  # fmt: skip
+    if peer is not None:
+        for epsilon, seconds, made in of_peer(peer, real, sizes):
+            table.add(
+                mechanism="dpmm mst", epsilon=epsilon, runs=1, seconds=seconds, tv2=tv2(real, made, sizes),
+                auc=auc(made, test),
             )  # fmt: skip
     table.save()
 
 
+def scale(rows: int, columns: int) -> None:
+    """Time and memory of one fit to a made table."""
+    random = np.random.default_rng(1)
+    hidden = random.integers(0, 4, rows, dtype=np.int8)
+    frame = pl.DataFrame(
+        [
+            pl.Series(f"c{n}", (hidden * (n % 3) + random.integers(0, 3 + n % 17, rows, dtype=np.int8)).astype(np.int8))
+            for n in range(columns)
+        ]
+    )
+    domains = {name: {"low": 0, "high": 40} for name in frame.columns}
+    table = Figures(
+        "synthesis", f"scale-{rows}-{columns}",
+        {"rows": ",", "columns": "", "mechanism": "", "seconds": ".1f", "memory": ".0f", "table": ".0f"},
+        {"seconds": "CPU s", "memory": "peak MB of the process", "table": "MB of the table"},
+    )  # fmt: skip
+    start = time.process_time()
+    step = PrivateSynthesis.build({"epsilon": 1, "delta": 1e-9, "domains": domains})
+    model = step.fit(Dataset.of(Table(frame=frame), Schema(columns={})))
+    model.sample(random=random)
+    table.add(
+        rows=rows, columns=columns, mechanism="mst" if columns > 40 else "adaptive",
+        seconds=time.process_time() - start, table=frame.estimated_size("mb"),
+        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )  # fmt: skip
+    table.save()
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    words = sys.argv[1:]
+    if "--scale" in words:
+        scale(int(words[words.index("--scale") + 1]), int(words[words.index("--scale") + 2]))
+    else:
+        adult(Path(words[0]), words[words.index("--peer") + 1] if "--peer" in words else None)

@@ -14,7 +14,7 @@ from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.progress import SILENT
 from sfumato.synthesis import Guarantee
 from sfumato.synthesis.column_domain import category_cells
-from sfumato.synthesis.fit import SynthesisPlan, fit_model
+from sfumato.synthesis.fit import FitRun, SynthesisPlan, fit_model
 
 RUNS = 1200
 CANARIES = 2
@@ -39,7 +39,8 @@ def detections(frame: pl.DataFrame, wanted: SynthesisPlan) -> float:
     random, hits = np.random.default_rng(1), 0
     for _ in range(RUNS):
         [own] = receipt.split(wanted.loss)
-        model = fit_model(frame, wanted, receipt=own, random=random, progress=SILENT, guarantee=promised)
+        run = FitRun(plan=wanted, receipt=own, random=random, progress=SILENT, guarantee=promised)
+        model = fit_model(frame, run)
         group = [merged.groups[1] for merged in model.merged]
         hits += model.estimates.residuals.marginal((0, 1))[tuple(group)] > 30 + CANARIES / 2
     return hits / RUNS

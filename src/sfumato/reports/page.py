@@ -30,11 +30,15 @@ from sfumato.reports.figures import (
 )
 from sfumato.reports.report_data import Audience, ReportData
 from sfumato.reports.style import style
+from sfumato.reports.synthetic_use import MARGINALS, synthetic_use
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = ["environment", "report_html", "report_json", "write_report"]
+
+_ELSEWHERE = ("step", "parameters", *MARGINALS)
+"""Keys of a published step that another part of the page shows."""
 
 
 def write_report(report: ReportData, path: str | Path, *, audience: Audience, force: bool = False) -> None:
@@ -114,6 +118,7 @@ def _context(report: ReportData) -> dict[str, Any]:
         "columns": column_figures(report),
         "pairs": pair_figure(report),
         "costs": cost_figures(report),
+        "synthetic": synthetic_use(report.manifest),
         "recipe": yaml_text(_abridged(report.recipe if report.recipe is not None else report.recipe_public)),
         "left_out": text.left_out(report),
         "advice": report.advice,
@@ -140,6 +145,7 @@ def _contents(context: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
         ("column-table", "Changes", bool(report.column_table)),
         ("columns", "Columns", bool(context["columns"])),
         ("pairs", "Pairs", bool(context["pairs"])),
+        ("synthetic", "Synthetic rows", bool(context["synthetic"])),
         ("cost", "Cost", bool(report.measures)),
         ("threats", "Attackers", True),
         ("done", "Recipe", True),
@@ -166,7 +172,7 @@ def _steps(report: ReportData) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
     for step in report.manifest.get("steps", ()):
         name = str(step.get("step"))
-        public = {**step.get("parameters", {}), **{key: step[key] for key in step if key not in ("step", "parameters")}}
+        public = {**step.get("parameters", {}), **{key: step[key] for key in step if key not in _ELSEWHERE}}
         own = next((outcome for outcome in private if outcome.get("step") == name), {})
         if own:
             private.remove(own)

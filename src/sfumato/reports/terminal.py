@@ -15,6 +15,7 @@ from rich.text import Text
 
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
 from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
+from sfumato.reports.synthetic_use import MARGINALS
 from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value
 from sfumato.wording import counted
 
@@ -58,7 +59,7 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
         facts = [
             f"{readable_name(key)} {in_words(value, colon=' ')}"
             for key, value in step.items()
-            if key not in ("step", "parameters", "truthful", "transitions", *_FOR_EXPERTS)
+            if key not in ("step", "parameters", "truthful", "transitions", *MARGINALS, *_FOR_EXPERTS)
         ]
         line.append(f"  {plain_text('; '.join(facts))}" if facts else "")
     print_content(out, line)

@@ -57,7 +57,8 @@ def measure_adaptively(
             open_candidates = [
                 columns
                 for columns in candidates
-                if columns not in estimates.measured and _fits(shape, [*estimates.measured, columns], max_cells)
+                if columns not in estimates.measured
+                and _fits(shape, [*estimates.measured, estimates.given, columns], max_cells)
             ]
             if not open_candidates:
                 break

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.synthesis.junction_tree import evenly
 from sfumato.synthesis.residuals import Floats, project_to_simplex
 
 __all__ = ["MergedCells", "merge_cells"]
@@ -14,6 +15,8 @@ __all__ = ["MergedCells", "merge_cells"]
 Groups = npt.NDArray[np.int32]
 _DEVIATIONS = 6.0
 """Cells below that many standard deviations of the noise are merged."""
+_FEW = 5
+"""Columns with at most so many cells add little noise to a pair: their cells are merged below two deviations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +34,7 @@ class MergedCells:
         return int(self.groups.max()) + 1
 
     def split(self, codes: Groups, random: np.random.Generator) -> Groups:
-        """A cell for every group number, drawn by the estimated shares."""
+        """A cell for every group number, spread evenly by the estimated shares."""
         cells = np.empty(len(codes), dtype=np.int32)
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(self.size + 1))
@@ -43,7 +46,8 @@ class MergedCells:
                 weights = self.shares[members]
                 if not weights.sum() > 0:
                     weights = (members > 0).astype(np.float64)  # cell 0 is the missing value
-                cells[rows] = random.choice(members, size=len(rows), p=weights / weights.sum())
+                edges = np.cumsum(weights) / weights.sum()
+                cells[rows] = members[np.searchsorted(edges[:-1], evenly(len(rows), random), side="right")]
         return cells
 
 
@@ -54,7 +58,7 @@ def merge_cells(noisy: Floats, *, deviation: float, ordered: bool, bins: int, to
     >>> merge_cells(counts, deviation=5.0, ordered=True, bins=20, total=1500.0).groups.tolist()
     [1, 0, 1, 1, 1, 2, 1]
     """
-    least = _DEVIATIONS * deviation
+    least = (_DEVIATIONS if len(noisy) > _FEW else 2) * deviation
     groups = np.full(len(noisy), -1, dtype=np.int32)
     if ordered:
         _merge_neighbours(noisy, groups, least=least)

@@ -19,8 +19,9 @@ _FLOOR = 1e-9
 class MarginalEstimates:
     """Noisy marginals that were measured so far, and what follows from them. Everything here is public."""
 
-    def __init__(self, shape: Sequence[int]) -> None:
-        self.shape = tuple(shape)
+    def __init__(self, shape: Sequence[int], *, given: Columns = ()) -> None:
+        """``given``: columns whose values are known when rows are drawn."""
+        self.shape, self.given = tuple(shape), given
         self.residuals = Residuals(shape)
         self.measured: list[Columns] = []
 
@@ -51,7 +52,7 @@ class MarginalEstimates:
 
     def tree(self, *, sweeps: int) -> JunctionTree:
         """The maximum entropy distribution with the measured marginals."""
-        tree = JunctionTree(self.shape, self.measured)
+        tree = JunctionTree(self.shape, self.measured, root=self.given)
         tree.fit({columns: self.target(columns) for columns in self.measured}, sweeps=sweeps)
         return tree
 

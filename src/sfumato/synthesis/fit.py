@@ -21,16 +21,17 @@ from sfumato.dp.zcdp import rho_for
 from sfumato.errors import BadParameter
 from sfumato.progress import Progress
 from sfumato.synthesis.adaptive import measure_adaptively
-from sfumato.synthesis.column_domain import ColumnCells
+from sfumato.synthesis.column_domain import ColumnCells, category_cells
 from sfumato.synthesis.compression import MergedCells, merge_cells
 from sfumato.synthesis.estimate import MarginalEstimates
+from sfumato.synthesis.household_model import HouseholdModel, household_rows
 from sfumato.synthesis.learned_domain import learn_cells
 from sfumato.synthesis.model import Guarantee, SynthesisModel
-from sfumato.synthesis.private_counts import NoisyMarginal, PrivateCounts
+from sfumato.synthesis.private_counts import NoisyMarginal, PrivateCounts, smallest
 from sfumato.synthesis.residuals import Columns
 from sfumato.synthesis.spanning_tree import measure_spanning_tree
 
-__all__ = ["SynthesisPlan", "bounded_rows", "fit_model"]
+__all__ = ["FitRun", "HouseholdPlan", "SynthesisPlan", "bounded_rows", "fit_households", "fit_model"]
 
 _ONE_WAY = {"mst": Fraction(1, 5), "adaptive": Fraction(3, 20)}
 """Share of the budget for the one-way marginals."""
@@ -38,12 +39,29 @@ _LEARNED_DELTA = Fraction(1, 4)
 """Share of delta for categories that are learned."""
 _TREE_CELLS = 1_000_000
 """Largest size of the junction tree, and of one marginal."""
+_WORKLOAD_CELLS = 10**9
+"""Largest declared size of a combination of the workload; cells with few people are merged before it is counted."""
 _WIDE = 40
 """Number of columns from which ``auto`` selects a tree."""
 _LARGEST_DEVIATION = 1e6
 """A one-way marginal with more noise than this tells nothing about any table of people."""
 _TARGET_WEIGHT = 3
 """Weight of marginals with the target column in selections."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HouseholdPlan:
+    """A table of people in households: the unit of privacy is a household with at most ``reach`` members."""
+
+    id: str
+    columns: tuple[str, ...]
+    """Columns that are equal for all members."""
+    size: str
+    """The name of the number of members in the model."""
+    released: str | None
+    """The name of the released column with the number of members."""
+    share: Fraction
+    """Share of the budget for the table of households."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +81,7 @@ class SynthesisPlan:
     """The largest number of rows of one unit."""
     target: str | None = None
     workload: tuple[tuple[str, ...], ...] | None = None
+    households: HouseholdPlan | None = None
 
     def __post_init__(self) -> None:
         deviation = self.reach * len(self.declared) ** 0.5 / float(self.squared * _ONE_WAY[self.chosen]) ** 0.5
@@ -70,6 +89,21 @@ class SynthesisPlan:
             raise BadParameter(
                 "private-synthesis: epsilon is too small: every count would carry noise of more than a million rows.",
                 fix="Use a larger epsilon, fewer columns or a smaller `max_rows`.",
+            )
+        for names in self.workload or ():
+            self._refuse_large(names, _WORKLOAD_CELLS, 1)
+        if self.households is not None:
+            self._refuse_large(self.households.columns, _TREE_CELLS, self.reach + 1)
+
+    def _refuse_large(self, names: tuple[str, ...], most: int, times: int) -> None:
+        """Refuse columns that together have more cells than memory holds, before anything is charged."""
+        known = [one for name in names if (one := self.declared[name]) is not None]
+        cells = times * prod(min(c.size, 2 * self.bins + 2) if c.ordered else c.size for c in known)
+        if cells > most:
+            listed = " × ".join(f"`{name}`" for name in names)
+            raise BadParameter(
+                f"private-synthesis: {listed} has {cells:.1e} cells; at most {most:.0e} can be modelled together.",
+                fix="Name fewer columns, or declare coarser values.",
             )
 
     @property
@@ -113,21 +147,63 @@ def bounded_rows(frame: pl.DataFrame, unit: str | None, reach: int) -> pl.DataFr
     return order.filter(pl.int_range(pl.len()).over(unit) < reach)
 
 
-def fit_model(
+@dataclass(frozen=True, kw_only=True)
+class FitRun:
+    """What a fit needs beside the rows. ``receipt`` covers the loss of the plan."""
+
+    plan: SynthesisPlan
+    receipt: Receipt
+    random: np.random.Generator
+    progress: Progress
+    guarantee: Guarantee
+    constraints: tuple[str, ...] = ()
+
+
+def fit_model(frame: pl.DataFrame, run: FitRun) -> SynthesisModel:
+    """Fit a model to rows with bounded contributions."""
+    columns, squared = _prepared(frame, run)
+    model = _fit_table(frame, columns, squared, run, reach=run.plan.reach)
+    return replace(model, constraints=run.constraints)
+
+
+def fit_households(frame: pl.DataFrame, run: FitRun, home: HouseholdPlan) -> HouseholdModel:
+    """Fit a model to households with bounded members: first the table of households, then that of members."""
+    columns, squared = _prepared(frame, run)
+    reach, dtype = run.plan.reach, frame.schema[home.id]
+    sizes = category_cells(home.size, pl.Int64(), range(1, reach + 1))
+    shared = {**{name: columns[name] for name in home.columns}, home.size: sizes}
+    above, below = household_rows(frame, by=home.id, columns=home.columns, size=home.size)
+    upper = _fit_table(above, shared, squared * home.share, run, reach=1)
+    given = dict(zip(shared, upper.merged, strict=True))
+    lower = _fit_table(below, {**shared, **columns}, squared * (1 - home.share), run, reach=reach, given=given)
+    named = {home.id, home.released, *columns}
+    return HouseholdModel(
+        households=upper, members=lower, id=home.id, size=home.released, constraints=run.constraints,
+        id_type=dtype if dtype.is_integer() or dtype == pl.String else pl.Int64(),
+        order=[name for name in frame.columns if name in named],
+    )  # fmt: skip
+
+
+def _prepared(frame: pl.DataFrame, run: FitRun) -> tuple[dict[str, ColumnCells], Fraction]:
+    """The cells of all columns, and the budget that is left after learning some of them."""
+    plan = run.plan
+    return _all_cells(frame, plan, run.receipt), plan.squared * (1 - plan.learn) if _learned(plan) else plan.squared
+
+
+def _fit_table(
     frame: pl.DataFrame,
-    plan: SynthesisPlan,
+    columns: Mapping[str, ColumnCells],
+    squared: Fraction,
+    run: FitRun,
     *,
-    receipt: Receipt,
-    random: np.random.Generator,
-    progress: Progress,
-    guarantee: Guarantee,
-    constraints: tuple[str, ...] = (),
+    reach: int,
+    given: Mapping[str, MergedCells] | None = None,
 ) -> SynthesisModel:
-    """Fit a model to rows with bounded contributions. ``receipt`` covers the loss of the plan."""
-    columns = _all_cells(frame, plan, receipt)
-    squared = plan.squared * (1 - plan.learn) if _learned(plan) else plan.squared
-    codes = np.array([cells.encode(frame.get_column(name)) for name, cells in columns.items()], dtype=np.int32)
-    fine = PrivateCounts(codes, [c.size for c in columns.values()], reach=plan.reach, receipt=receipt)
+    """Fit a model to one table on known cells. ``given``: columns whose values are known when rows are drawn."""
+    plan = run.plan
+    known = given or {}
+    codes = [smallest(cells.encode(frame.get_column(name))) for name, cells in columns.items()]
+    fine = PrivateCounts(codes, [c.size for c in columns.values()], reach=reach, receipt=run.receipt)
     one_way = squared * _ONE_WAY[plan.chosen]
     measured = [
         fine.measure((number,), one_way * share)
@@ -135,20 +211,19 @@ def fit_model(
     ]
     total = _total(measured)
     merged = [
-        merge_cells(one.noisy, deviation=one.variance**0.5, ordered=cells.ordered, bins=plan.bins, total=total)
-        for one, cells in zip(measured, columns.values(), strict=True)
+        known.get(name)
+        or merge_cells(one.noisy, deviation=one.variance**0.5, ordered=cells.ordered, bins=plan.bins, total=total)
+        for one, (name, cells) in zip(measured, columns.items(), strict=True)
     ]
     counts = fine.merged([groups.groups for groups in merged])
-    estimates = MarginalEstimates(counts.shape)
+    order = list(columns)
+    estimates = MarginalEstimates(counts.shape, given=tuple(range(len(known))))
     for one, groups in zip(measured, merged, strict=True):
         estimates.add(_merged_measurement(one, groups))
-    order = list(columns)
-    if len(order) > 1:
-        _measure(plan, counts, estimates, squared - one_way, order, random, progress)
+    if len(order) > max(1, len(known)):
+        _measure(run, counts, estimates, squared - one_way, order)
     tree = estimates.tree(sweeps=60 if plan.chosen == "adaptive" else 2)
-    return SynthesisModel(
-        columns=columns, merged=merged, estimates=estimates, tree=tree, guarantee=guarantee, constraints=constraints
-    )
+    return SynthesisModel(columns=columns, merged=merged, estimates=estimates, tree=tree, guarantee=run.guarantee)
 
 
 def _learned(plan: SynthesisPlan) -> list[str]:
@@ -189,19 +264,19 @@ def _merged_measurement(one: NoisyMarginal, merged: MergedCells) -> NoisyMargina
 
 
 def _measure(
-    plan: SynthesisPlan, counts: PrivateCounts, estimates: MarginalEstimates, squared: Fraction, order: list[str],
-    random: np.random.Generator, progress: Progress,
-) -> None:  # fmt: skip
-    candidates = _candidates(plan, order)
+    run: FitRun, counts: PrivateCounts, estimates: MarginalEstimates, squared: Fraction, order: list[str]
+) -> None:
+    plan = run.plan
+    candidates = [c for c in _candidates(plan, order) if not set(c) <= set(estimates.given)]
     candidates = [c for c in candidates if prod(counts.shape[column] for column in c) <= _TREE_CELLS]
-    favoured = -1 if plan.target is None else order.index(plan.target)
+    favoured = order.index(plan.target) if plan.target in order else -1
     weights = {columns: _TARGET_WEIGHT if favoured in columns else 1 for columns in candidates}
     if plan.chosen == "mst":
-        measure_spanning_tree(counts, estimates, squared, weights=weights, max_cells=_TREE_CELLS)
+        measure_spanning_tree(counts, estimates, squared, weights=weights)
     elif candidates:
         measure_adaptively(
             counts, estimates, squared, candidates=candidates, weights=weights, rounds=3 * len(order),
-            max_cells=_TREE_CELLS, random=random, progress=progress,
+            max_cells=_TREE_CELLS, random=run.random, progress=run.progress,
         )  # fmt: skip
 
 
@@ -209,4 +284,5 @@ def _candidates(plan: SynthesisPlan, order: list[str]) -> list[Columns]:
     """The marginals of the workload, by default all pairs."""
     if plan.workload is None:
         return list(combinations(range(len(order)), 2))
-    return [tuple(sorted(order.index(name) for name in names)) for names in plan.workload]
+    known = [names for names in plan.workload if set(names) <= set(order)]
+    return [tuple(sorted(order.index(name) for name in names)) for names in known]

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from sfumato.synthesis.residuals import Columns, Floats
 
-__all__ = ["JunctionTree", "tree_cells", "triangulate"]
+__all__ = ["JunctionTree", "evenly", "tree_cells", "triangulate"]
 
 Codes = npt.NDArray[np.int32]
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 def triangulate(shape: Sequence[int], marginals: Sequence[Columns]) -> list[Columns]:
@@ -63,9 +64,12 @@ def tree_cells(shape: Sequence[int], cliques: Sequence[Columns]) -> float:
 class JunctionTree:
     """A distribution over coded columns: uniform at first, then fitted to marginals."""
 
-    def __init__(self, shape: Sequence[int], marginals: Sequence[Columns]) -> None:
+    def __init__(self, shape: Sequence[int], marginals: Sequence[Columns], *, root: Columns = ()) -> None:
+        """``root``: columns that the first clique contains, so that rows can be drawn given their values."""
         self.shape = tuple(shape)
-        self.cliques = triangulate(shape, marginals)
+        cliques = triangulate(shape, [*marginals, root])
+        first = next(number for number, clique in enumerate(cliques) if set(root) <= set(clique))
+        self.cliques = [cliques[first], *cliques[:first], *cliques[first + 1 :]]
         self._order, self._parent = _spanning_tree(self.cliques)
         self._children: dict[int, list[int]] = {clique: [] for clique in range(len(self.cliques))}
         for clique, parent in self._parent.items():
@@ -114,7 +118,7 @@ class JunctionTree:
 
     def _scale(self, clique: int, columns: Columns, factor: Floats) -> None:
         shape = [self.shape[column] if column in columns else 1 for column in self.cliques[clique]]
-        self._beliefs[clique] = self._beliefs[clique] * factor.reshape(shape)
+        self._beliefs[clique] *= factor.reshape(shape)
 
     def _send(self, edge: int, receiver: int) -> None:
         """Pass the belief of the other end of an edge (named by its lower clique) to ``receiver``."""
@@ -123,19 +127,35 @@ class JunctionTree:
         self._scale(receiver, common, message / np.maximum(self._messages[edge], 1e-300))
         self._messages[edge] = message
 
-    def sample(self, rows: int, random: np.random.Generator) -> Codes:
-        """Draw rows by systematic sampling: the counts of every clique are those expected, up to rounding."""
+    def sample(self, rows: int, random: np.random.Generator, *, given: Mapping[int, Codes] | None = None) -> Codes:
+        """Draw rows column by column, evenly: counts of marginals are close to those expected.
+
+        Each column is drawn given the earlier ones of its clique. Rows are kept sorted by the columns drawn so far, and
+        a low-discrepancy sequence runs over them, so that a column is spread evenly also over columns of other cliques.
+        ``given``: the values of some columns of the root, one per row.
+        """
         drawn = np.zeros((len(self.shape), rows), dtype=np.int32)
+        fixed = tuple(sorted(given or ()))
+        for column in fixed:
+            drawn[column] = (given or {})[column]
+        order = np.arange(rows)
         for clique in self._order:
-            known = self._separators.get(clique, ())
-            new = tuple(column for column in self.cliques[clique] if column not in known)
-            axes = [self.cliques[clique].index(column) for column in (*known, *new)]
-            wide = prod(self.shape[column] for column in new)
-            table = self._beliefs[clique].transpose(axes).reshape(-1, wide)
-            given = _joint_codes(drawn, known, self.shape, rows)
-            cells = _systematic(table, given, random)
-            drawn[list(new)] = np.unravel_index(cells, [self.shape[column] for column in new])
-        return drawn
+            # By the running intersection property, a given column of any other clique is in its separator.
+            known = self._separators.get(clique, fixed)
+            for column in self.cliques[clique]:
+                if column not in known:
+                    lines = _joint_codes(drawn, known, self.shape, rows)
+                    order = order[np.argsort(lines[order], kind="stable")]
+                    drawn[column, order] = _evenly(self._given(clique, known, column), lines[order], random)
+                    order = order[np.argsort(drawn[column, order], kind="stable")]
+                    known = (*known, column)
+        return drawn if fixed else drawn[:, random.permutation(rows)]
+
+    def _given(self, clique: int, known: Columns, column: int) -> Floats:
+        """The belief of one column, one line for each combination of values of ``known``."""
+        left = [c for c in self.cliques[clique] if c in known or c == column]
+        table = self._sum_to(clique, tuple(left))
+        return table.transpose([left.index(c) for c in (*known, column)]).reshape(-1, self.shape[column])
 
 
 def _joint_codes(drawn: Codes, columns: Columns, shape: Sequence[int], rows: int) -> npt.NDArray[np.int64]:
@@ -145,21 +165,19 @@ def _joint_codes(drawn: Codes, columns: Columns, shape: Sequence[int], rows: int
     return np.asarray(codes, dtype=np.int64)
 
 
-def _systematic(table: Floats, given: npt.NDArray[np.int64], random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """One cell per row from the line ``given`` of the table; rows of a line are spread evenly over its distribution."""
-    mixed = random.permutation(len(given))
-    order = mixed[np.argsort(given[mixed], kind="stable")]
-    lines = given[order]
-    sizes = np.bincount(given, minlength=len(table))
-    place = np.arange(len(given)) - (np.cumsum(sizes) - sizes)[lines]
-    quantile = (place + random.random(len(table))[lines]) / sizes[lines]
+def evenly(count: int, random: np.random.Generator) -> Floats:
+    """Numbers in 0 .. 1 of which any stretch is spread evenly: multiples of the golden ratio from a random start."""
+    return np.asarray((np.arange(count) * _GOLDEN + random.random()) % 1)
+
+
+def _evenly(table: Floats, lines: npt.NDArray[np.int64], random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """One cell per row from its line of the table; ``lines`` are sorted."""
+    high, wide = table.shape
     sums = table.sum(axis=1, keepdims=True)
-    chances = np.where(sums > 0, table / np.where(sums > 0, sums, 1), 1 / table.shape[1])
-    edges = (np.cumsum(chances, axis=1) + np.arange(len(table))[:, None]).ravel()
-    cells = np.searchsorted(edges, lines + quantile, side="right") - lines * table.shape[1]
-    result = np.empty(len(given), dtype=np.int64)
-    result[order] = np.clip(cells, 0, table.shape[1] - 1)
-    return result
+    chances = np.where(sums > 0, table / np.where(sums > 0, sums, 1), 1 / wide)
+    edges = (np.cumsum(chances, axis=1) + np.arange(high)[:, None]).ravel()
+    cells = np.searchsorted(edges, lines + evenly(len(lines), random), side="right") - lines * wide
+    return np.asarray(np.clip(cells, 0, wide - 1), dtype=np.int64)
 
 
 def _spanning_tree(cliques: Sequence[Columns]) -> tuple[list[int], dict[int, int]]:

@@ -10,6 +10,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from sfumato.errors import BadParameter, UnknownColumn
@@ -90,11 +91,16 @@ class SynthesisModel:
         return frame
 
     def _draw(self, rows: int, random: np.random.Generator) -> pl.DataFrame:
-        codes = self.tree.sample(rows, random)
+        return self.decode(self.tree.sample(rows, random), random)
+
+    def decode(self, codes: npt.NDArray[np.int32], random: np.random.Generator, *, skip: int = 0) -> pl.DataFrame:
+        """The values of rows in merged cells, without the first ``skip`` columns."""
+        numbered = enumerate(zip(self.columns.items(), self.merged, strict=True))
         return pl.DataFrame(
             [
                 cells.decode(name, merged.split(codes[number], random), random)
-                for number, ((name, cells), merged) in enumerate(zip(self.columns.items(), self.merged, strict=True))
+                for number, ((name, cells), merged) in numbered
+                if number >= skip
             ]
         )
 
@@ -132,6 +138,10 @@ class SynthesisModel:
         _, total = self._bounds((), level)
         low = np.maximum(low_a[:, None] + low_b[None, :] - total, 0.0)
         return low, np.minimum(high_a[:, None], high_b[None, :])
+
+    def errors_by_level(self) -> dict[str, list[dict[str, Any]]]:
+        """The errors as a manifest publishes them."""
+        return {"marginals": self.errors()}
 
     def errors(self, *, confidence: float = 0.95) -> list[dict[str, Any]]:
         """For every one- and two-way marginal: whether it was measured, and half the mean width of its intervals.

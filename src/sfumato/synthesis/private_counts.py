@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +24,10 @@ from sfumato.dp.sampler import exponential_race
 from sfumato.secret import SecretValue
 from sfumato.synthesis.residuals import Columns, Floats
 
-__all__ = ["COUNT_GRID", "NoisyMarginal", "PrivateCounts", "count_cells"]
+__all__ = ["COUNT_GRID", "NoisyMarginal", "PrivateCounts", "count_cells", "smallest"]
 
-Codes = npt.NDArray[np.int32]
+Codes = Sequence[npt.NDArray[Any]] | npt.NDArray[np.int32]
+"""The cell of every row, one array per column. Small domains have small types: ten million rows fit into memory."""
 _FINE = 1 << 40
 COUNT_GRID = Fraction(1, 256)
 """Step of noisy counts."""
@@ -44,12 +46,17 @@ class NoisyMarginal:
 
 
 def count_cells(codes: Codes, columns: Columns, shape: Sequence[int]) -> npt.NDArray[np.int64]:
-    """The marginal of coded rows (one line per column) over some columns."""
+    """The marginal of coded rows over some columns."""
     sizes = [shape[column] for column in columns]
     cell = codes[columns[0]]
     for column in columns[1:]:
-        cell = cell * np.int32(shape[column]) + codes[column]
+        cell = cell.astype(np.int32, copy=False) * np.int32(shape[column]) + codes[column]
     return np.bincount(cell, minlength=prod(sizes)).reshape(sizes)
+
+
+def smallest(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Codes in the smallest type that holds them."""
+    return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
 
 
 class PrivateCounts:
@@ -64,9 +71,7 @@ class PrivateCounts:
     def merged(self, maps: Sequence[npt.NDArray[np.int32]]) -> PrivateCounts:
         """The same rows with the cells of every column merged by a public map."""
         codes = self._codes.open(self._receipt)
-        merged = np.empty_like(codes)
-        for column, groups in enumerate(maps):
-            np.take(groups, codes[column], out=merged[column])
+        merged = [smallest(groups)[cells] for groups, cells in zip(maps, codes, strict=True)]
         shape = [int(groups.max()) + 1 for groups in maps]
         return PrivateCounts(merged, shape, reach=self._reach, receipt=self._receipt)
 

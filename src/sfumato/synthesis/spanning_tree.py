@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
 
 from sfumato.synthesis.estimate import MarginalEstimates
 from sfumato.synthesis.private_counts import PrivateCounts
@@ -19,18 +18,18 @@ def measure_spanning_tree(
     squared: Fraction,
     *,
     weights: dict[Columns, int],
-    max_cells: int,
 ) -> None:
     """Spend ``squared`` on the edges of a tree: one third to select them, two thirds to measure them.
 
-    Each selection prefers the pair whose counts differ most from independence, among pairs that join two parts of the
-    forest so far (McKenna, Miklau, Sheldon 2021, doi:10.29012/jpc.778). Pairs with more than ``max_cells`` cells are
-    left out. The estimate of a tree is exact and needs no iteration.
+    Each selection prefers the pair of ``weights`` whose counts differ most from independence, among pairs that join two
+    parts of the forest so far (McKenna, Miklau, Sheldon 2021, doi:10.29012/jpc.778). The estimate of a tree is exact
+    and needs no iteration. Columns whose values are given when rows are drawn are one part from the start.
     """
     shape = counts.shape
-    pairs = [pair for pair in combinations(range(len(shape)), 2) if shape[pair[0]] * shape[pair[1]] <= max_cells]
+    pairs = [columns for columns in weights if len(columns) == 2]
     expected = {pair: estimates.independent(pair) for pair in pairs}
-    part = list(range(len(shape)))
+    part = [estimates.given[0] if column in estimates.given else column for column in range(len(shape))]
+    joins = len(set(part)) - 1
     edges: list[Columns] = []
     while True:
         open_pairs = [pair for pair in pairs if part[pair[0]] != part[pair[1]]]
@@ -41,7 +40,7 @@ def measure_spanning_tree(
             [expected[pair] for pair in open_pairs],
             penalties=[0.0] * len(open_pairs),
             weights=[weights.get(pair, 1) for pair in open_pairs],
-            squared=squared / 3 / (len(shape) - 1),
+            squared=squared / 3 / joins,
         )
         edges.append(open_pairs[number])
         joined, absorbed = (part[column] for column in edges[-1])

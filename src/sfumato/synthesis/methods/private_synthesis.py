@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from typing import Annotated, Any, Literal, Self
@@ -23,11 +24,13 @@ from sfumato.release import Change, State, Verdict
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role
 from sfumato.synthesis.column_domain import ColumnCells, category_cells, range_cells
-from sfumato.synthesis.fit import SynthesisPlan, bounded_rows, fit_model
+from sfumato.synthesis.constraints import check_constraints
+from sfumato.synthesis.fit import FitRun, HouseholdPlan, SynthesisPlan, bounded_rows, fit_households, fit_model
+from sfumato.synthesis.household_model import HouseholdModel
 from sfumato.synthesis.model import Guarantee, SynthesisModel
 from sfumato.wording import did_you_mean
 
-__all__ = ["ColumnDomain", "PrivateSynthesis"]
+__all__ = ["ColumnDomain", "Households", "PrivateSynthesis"]
 
 
 class ColumnDomain(BaseModel):
@@ -49,6 +52,24 @@ class ColumnDomain(BaseModel):
         return self
 
 
+class Households(BaseModel):
+    """People in households: one row per member, and some columns that are equal for all members.
+
+    The unit of privacy is a household. Its column is the one with the role ``household``, or the recipe's ``unit``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    max_members: Annotated[int, Field(ge=1, le=100)]
+    """The largest number of members that is used; of larger households, so many at random."""
+    columns: tuple[str, ...] = ()
+    """Columns that are equal for all members, such as the region. Their domains are declared."""
+    size: str | None = None
+    """The column with the number of members; it is counted anew. Default: none is released."""
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.3
+    """Share of the budget for the table of households."""
+
+
 class PrivateSynthesis(Step):
     """Differentially private synthetic data: replace all rows by draws from a model of noisy marginals.
 
@@ -60,7 +81,7 @@ class PrivateSynthesis(Step):
     Preserves the marginals that were measured, and what follows from them; everything else is as random as they allow.
     Columns are modelled on public domains: those that the recipe declares, the ones in ``domains``, or ones that are
     learned with the share ``learn`` of the budget. Values outside a domain become missing, numbers are clipped to it.
-    Identifiers, weights, households and columns that are not named are dropped. Must be the first step: the guarantee
+    Identifiers, weights and columns that are not named are dropped. Must be the first step: the guarantee
     does not hold for steps before it, and covers all steps after it.
 
     In Python, :meth:`fit` returns the model itself, with intervals for its marginals.
@@ -122,6 +143,8 @@ class PrivateSynthesis(Step):
     """Number of synthetic rows. Default: the noisy number of rows of the table."""
     constraints: tuple[str, ...] = ()
     """SQL conditions that every synthetic row meets, such as ``age >= 18 OR job IS NULL``."""
+    households: Households | None = None
+    """For people in households: every household is synthesized as a whole, and is the unit of privacy."""
     ledger: InputFile | None = None
     """The budget ledger that is charged before the data is read. Without one, nobody adds up several releases."""
     dataset: str | None = None
@@ -131,6 +154,8 @@ class PrivateSynthesis(Step):
     def _complete(self) -> Self:
         if (self.ledger is None) != (self.dataset is None):
             raise ValueError("`ledger` and `dataset` belong together")
+        if self.households is not None and (self.rows is not None or self.max_rows is not None):
+            raise ValueError("with `households`, `max_members` bounds the rows of a unit, and their number is noisy")
         for rule in self.constraints:
             try:
                 pl.sql_expr(rule)
@@ -149,7 +174,10 @@ class PrivateSynthesis(Step):
                 fix="Move it to the front; later steps keep the guarantee.",
             )
         ledger = Ledger.open(self.ledger) if self.ledger is not None else None
-        model = self.fit(data, ledger=ledger, rng=context.rng, progress=context.progress)
+        fit: Callable[..., SynthesisModel | HouseholdModel] = (
+            self.fit if self.households is None else self.fit_households
+        )
+        model = fit(data, ledger=ledger, rng=context.rng, progress=context.progress)
         frame = model.sample(self.rows, random=context.rng.child("rows").generator)
         guarantee = model.guarantee
         recorded = "charged to a ledger" if guarantee.entry else "not charged to a ledger"
@@ -165,11 +193,11 @@ class PrivateSynthesis(Step):
             table=data.table.with_frame(frame),
             rows=np.full(frame.height, -1, dtype=np.int64),
             public={
-                "columns": list(model.columns),
+                "columns": list(frame.columns),
                 "mechanism": self._plan(data).chosen,
                 "formal_guarantee": True,
                 "guarantee": guarantee.to_dict(),
-                "marginals": model.errors(),
+                **model.errors_by_level(),
             },
             verdicts=(verdict,),
         )
@@ -182,6 +210,25 @@ class PrivateSynthesis(Step):
         Refusals that do not depend on the rows come before the charge. ``ledger`` is charged under the name
         ``dataset``.
         """
+        if self.households is not None:
+            raise BadParameter("private-synthesis: `households` need two tables.", fix="Call `fit_households`.")
+        kept, run = self._charged(data, ledger, rng, progress)
+        return fit_model(kept, run)
+
+    def fit_households(
+        self, data: Dataset, *, ledger: Ledger | None = None, rng: Rng | None = None, progress: Progress = SILENT
+    ) -> HouseholdModel:
+        """Fit a model of people in households, as :meth:`fit` does for a single table."""
+        if self.households is None:
+            raise BadParameter("private-synthesis: `households` is not set.", fix="Set it, or call `fit`.")
+        kept, run = self._charged(data, ledger, rng, progress)
+        assert run.plan.households is not None
+        return fit_households(kept, run, run.plan.households)
+
+    def _charged(
+        self, data: Dataset, ledger: Ledger | None, rng: Rng | None, progress: Progress
+    ) -> tuple[pl.DataFrame, FitRun]:
+        """Rows with bounded contributions, and a run whose budget is paid."""
         plan = self._plan(data)
         cost = replace(approximate(rational(self.epsilon), rational(self.delta)), curve=plan.loss.curve)
         budget = Ledger.open(":memory:")
@@ -199,20 +246,20 @@ class PrivateSynthesis(Step):
         paid = budget.reserve(cost, dataset=name, analyst="owner", query=query, text=text)
         [receipt] = paid.split(plan.loss)
         spent = plan.loss.at(plan.delta)
+        unit = plan.households.id if plan.households is not None else data.schema.unit
         guarantee = Guarantee(
             epsilon=float(spent.size),
             delta=float(spent.delta),
             mu=float(plan.squared) ** 0.5,
             rho=float(plan.squared / 2),
-            unit=data.schema.unit or "row",
+            unit=unit or "row",
             max_rows=plan.reach,
             entry=paid.entry if ledger is not None else None,
         )
-        kept = bounded_rows(data.table.frame, data.schema.unit, plan.reach)
-        random = (rng or Rng()).child("fit").generator
-        return fit_model(
-            kept, plan, receipt=receipt, random=random, progress=progress, guarantee=guarantee,
-            constraints=self.constraints,
+        kept = bounded_rows(data.table.frame, unit, plan.reach)
+        return kept, FitRun(
+            plan=plan, receipt=receipt, random=(rng or Rng()).child("fit").generator, progress=progress,
+            guarantee=guarantee, constraints=self.constraints,
         )  # fmt: skip
 
     def chosen(self, data: Dataset) -> tuple[str, ...]:
@@ -230,7 +277,10 @@ class PrivateSynthesis(Step):
     def _plan(self, data: Dataset) -> SynthesisPlan:
         """Everything that is decided without looking at a row."""
         names, schema = self.chosen(data), data.schema
-        if schema.unit is not None and (self.max_rows is None or schema.unit in names):
+        households = self._households(data, names)
+        if households is not None:
+            names = tuple(name for name in names if name not in (households.id, households.released))
+        elif schema.unit is not None and (self.max_rows is None or schema.unit in names):
             raise BadParameter(
                 f"private-synthesis: one person may have many rows (unit `{schema.unit}`).",
                 fix="Set `max_rows`, the number of rows per person to use, and leave the unit out of `columns`.",
@@ -252,6 +302,9 @@ class PrivateSynthesis(Step):
                 "budget with which domains are learned.",
             )
         types = data.table.frame.schema
+        if self.constraints:
+            counted = {} if households is None or households.released is None else {households.released: pl.Int64()}
+            check_constraints(self.constraints, cells, {**{name: types[name] for name in names}, **counted})
         return SynthesisPlan(
             epsilon=rational(self.epsilon),
             delta=rational(self.delta),
@@ -262,10 +315,38 @@ class PrivateSynthesis(Step):
             ),
             learn=rational(self.learn),
             bins=self.bins,
-            reach=self.max_rows or 1,
+            reach=self.households.max_members if self.households is not None else self.max_rows or 1,
+            households=households,
             target=self.target,
             workload=self.workload,
         )
+
+    def _households(self, data: Dataset, names: tuple[str, ...]) -> HouseholdPlan | None:
+        """The two levels of the table, if the step has them."""
+        if (home := self.households) is None:
+            return None
+        by = [name for name in data.table.columns if data.schema.column(name).role is Role.HOUSEHOLD]
+        key = data.schema.unit or (by[0] if len(by) == 1 else None)
+        if key is None or by not in ([], [key]):
+            raise BadParameter(
+                "private-synthesis: `households` needs one column that tells households apart.",
+                fix="Give it the role `household`; a `unit` of the recipe must be the same column.",
+            )
+        for name in (*home.columns, *filter(None, [home.size])):
+            data.table.require([name])
+            if name not in names or name == key:
+                raise BadParameter(
+                    f"private-synthesis: `{name}` of `households` is not synthesized.", fix=did_you_mean(name, names)
+                )
+        for name in home.columns:
+            if self._cells(data, name, data.schema.column(name)) is None or name == home.size:
+                raise BadParameter(
+                    f"private-synthesis: the household column `{name}` needs a declared domain.",
+                    fix="Declare `domain: {values: [...]}` or `{low: ..., high: ...}`; name the size only as `size`.",
+                    column=name,
+                )
+        size = home.size or next(name for n in range(99) if (name := "members" + n * "_") not in data.table.columns)
+        return HouseholdPlan(id=key, columns=home.columns, size=size, released=home.size, share=rational(home.share))
 
     def _cells(self, data: Dataset, name: str, column: Column) -> ColumnCells | None:
         domain: Any = self.domains.get(name) or column.domain
