@@ -1,9 +1,8 @@
 """Private synthesis of the Adult table: errors of all two-way marginals, and classifiers trained on synthetic rows.
 
-python benchmarks/synthesis.py FOLDER [--peer PYTHON] [--record]     # FOLDER: train.csv.gz and test.csv.gz of UCI Adult
+python benchmarks/synthesis.py FOLDER [--record]                     # FOLDER: train.csv.gz and test.csv.gz of UCI Adult
 python benchmarks/synthesis.py --scale ROWS COLUMNS [--record]       # one fit to a made table
 
-PYTHON is that of an environment with the peer: python -m venv peers/dpmm && peers/dpmm/bin/pip install dpmm==0.1.9
 14 columns (without fnlwgt); numbers in 20 equally wide bins of public ranges; 80 % of the 48,842 rows; delta = 1e-5.
 TV2: mean total variation distance of the 91 two-way marginals to the training rows. AUC: gradient boosting trained on
 synthetic rows and tested on the other 20 % of the real ones.
@@ -11,13 +10,9 @@ synthetic rows and tested on the other 20 % of the real ones.
 
 from __future__ import annotations
 
-import json
 import resource
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -37,21 +32,6 @@ RANGES = {"age": (17, 90), "capital-gain": (0, 99_999), "capital-loss": (0, 4356
 BINS = 20
 TARGET = "income"
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-PEER = """
-import json, sys, time
-import pandas as pd
-from dpmm.models.mst import MSTGM
-from dpmm.pipelines.base import GenerativePipeline
-place, sizes = sys.argv[1], json.loads(sys.argv[2])
-real = pd.read_csv(place + "/real.csv")
-for epsilon in map(float, sys.argv[3:]):
-    start = time.process_time()
-    made = GenerativePipeline(gen=MSTGM(epsilon=epsilon, delta=1e-5, n_iters=1000, n_jobs=1))
-    made.fit(real, domain=sizes)
-    file = f"{place}/{epsilon}.csv"
-    made.generate(n_records=len(real)).to_csv(file, index=False)
-    print(json.dumps({"epsilon": epsilon, "seconds": time.process_time() - start, "file": file}), flush=True)
-"""
 
 
 def coded(folder: Path) -> pl.DataFrame:
@@ -104,20 +84,7 @@ def half_width(figures: list[float]) -> float | None:
     return float(t.ppf(0.975, len(figures) - 1) * np.std(figures, ddof=1) / len(figures) ** 0.5)
 
 
-def of_peer(python: str, real: pl.DataFrame, sizes: dict[str, int]) -> Iterator[tuple[float, float, pl.DataFrame]]:
-    """Epsilon, CPU seconds and synthetic rows of dpmm's MST, from a process of its own."""
-    with tempfile.TemporaryDirectory() as place:
-        real.write_csv(Path(place) / "real.csv")
-        words = [python, "-c", PEER, place, json.dumps(sizes), *map(str, EPSILONS)]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as peer:
-            assert peer.stdout is not None
-            for line in peer.stdout:
-                if line.startswith("{"):
-                    found = json.loads(line)
-                    yield found["epsilon"], found["seconds"], pl.read_csv(found["file"]).select(real.columns)
-
-
-def adult(folder: Path, peer: str | None) -> None:
+def adult(folder: Path) -> None:
     """Errors by mechanism and epsilon."""
     rows = coded(folder)
     sizes = {name: int(rows[name].max()) + 1 for name in rows.columns}  # type: ignore[arg-type]
@@ -155,13 +122,6 @@ def adult(folder: Path, peer: str | None) -> None:
                 memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
                 **{name: float(np.mean(figures)) for name, figures in found.items()},
             )  # fmt: skip
-    if peer is not None:
-        for epsilon, seconds, made in of_peer(peer, real, sizes):
-            table.add(
-                mechanism="dpmm mst", epsilon=epsilon, runs=1, seconds=seconds, tv2=tv2(real, made, sizes),
-                auc=auc(made, test),
-            )  # fmt: skip
-    table.save()
 
 
 def scale(rows: int, columns: int) -> None:
@@ -189,7 +149,6 @@ def scale(rows: int, columns: int) -> None:
         seconds=time.process_time() - start, table=frame.estimated_size("mb"),
         memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     )  # fmt: skip
-    table.save()
 
 
 if __name__ == "__main__":
@@ -197,4 +156,4 @@ if __name__ == "__main__":
     if "--scale" in words:
         scale(int(words[words.index("--scale") + 1]), int(words[words.index("--scale") + 2]))
     else:
-        adult(Path(words[0]), words[words.index("--peer") + 1] if "--peer" in words else None)
+        adult(Path(words[0]))
