@@ -200,9 +200,9 @@ def draw(rows: list[list[Any]], path: Path) -> None:
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": "white", "width": 460,
         "data": {"values": values}, "mark": "bar",
         "encoding": {
-            "y": {"field": "tables", "type": "nominal", "sort": {"field": "order"}, "title": None,
+            "y": {"field": "tables", "type": "nominal", "sort": {"field": "order", "op": "min"}, "title": None,
                   "axis": {"labelLimit": 260}},
-            "x": {"field": "share", "type": "quantitative", "axis": {"format": "%"}, "title": "share of people"},
+            "x": {"field": "share", "type": "quantitative", "axis": {"format": "%"}, "title": "share"},
             "yOffset": {"field": "what", "sort": list(names.values())},
             "color": {"field": "what", "scale": colours, "title": None, "legend": {"orient": "top"}},
         },

@@ -174,3 +174,13 @@ def test_the_rate_of_a_normal_is_bracketed_closer_and_closer(k: int, prefix: int
 def test_normals_too_small_or_too_large_are_refused(variance: Fraction) -> None:
     with pytest.raises(BadParameter):
         rounded_normal(variance, 1)
+
+
+@pytest.mark.usefixtures("fixed_bytes")
+def test_long_draws_come_in_batches_of_the_same_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "_BATCH", 1000)
+    drawn = discrete_gaussian(Fraction(9), 20_000)
+    assert len(drawn) == 20_000
+    # The standard error of a variance of 9 is 0.09.
+    assert abs(drawn.var() - 9) < 0.5
+    assert abs(drawn.mean()) < 0.12

@@ -187,6 +187,8 @@ columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a,
         (private.replace("of: pay, on", "of: nothing, on"), "nothing"),
         (private.replace("rho: 1/2", "rho: -1"), "negative"),
         (private.replace("[a, b, c]", "[a, a]"), "twice"),
+        (private.replace("rho: 1/2", "rho: 1/1000000000000000"), "too small for anything"),
+        (private.replace("[a, b, c]", str(list(range(100_001)))), "groups"),
         (private + "threshold: 5\n", "either"),
     ):
         code, said = run(tmp_path, bad, staff(), capsys)
@@ -202,3 +204,13 @@ def test_the_plan_is_exported() -> None:
     from sfumato import tables
 
     assert tables.SummaryFile is SummaryFile
+
+
+def test_declared_values_of_another_type_are_not_mistaken() -> None:
+    """1.5 is not 1, and a text in a column of numbers is no error; rows with other values are left out."""
+    frame = pl.DataFrame({"job": [1, 1, 2], "pay": [10.0, 20.0, 30.0]})
+    found = private_groups(
+        frame, "pay", {"job": (1.5, "x", "2")}, PAY, rho=Fraction(10**6), receipt=receipt(Fraction(10**6))
+    )
+    counts = [figure.value for figure in found if figure.name == "count"]
+    assert counts == pytest.approx([0, 0, 1], abs=0.1)

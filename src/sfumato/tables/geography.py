@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.errors import BadParameter, HierarchyNotNested
+from sfumato.tables.declared_codes import declared_codes
 
 __all__ = ["Geography"]
 
@@ -79,9 +80,7 @@ class Geography:
 
     def place(self, people: pl.DataFrame) -> Ints:
         """The smallest area of each person."""
-        lowest = self.levels[-1]
-        names = self.frame[lowest].to_list()
-        places = people[lowest].replace_strict(names, list(range(len(names))), default=None, return_dtype=pl.Int64)
-        if places.null_count():
-            raise BadParameter(f"{places.null_count()} people live in areas that the geography does not list.")
-        return places.to_numpy().astype(np.int64)
+        places = declared_codes(people[self.levels[-1]], self.frame[self.levels[-1]].to_list())
+        if (places < 0).any():
+            raise BadParameter(f"{int((places < 0).sum())} people live in areas that the geography does not list.")
+        return places

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -30,6 +32,9 @@ from sfumato.tables.summary_statistics import (
 __all__ = ["PublishedStatistics", "Statistic", "SummaryFile"]
 
 Mask = npt.NDArray[np.bool_]
+_MOST_GROUPS = 100_000
+_WIDEST = 10**6
+"""Largest standard deviation of the noise of a count, about."""
 
 
 class Statistic(BaseModel):
@@ -131,6 +136,13 @@ class SummaryFile(PlanFile):
                 PublicInterval(low=domain.low, high=domain.high)
             elif len(set(domain.values or ())) != len(domain.values or ()):
                 raise BadParameter(f"`{name}` lists a value twice.")
+        if self.budget is not None:
+            if any(prod(len(self.columns[n].values or ()) for n in one.by) > _MOST_GROUPS for one in self.statistics):
+                raise BadParameter(f"A statistic has more than {_MOST_GROUPS:,} groups.", fix="Use fewer columns.")
+            if self.budget.rho < Fraction(len(self.statistics), _WIDEST**2):
+                raise BadParameter(
+                    "rho is too small for anything: noise would hide a million people.", fix="Use a larger rho."
+                )
 
     def _private(self, frame: pl.DataFrame) -> PublishedStatistics:
         assert self.budget is not None

@@ -22,6 +22,7 @@ from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter
 from sfumato.secret import SecretValue
+from sfumato.tables.declared_codes import declared_codes
 
 __all__ = [
     "PublicInterval",
@@ -37,7 +38,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _STEPS = 1 << 12
 """Grid steps from 0 to 1 of a scaled number."""
-_MOST_GROUPS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +116,10 @@ def private_groups(
     """Noisy count, total, mean and variance of every declared group. Rows with other values are left out."""
     code = np.zeros(frame.height, dtype=np.int64)
     for name, values in by.items():
-        own = frame[name].replace_strict(list(values), list(range(len(values))), default=-1, return_dtype=pl.Int64)
-        code = np.where((own.to_numpy() < 0) | (code < 0), -1, code * len(values) + own.to_numpy())
+        own = declared_codes(frame[name], values)
+        code = np.where((own < 0) | (code < 0), -1, code * len(values) + own)
     steps, inside = bounds.steps(frame[of].cast(pl.Float64).to_numpy()), code >= 0
-    size = prod(len(values) for values in by.values())
-    if size > _MOST_GROUPS:
-        raise BadParameter(f"A statistic has more than {_MOST_GROUPS:,} groups.", fix="Use fewer columns or values.")
-    sums = np.zeros((size, 3), dtype=np.int64)
+    sums = np.zeros((prod(len(values) for values in by.values()), 3), dtype=np.int64)
     np.add.at(sums, code[inside], np.column_stack([np.full(len(steps), _STEPS**2), steps * _STEPS, steps**2])[inside])
     # One row changes the three sums of one group by at most the square of the steps each.
     noisy, spread = _measured(sums, norm=3, rho=rho, receipt=receipt)

@@ -27,6 +27,7 @@ from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 from sfumato.tables.area_limits import AreaLimits
+from sfumato.tables.declared_codes import declared_codes
 from sfumato.tables.geography import Geography
 from sfumato.tables.hierarchical_gls import Effects, Ints, LevelResiduals, marginal_of, sum_children, tree_estimate
 from sfumato.tables.hierarchical_tables import HierarchicalTables
@@ -88,10 +89,10 @@ def _true_counts(people: pl.DataFrame, geography: Geography, plan: TopDownPlan) 
             raise UnknownColumn(f"The data have no column `{name}`.", column=name)
     cell = np.zeros(people.height, dtype=np.int64)
     for name, values in plan.columns.items():
-        codes = people[name].replace_strict(list(values), list(range(len(values))), default=None, return_dtype=pl.Int64)
-        if codes.null_count():
-            raise BadParameter(f"`{name}` has {codes.null_count()} values that are not declared.", column=name)
-        cell = cell * len(values) + codes.to_numpy()
+        codes = declared_codes(people[name], values)
+        if (codes < 0).any():
+            raise BadParameter(f"`{name}` has {int((codes < 0).sum())} values that are not declared.", column=name)
+        cell = cell * len(values) + codes
     place = geography.place(people) * plan.cells + cell
     counts = np.bincount(place, minlength=len(geography.frame) * plan.cells)
     return counts.reshape(-1, plan.cells).astype(np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "age": ("0-17", "18-29", "30-44", "45-64", "65-79", "80+"),
 }
 _RHO = Fraction(1, 2)
+_SMALLER = (Fraction(1, 2000), Fraction(1, 50))
+"""Budgets at which the demo also looks at small towns."""
 _LEVELS = ("county", "town", "block")
 
 
@@ -63,10 +66,7 @@ class CensusDemo(Demo):
             queries={(): Fraction(1, 5), ("origin", "sex"): Fraction(1, 5), tuple(COLUMNS): Fraction(3, 5)},
             exact_totals="county",
         )
-        ledger = Ledger.open(":memory:")
-        ledger.set_cap(plan.loss + plan.loss, dataset="census")
-        receipt = ledger.reserve(plan.loss, dataset="census", analyst="office", query="tables")
-        tables = topdown(people, places, plan, receipt=receipt, progress=progress)
+        tables = _published(people, places, plan, progress)
         true = _counts(people, places)
         swapped = _counts(_swapped(people, random), places)
         shown = {"exact": true, "swapped": swapped, "topdown": tables.counts[-1]}
@@ -81,15 +81,20 @@ class CensusDemo(Demo):
             f"   TopDown               [bold green]{figures['topdown']['precision']:.0%}[/bold green] "
             f"(ρ = {float(_RHO):g}, which is ε = {epsilon:.1f} at δ = 1e-6)"
         )
-        towns = _towns(people, tables)
-        small = [town for town in towns if town["true"] <= 40]
-        gone = sum(town["published"] == 0 for town in small)
+        towns = _towns(people, tables, _RHO)
+        for rho in _SMALLER:
+            towns += _towns(people, _published(people, places, replace(plan, rho=rho), progress), rho)
+        small = [town for town in towns if town["true"] <= 40 and town["rho"] == _text(_RHO)]
+        gone = {_text(rho): sum(town["published"] == 0 and town["true"] <= 40 and town["rho"] == _text(rho)
+                                for town in towns) for rho in (*_SMALLER, _RHO)}  # fmt: skip
         errors = _errors(people, tables)
         say(
             "\n[bold]3. Do small towns disappear?[/bold] "
-            f"Of {len(small)} towns with at most 40 people {gone} have no people in the published tables. Totals of "
-            "counties are exact; mean error of a town: "
-            f"{errors['town']:.1f} people, of a block: {errors['block']:.1f}. All tables add up, none is negative."
+            f"Of {len(small)} towns with at most 40 people "
+            + ", ".join(f"{number} at {rho}" for rho, number in gone.items())
+            + f" have no people in the published tables. Totals of counties are exact; with {_text(_RHO)} the mean "
+            "error of a town is "
+            f"{errors['town']:.1f} people, of a block {errors['block']:.1f}. All tables add up, none is negative."
         )
         picture = folder / "towns.svg"
         picture.write_text(_draw(towns), encoding="utf-8")
@@ -175,8 +180,19 @@ def _totals(people: pl.DataFrame, tables: HierarchicalTables, level: str) -> pl.
     return published.join(true, on=level, how="left").with_columns(pl.col("true").fill_null(0).cast(pl.Int64))
 
 
-def _towns(people: pl.DataFrame, tables: HierarchicalTables) -> list[dict[str, Any]]:
-    return _totals(people, tables, "town").sort("town").to_dicts()
+def _published(people: pl.DataFrame, places: Geography, plan: TopDownPlan, progress: Progress) -> HierarchicalTables:
+    ledger = Ledger.open(":memory:")
+    ledger.set_cap(plan.loss, dataset="census")
+    receipt = ledger.reserve(plan.loss, dataset="census", analyst="office", query="tables")
+    return topdown(people, places, plan, receipt=receipt, progress=progress)
+
+
+def _towns(people: pl.DataFrame, tables: HierarchicalTables, rho: Fraction) -> list[dict[str, Any]]:
+    return _totals(people, tables, "town").sort("town").with_columns(rho=pl.lit(_text(rho))).to_dicts()
+
+
+def _text(rho: Fraction) -> str:
+    return f"ρ = {float(rho):g}"
 
 
 def _errors(people: pl.DataFrame, tables: HierarchicalTables) -> dict[str, float]:
@@ -202,13 +218,18 @@ def _draw(towns: list[dict[str, Any]]) -> str:
     }
     y = {"field": "published", "type": "quantitative", "scale": scale,
          "axis": {"values": ticks, "title": "people in the published tables"}}  # fmt: skip
-    ends = [{"true": 0, "published": 0}, {"true": 1300, "published": 1300}]
-    line = {"data": {"values": ends}, "mark": {"type": "line", "strokeDash": [4, 4], "color": "#56616c"}}
+    ends = [{"true": 0, "published": 0, "rho": _text(r)} for r in (*_SMALLER, _RHO)]
+    ends += [{**end, "true": 1300, "published": 1300} for end in ends]
+    dashed = {"type": "line", "strokeDash": [4, 4], "color": "#56616c"}
+    dots = {"type": "point", "filled": True, "color": "#0b6aa8"}
+    axes = {"encoding": {"x": x, "y": y}}
+    line = {"transform": [{"filter": "!isValid(datum.town)"}], "mark": dashed, **axes}
+    points = {"transform": [{"filter": "isValid(datum.town)"}], "mark": dots, **axes}
     spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": "white", "width": 420,
-        "height": 420, "data": {"values": towns},
-        "layer": [{**line, "encoding": {"x": x, "y": y}},
-                  {"mark": {"type": "point", "filled": True, "color": "#0b6aa8"}, "encoding": {"x": x, "y": y}}],
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": "white",
+        "data": {"values": [*towns, *ends]},
+        "facet": {"column": {"field": "rho", "title": None, "sort": [_text(r) for r in (*_SMALLER, _RHO)]}},
+        "spec": {"width": 260, "height": 260, "layer": [line, points]},
         "config": {"aria": False, "font": "sans-serif", "view": {"stroke": None}},
     }  # fmt: skip
     drawn: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
