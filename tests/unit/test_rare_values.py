@@ -116,6 +116,15 @@ def test_people_are_found_by_what_is_missing() -> None:
     assert found.value > 0.85 * reachable
 
 
+def test_columns_contribute_by_rarity_and_by_what_was_kept() -> None:
+    original = people()
+    changed = replaced(original, 0.3).with_columns(rent=pl.Series(np.arange(ROWS) + 0.5))
+    found = evaluate_attack(RareValues(), scenario(original, changed), rng=Rng(1)).detail["columns"]
+    assert list(found) == original.columns
+    assert found["income"] > found["age"] > found["sex"] > 0
+    assert found["rent"] < found["age"]
+
+
 def test_an_unrelated_release_shows_no_risk() -> None:
     where = scenario(people(seed=1), people(seed=9))
     assert risk(evaluate_attack(RareValues(), where, rng=Rng(1))).low < 0.01

@@ -90,7 +90,7 @@ class RareValues(Linking):
             return Guesses.of_rows(np.full(count, -1, dtype=np.int64), np.zeros(count), tried=0)
         margin = (found.score[:, 0] - found.score[:, -1 if found.score.shape[1] < 2 else 1]) / UNIT
         share = np.where(found.ties > 1, 1 / found.ties, np.minimum(1 / (1 + np.exp(-margin)), 0.999))
-        detail = {"columns": dict(zip(postings.columns, (float(one) for one in kept), strict=True))}
+        detail = {"columns": postings.contributions(weights, kept)}
         if competing:
             check_deadline(progress)
             cost = (found.score[:, :1] - found.score) / UNIT

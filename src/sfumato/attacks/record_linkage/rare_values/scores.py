@@ -128,6 +128,16 @@ class Postings:
         kept: Floats = np.clip((equal - alike) / np.maximum(1 - alike, 1e-9), 0.02, 0.99)
         return kept
 
+    def contributions(self, weights: Codes, kept: Floats) -> dict[str, float]:
+        """The expected score of a person's own row from each known column, its blanks included."""
+        total: dict[str, float] = {}
+        for name, codes, share in zip(self.columns, self.targets.T, kept, strict=True):
+            known = codes[codes >= 0]
+            own = name.removesuffix(MISSING)
+            score = float(share * weights[known].mean() / UNIT) if len(known) else 0.0
+            total[own] = total.get(own, 0.0) + score
+        return total
+
     def score(self, weights: Codes, rows: Ints) -> Ints:
         """The score of one row for each of the first targets."""
         known = self.targets[: len(rows)]
