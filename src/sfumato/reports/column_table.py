@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 import polars as pl
@@ -15,6 +16,8 @@ from sfumato.schema import ROOT, Column, Role
 
 __all__ = ["column_summaries", "done_in_words", "is_nothing_left"]
 
+_EXAMPLE_LENGTH = 60
+"""Characters of an example; longer ones would squeeze the other columns of the table."""
 _EXAMPLE_ROWS = 20_000
 """Released rows among which the example of a column is chosen."""
 
@@ -101,4 +104,22 @@ def _example(before: pl.Series, after: pl.Series, lineage: Lineage | None) -> tu
     if moved.is_empty():
         return None
     common = moved.group_by("before", "after", maintain_order=True).len().sort("len", descending=True)
-    return common["before"][0], common["after"][0]
+    return excerpts(common["before"][0], common["after"][0])
+
+
+def excerpts(before: str, after: str) -> tuple[str, str]:
+    """Two texts, cut to the place where they begin to differ if they are long.
+
+    >>> excerpts("x" * 50 + " Anna came in the morning", "x" * 50 + " [PERSON 3] came in the morning")
+    ('…xxxxxxxxx Anna came in the morning', '…xxxxxxxxx [PERSON 3] came in the morning')
+    """
+    if max(len(before), len(after)) <= _EXAMPLE_LENGTH:
+        return before, after
+    same = (one == other for one, other in zip(before, after, strict=False))
+    start = max(0, sum(takewhile(bool, same)) - 10)
+
+    def cut(text: str) -> str:
+        end = start + _EXAMPLE_LENGTH
+        return ("…" if start else "") + text[start:end] + ("…" if len(text) > end else "")
+
+    return cut(before), cut(after)

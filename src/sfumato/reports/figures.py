@@ -222,7 +222,9 @@ def cost_figures(report: ReportData) -> tuple[Figure, ...]:
             continue
         shown_as = percent if measure_of(str(measure.get("measure"))).percentage else number
         drawn = [{"label": column, "value": value, "words": shown_as(value)} for column, value in values.items()]
-        worst = max(drawn, key=lambda row: row["value"])
+        high = measure_of(str(measure.get("measure"))).better == "high"
+        worst = (min if high else max)(drawn, key=lambda row: row["value"])
+        extreme = "smallest" if high else "largest"
         detail = measure.get("detail", {})
         what = detail.get("by") or ("pair of columns" if all(" × " in column for column in values) else "column")
         ends = {
@@ -234,7 +236,7 @@ def cost_figures(report: ReportData) -> tuple[Figure, ...]:
             Figure(
                 name=f"cost-{len(figures) + 1}",
                 title=title,
-                alternative=f"{_capital(title)} by {what}. The largest is {worst['label']}, "
+                alternative=f"{_capital(title)} by {what}. The {extreme} is {worst['label']}, "
                 f"{worst['words']}." + (f" The {MOST} largest of {len(drawn)} are shown." if len(drawn) > MOST else ""),
                 spec=pictures.by_column(shown),
                 head=(_capital(what), "Value", *(["Interval"] if ends else [])),

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
 from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
+from sfumato.measures import measure_of
 from sfumato.reports.synthetic_use import MARGINALS
 from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value
 from sfumato.wording import counted
@@ -239,7 +240,8 @@ def measure_table(measures: Sequence[Plain]) -> Table:
     table.add_column("most affected")
     for measure in measures:
         columns, earlier = measure.get("columns") or {}, before_of(measure)
-        worst = max(columns.items(), key=lambda item: item[1], default=None)
+        sign = -1 if measure_of(str(measure.get("measure"))).better == "high" else 1
+        worst = max(columns.items(), key=lambda item: sign * item[1], default=None)
         remark = f"{worst[0]} {number(worst[1])}" if worst is not None else ""
         if measure.get("value") is None:
             remark = str(measure.get("reason") or "not applicable")
