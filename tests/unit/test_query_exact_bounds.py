@@ -174,3 +174,18 @@ def test_of_each_side_of_a_join_so_many_rows_of_a_person_are_combined() -> None:
     found = plan(sql, pure(1), rows=10**6)
     [(count, units)] = totals(found, running, "sql")
     assert (count, units) == (MOST_JOINED_ROWS**2, 1)  # and none without a person
+
+
+@pytest.mark.parametrize(("n", "x", "bounds"), [(50, 99.0, (9, Fraction(5, 2))), (-50, -99.0, (-4, Fraction(-1)))])
+def test_a_value_beyond_the_bounds_counts_as_the_bound(n: int, x: float, bounds: tuple[int, Fraction]) -> None:
+    frame = pl.DataFrame([(1, "a", "a", n, x)], schema=list(COLUMNS), orient="row")
+    running = Duckdb(threads=1).start({"t": frame})
+    for what, bound in zip(("n", "x"), bounds, strict=True):
+        found = plan(f"SELECT SUM({what}) FROM t", pure(1), rows=50)
+        [(total, _)] = totals(found, running, "sql")
+        assert total * grid_of(found.query.aggregates[0], "sample") == bound
+        found = plan(f"SELECT MEDIAN({what}) FROM t", pure(1))
+        [cells] = found.query.aggregates
+        assert isinstance(cells, BinCounts)
+        [(cell, _)] = running.run(bin_counts_sql(found, cells, 5)).open(PERMIT)
+        assert cells.low + cell * cells.grid == bound
