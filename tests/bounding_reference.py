@@ -46,7 +46,13 @@ def disagreements(plan: NoisePlan, engine: Any, secret: int = 7) -> list[str]:
             if _pair(fitting_units(plan, engine, secret)) != _pair(fitting[1:]):
                 different.append("fitting by the engine")
         wanted = _totals([row if width else row[1:] for row in defined], width)
-        if _totals(engine.run(additive_sql(plan, secret)).open(PERMIT), width) != wanted:
+        stated = engine.run(additive_sql(plan, secret)).open(PERMIT)
+        if plan.query.keys and plan.query.public_keys:
+            marked = [row for row in stated if row[0] == FIT]
+            stated = [row for row in stated if row[0] != FIT]
+            if [_pair(row[1:3]) for row in marked] != ([] if pieces.limits is None else [_pair(fitting[1:])]):
+                different.append("fitting by the statement")
+        if _totals(stated, width) != wanted:
             different.append("statement")
         if _totals(groups_of_totals(plan, engine, secret), width) != wanted:
             different.append("engine")
@@ -79,8 +85,9 @@ def fitting_units(plan: NoisePlan, engine: Any, secret: int) -> tuple[int, int]:
     """Units that the limits fit and cut, as the executor gets them."""
     if plan.query.keys and plan.query.public_keys and any(isinstance(m, Count | Sum) for m in plan.query.aggregates):
         rows = additive_totals(plan, engine, secret).open(PERMIT)
-        if rows and rows[0][0] == FIT:
-            return _pair(rows[0][1:])
+        for row in rows:
+            if row[0] == FIT:
+                return _pair(row[1:3])
     return _pair(engine.run(fitting_sql(plan)).open(PERMIT)[0])
 
 

@@ -92,14 +92,14 @@ def reference() -> Running:
 
 @pytest.fixture(scope="module")
 def postgres(postgresql: str) -> Iterator[Running]:
-    running = Postgres(url=postgresql).start({"t": rows()})
+    running = Postgres(url=postgresql, order="sha256").start({"t": rows()})
     yield running
     running.close()
 
 
 @pytest.fixture(scope="module")
 def spark(java: str) -> Iterator[Running]:
-    running = Spark(threads=2).start({"t": rows()})
+    running = Spark(threads=2, order="sha256").start({"t": rows()})
     yield running
     running.close()
 

@@ -170,14 +170,14 @@ def test_a_node_that_looks_at_other_people_is_noticed(mutant: str) -> None:
 
 @pytest.fixture(scope="module")
 def postgres(postgresql: str) -> Iterator[Running]:
-    running = Postgres(url=postgresql).start({**tables(1), "wards": WARDS})
+    running = Postgres(url=postgresql, order="sha256").start({**tables(1), "wards": WARDS})
     yield running
     running.close()
 
 
 @pytest.fixture(scope="module")
 def spark(java: str) -> Iterator[Running]:
-    running = Spark(threads=2).start({**tables(1), "wards": WARDS})
+    running = Spark(threads=2, order="sha256").start({**tables(1), "wards": WARDS})
     yield running
     running.close()
 

@@ -129,6 +129,14 @@ class SqlDialect(ABC):
         from files of text is more than that."""
         raise self.no("with a column whose stored type is not the declared one")
 
+    def fast_hash(self, items: list[tuple[str, str]]) -> str:
+        """The engine's own hash of whole numbers (kind ``int``) and texts: 60 bits, not negative."""
+        raise NotImplementedError
+
+    def product(self, a: str, b: str) -> str:
+        """The exact product of two whole numbers, wider than 64 bits."""
+        return f"({a} * {b})"
+
     def sum(self, a: str, *, small: bool) -> str:
         """An exact sum of whole numbers, wider than 64 bits; of ``small`` ones 64 bits hold 2**39 rows."""
         return f"SUM({a})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from sfumato.engines.aggregation import CountRows, DenseRank, Descending, Largest, RowNumber, Shifted, Total
 from sfumato.engines.dialect import SqlDialect
@@ -80,10 +80,16 @@ _ROUNDING = ("floor", "ceil", "round", "trunc")
 class SqlGenerator(SqlDialect):
     """Generator of one dialect. Subclasses write values and functions; this class assembles them."""
 
-    def __init__(self, tables: Mapping[str, Columns], names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, tables: Mapping[str, Columns], names: Mapping[str, str] | None = None, *, own_hash: bool = False
+    ) -> None:
+        self.own_hash = own_hash
         self._tables = tables
         self._names = names or {}
         self._aliases = 0
+
+    kept: ClassVar[str] = ""
+    """Written before a named query that is computed once."""
 
     def write(self, query: Query) -> str:
         """The statement in this dialect. Raises QueryRefused if the engine cannot compute it as the others do."""
@@ -97,7 +103,7 @@ class SqlGenerator(SqlDialect):
             case UnionAllQuery(first, second):
                 return f"{self._query(first)} UNION ALL {self._query(second)}"
             case With(views, inner):
-                named = ", ".join(f"{self.name(name)} AS ({self._query(view)})" for name, view in views)
+                named = ", ".join(f"{self.name(name)} AS {self.kept}({self._query(view)})" for name, view in views)
                 return f"WITH {named} {self._query(inner)}"
             case Select():
                 return self._select(query)
@@ -212,7 +218,8 @@ class SqlGenerator(SqlDialect):
         if node.type != "float":
             if node.sign == "*" and sizes[0] and sizes[1] and sizes[0][0] * sizes[1][0] < 2.0**62:
                 return f"({self._narrow(node.a)} * {self._narrow(node.b)})"
-            return f"({self.expression(node.a)} {node.sign} {self.expression(node.b)})"
+            a, b = self.expression(node.a), self.expression(node.b)
+            return self.product(a, b) if node.sign == "*" and node.type == "huge" else f"({a} {node.sign} {b})"
         a, b = self._float(node.a), self._float(node.b)
         if any(isinstance(part, Total) for part in walk(node)):
             # The sum of one unit, in whole steps: it cannot overflow unless the bounds are near the largest float.
@@ -255,7 +262,10 @@ class SqlGenerator(SqlDialect):
         return self.substring([self.expression(node.a), *numbers])
 
     def hash(self, node: Hash) -> str:
-        """The hash of some values: by default the first bits of the SHA-256 of their texts."""
+        """The hash of some values: the engine's own, or the first bits of the SHA-256 of their texts."""
+        if self.own_hash:
+            return self.fast_hash([(self.kind(item), self.expression(item)) if self.kind(item) == "int" else
+                                   ("text", self._as_text(item)) for item in node.items])  # fmt: skip
         marked = [part for item in node.items for part in (self._as_text(item), self.text("|"))]
         return self.digest(self.joined(marked[:-1]))
 

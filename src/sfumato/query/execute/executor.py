@@ -106,7 +106,7 @@ def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values
 def additive_totals(plan: NoisePlan, engine: Running, secret: int) -> SecretValue[list[tuple[Any, ...]]]:
     """The exact counts and sums after contribution bounding, by the engine's fold where it has one, else by SQL.
 
-    A fold also counts the units that the limits fit, where the plan measures them: the first row, before the groups.
+    Where the plan measures them and groups are public, the row ``FIT`` has the units that the limits fit and cut.
     """
     numbered = plan.query.keys and plan.query.public_keys
     pieces = bounding_pieces(plan, secret, engine.listed) if engine.folds and numbered else None
@@ -201,8 +201,9 @@ def _totals_by_key(
     width, every = len(group_columns(plan.query)), _combinations(plan.query)
     rows = additive_totals(plan, engine, secret).open(receipt)
     fitting: Key | None = None
-    if every is not None and width and rows and rows[0][0] == FIT:
-        fitting, rows = rows[0][1:], rows[1:]
+    if every is not None and width:
+        fitting = next((row[1:3] for row in rows if row[0] == FIT), None)
+        rows = [row for row in rows if row[0] != FIT]
     return {_key_of(row, width, every): tuple(row[width:]) for row in rows}, fitting
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import isqrt
+
 from sfumato.engines.aggregation import CountRows, Largest, Total
 from sfumato.engines.expressions import Arithmetic, Cast, Compare, Expression, Not, all_of, constant
 from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
 from sfumato.query.execute.grouped_rows import (
+    Items,
     ValueTables,
     column_of,
     group_columns,
@@ -15,10 +18,11 @@ from sfumato.query.execute.grouped_rows import (
     inline_values,
     whole_column,
 )
+from sfumato.query.plan.aggregates import clipped
 from sfumato.query.plan.fitting import counted_once
 from sfumato.query.plan.noise import NoisePlan
 
-__all__ = ["fitting_limits", "fitting_sql"]
+__all__ = ["fitting_limits", "fitting_sql", "fitting_test", "numbers_of_units"]
 
 
 def fitting_limits(plan: NoisePlan) -> tuple[int, int]:
@@ -28,17 +32,28 @@ def fitting_limits(plan: NoisePlan) -> tuple[int, int]:
 
 def fitting_sql(plan: NoisePlan, listed: ValueTables = inline_values) -> Statement:
     """Number of units that the limits fit, and number of the others: see ``contribution_bounding.fits_limits``."""
-    rows, groups = fitting_limits(plan)
+    rows, _ = fitting_limits(plan)
     unit, keys = plan.query.rows.unit(), group_columns(plan.query)
     number: Expression = CountRows() if rows else constant(1)
     each = grouped((("m", number),), Subquery(grouped_rows(plan.query, (), listed)), (*unit, *keys))
-    m = whole_column("m")
+    items, fits = fitting_test(plan, whole_column("m"))
+    return Select(numbers_of_units(fits), Subquery(grouped(items, Subquery(each), unit)))
+
+
+def fitting_test(plan: NoisePlan, number: Expression) -> tuple[Items, Expression]:
+    """Columns of a unit, from its number of rows in each group, and the test on these whether the limits fit it."""
+    rows, groups = fitting_limits(plan)
     if plan.bounding == "clip":
-        square = "s", Total(Arithmetic("*", Cast(m, "huge"), m))
-        own = grouped((square,), Subquery(each), unit)
-        fits: Expression = Compare("<=", column_of(*square), constant(groups * max(rows, 1) ** 2))
-    else:
-        own = grouped((("most", Largest(m, False)), ("n", CountRows())), Subquery(each), unit)
-        tests = (("most", max(rows, 1)), ("n", groups))
-        fits = all_of(*(Compare("<=", whole_column(name), constant(limit)) for name, limit in tests))
-    return Select((("fit", CountRows(where=fits)), ("cut", CountRows(where=Not(fits)))), Subquery(own))
+        bound = groups * max(rows, 1) ** 2
+        # More rows than this exceed the bound however many they are, and their square may not fit 64 bits.
+        number = clipped(number, constant(0), constant(isqrt(bound) + 1))
+        square = "square", Total(Arithmetic("*", Cast(number, "huge"), number))
+        return (square,), Compare("<=", column_of(*square), constant(bound))
+    tests = (("most", max(rows, 1)), ("n", groups))
+    fits = all_of(*(Compare("<=", whole_column(name), constant(limit)) for name, limit in tests))
+    return (("most", Largest(number, False)), ("n", CountRows())), fits
+
+
+def numbers_of_units(fits: Expression) -> Items:
+    """How many units the limits fit, and how many they cut."""
+    return ("fit", CountRows(where=fits)), ("cut", CountRows(where=Not(fits)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isqrt
 
 from sfumato.engines.aggregation import CountRows, Largest, RowNumber, Total
-from sfumato.engines.contribution_bounding import CODE_BITS, SAFE, Bounded, Cut, Term
+from sfumato.engines.contribution_bounding import CODE_BITS, FIT, SAFE, Bounded, Cut, Term
 from sfumato.engines.expressions import (
     TRUE,
     Arithmetic,
@@ -19,15 +19,16 @@ from sfumato.engines.expressions import (
     Quotient,
     ShiftRight,
     Unit,
+    all_of,
     any_of,
     constant,
     equal,
     when,
 )
 from sfumato.engines.functions import Function
-from sfumato.engines.statements import Join, NamedView, Select, Source, Subquery, With
+from sfumato.engines.statements import Join, NamedView, Select, Source, Subquery, UnionAllQuery, With
 from sfumato.engines.statements import Query as Statement
-from sfumato.query.execute.fitting import fitting_limits
+from sfumato.query.execute.fitting import fitting_limits, fitting_test, numbers_of_units
 from sfumato.query.execute.grouped_rows import (
     GROUP_NUMBER,
     ZERO,
@@ -50,6 +51,9 @@ __all__ = ["additive_sql", "bounding_pieces"]
 
 _FEW = 6
 """Up to this number of groups per unit, groups are chosen by passes, two per pass; more by a window function."""
+
+_FACTOR = 1.0, 2.0**-70
+"""Bounds of the factor by which a vector is scaled down: the square of its norm has at most 127 bits."""
 
 
 def _sum(node: Expression) -> Expression:
@@ -88,18 +92,54 @@ def additive_sql(plan: NoisePlan, secret: int, listed: ValueTables = inline_valu
     every = keeps_all_groups(plan)
     passes = not every and plan.bounding == "sample" and keys == (("g", GROUP_NUMBER),) and plan.groups <= _FEW
     views, rows = _passes(source, unit, plan.groups, secret) if passes else ((), source)
-    each = _each(plan, rows, (*unit, *keys), sums)
+    counted: Items = ()
+    if _tells_fitting(plan):
+        counted = (("c", CountRows()), *((("n", Largest(whole_column("n"), False)),) if passes else ()))
+    each = _each(plan, rows, (*unit, *keys), sums, counted)
     if plan.bounding == "clip":
         return _clipped(plan, each, keys, chosen)
+    kept: Source = NamedView("each") if counted else Subquery(each)
+    if counted:
+        views = (*views, ("each", each))
     if not every and not passes:
         named = tuple(node for _, node in keys)
         order = (_place(unit, secret),) if keys == (("g", GROUP_NUMBER),) else (keyed_hash(named, unit, secret), *named)
-        ranked = Select((("place", RowNumber((unit[0][1],), order)),), Subquery(each), star=True)
+        ranked = Select((("place", RowNumber((unit[0][1],), order)),), kept, star=True)
         within = Compare("<=", whole_column("place"), constant(plan.groups))
-        each = Select((), Subquery(ranked), where=within, star=True)
+        kept = Subquery(Select((), Subquery(ranked), where=within, star=True))
     totals: Items = tuple((f"m{i}", _sum(whole_column(f"m{i}"))) for i, _ in chosen)
-    last = grouped((*totals, ("units", CountRows())), Subquery(each), keys)
+    last: Statement = grouped((*totals, ("units", CountRows())), kept, keys)
+    if counted:
+        items, fits = _kept_whole(plan) if passes else fitting_test(plan, _number_of_rows(plan))
+        last = UnionAllQuery(_first_row(fits, Subquery(grouped(items, NamedView("each"), unit)), len(chosen)), last)
     return With(views, last) if views else last
+
+
+def _tells_fitting(plan: NoisePlan) -> bool:
+    """Whether the statement has a further row, ``FIT``, with the numbers of units that the limits fit and cut."""
+    query = plan.query
+    return any(isinstance(m, FittingUnits) for m in query.aggregates) and bool(query.keys and query.public_keys)
+
+
+def _number_of_rows(plan: NoisePlan) -> Expression:
+    """A unit's number of rows in a group, or 1 where it counts once."""
+    return whole_column("c") if fitting_limits(plan)[0] else constant(1)
+
+
+def _kept_whole(plan: NoisePlan) -> tuple[Items, Expression]:
+    """As ``fitting_test``, of a unit's kept groups: it has no others if its rows in these are all of its rows."""
+    rows, _ = fitting_limits(plan)
+    kept = "kept", Total(whole_column("c"))
+    tests: tuple[Expression, ...] = (equal(column_of(*kept), whole_column("n")),)
+    if rows:
+        tests = (*tests, Compare("<=", whole_column("most"), constant(rows)))
+    items = (kept, ("n", Largest(whole_column("n"), False)), ("most", Largest(whole_column("c"), False)))
+    return items, all_of(*tests)
+
+
+def _first_row(fits: Expression, own: Source, numbers: int) -> Statement:
+    padding = tuple((f"p{i}", ZERO) for i in range(numbers - 1))
+    return Select((("g", constant(FIT)), *numbers_of_units(fits), *padding), own)
 
 
 def _common(share: BernsteinSum) -> Items:
@@ -107,8 +147,8 @@ def _common(share: BernsteinSum) -> Items:
     return () if share.column is None else (share.column,)
 
 
-def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items) -> Statement:
-    """Counts and sums of each unit in each group, each clipped to the limit of one unit."""
+def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items, counted: Items) -> Statement:
+    """Counts and sums of each unit in each group, each clipped to the limit of one unit, and what else is counted."""
     parts: list[tuple[str, Expression]] = []
     cut: list[tuple[str, Expression]] = []
     for (i, aggregate), (name, total) in zip(_chosen(plan.query), sums, strict=True):
@@ -122,10 +162,10 @@ def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items) -> Stateme
             kept = Arithmetic("*", kept, constant(term.times))
         parts.append((name, kept))
         cut.append((name, column_of(name, kept)))
-    each = grouped(tuple(parts) or (("one", constant(1)),), Subquery(source), by)
+    each = grouped((*parts, *counted) or (("one", constant(1)),), Subquery(source), by)
     if not any(isinstance(m, BernsteinSum) for _, m in _chosen(plan.query)):
         return each
-    return Select((*by, *cut), Subquery(each))
+    return Select((*by, *cut, *((name, whole_column(name)) for name, _ in counted)), Subquery(each))
 
 
 def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Bounded | None:
@@ -221,6 +261,7 @@ def _passes(
     ends: Items = (
         ("a1", Largest(whole_column("h"), True)),
         *([("b1", Largest(whole_column("h"), False))] if last else []),
+        ("n", CountRows()),
     )
     views.append(("f1", grouped(ends, NamedView("r"), unit)))
     for i in range(2, first + 1):
@@ -229,7 +270,7 @@ def _passes(
         earlier = Largest(h, False, Compare("<", h, whole_column(f"b{i - 1}", f))) if i <= last else Largest(
             whole_column(f"b{last}", f), True
         )  # fmt: skip
-        ends = ((f"a{i}", later), (f"b{min(i, last)}", earlier))
+        ends = ((f"a{i}", later), (f"b{min(i, last)}", earlier), ("n", CountRows()))
         views.append((f"f{i}", grouped(ends, joined(f), of("r"))))
     f = f"f{first}"
     a, b = whole_column(f"a{first}", f), whole_column(f"b{last}", f)
@@ -239,7 +280,7 @@ def _passes(
         Compare("<=", h, a),
         *([Compare(">=", h, b)] if last else []),
     ]
-    kept = Select((), joined(f), where=any_of(*ends_of), star="r")
+    kept = Select((("n", whole_column("n", f)),), joined(f), where=any_of(*ends_of), star="r")
     return tuple(views), kept
 
 
@@ -296,15 +337,29 @@ def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[i
             assert square is not None
             squares.append((f"s{i}", square))
     unit = plan.query.rows.unit()
-    norms = grouped(tuple(squares), NamedView("each"), unit)
+    factors: list[tuple[str, Expression]] = []
     parts: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
-        bound = _term(aggregate, plan).bound
-        norm = ColumnRef(f"s{i - aggregate.place}" if isinstance(aggregate, BernsteinSum) else f"s{i}", "huge", "norms")
-        root = Function(Arithmetic("/", constant(float(bound)), Cast(norm, "float")), "sqrt")
-        factor = Arithmetic("*", root, constant(SAFE))
+        first = i - aggregate.place if isinstance(aggregate, BernsteinSum) else i
+        bound, factor = _term(aggregate, plan).bound, ColumnRef(f"f{first}", "float", "norms", size=_FACTOR)
+        if first == i:
+            # 1 where nothing is scaled, else below 1. It is computed once for a unit, not for each of its groups.
+            norm = ColumnRef(f"s{i}", "huge")
+            root = Function(Arithmetic("/", constant(float(bound)), Cast(norm, "float")), "sqrt")
+            scale = Arithmetic("*", root, constant(SAFE))
+            factors.append((f"f{i}", when(Compare("<=", norm, constant(bound)), constant(1.0), scale)))
         scaled = Cast(Function(Arithmetic("*", Cast(own[i], "float"), factor), "trunc"), "int")
-        parts.append((f"m{i}", _sum(when(Compare("<=", norm, constant(bound)), own[i], scaled))))
+        parts.append((f"m{i}", _sum(when(equal(factor, constant(1.0)), own[i], scaled))))
+    told = _tells_fitting(plan)
+    items, fits = fitting_test(plan, _number_of_rows(plan)) if told else ((), TRUE)
+    sums = Subquery(grouped((*squares, *items), NamedView("each"), unit))
+    fit: Items = (("fits", when(fits, constant(1), ZERO)),) if told else ()
+    norms = Select((*unit, *factors, *fit), sums)
     origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
     both = Join(NamedView("each"), NamedView("norms"), equal(Unit(origin, "each"), Unit(origin, "norms")))
-    return With((("each", each), ("norms", norms)), grouped((*parts, ("units", CountRows())), both, keys))
+    last: Statement = grouped((*parts, ("units", CountRows())), both, keys)
+    if told:
+        last = UnionAllQuery(
+            _first_row(equal(whole_column("fits"), constant(1)), NamedView("norms"), len(chosen)), last
+        )
+    return With((("each", each), ("norms", norms)), last)

@@ -28,17 +28,16 @@ class DuckdbGenerator(SqlGenerator):
     title = "DuckDB"
 
     def __init__(self, tables: Mapping[str, Columns] | None = None) -> None:
-        super().__init__(tables or {})
-        self._own_hash = tables is None
+        super().__init__(tables or {}, own_hash=tables is None)
 
     def _read(self, node: Read) -> str:
         return f"TRY_CAST({self.name(node.origin[1])} AS {_NAMES[node.kind]})"
 
     def unit_kind(self, origin: Origin) -> str:
-        return "unit" if self._own_hash else super().unit_kind(origin)
+        return "unit" if self.own_hash else super().unit_kind(origin)
 
     def hash(self, node: Hash) -> str:
-        if self._own_hash:
+        if self.own_hash:
             return f"hash({', '.join(map(self.expression, node.items))})"
         return super().hash(node)
 

@@ -38,6 +38,7 @@ class PostgresGenerator(SqlGenerator):
     """PostgreSQL raises where IEEE arithmetic gives infinity or zero; each operation is guarded by exact tests."""
 
     title = "PostgreSQL"
+    kept = "MATERIALIZED "
 
     def _stored_kind(self, origin: Origin) -> str:
         """Types that are not known here are text at once: what they take for equal (1 month and 30 days, `citext`)
@@ -260,6 +261,19 @@ class PostgresGenerator(SqlGenerator):
 
     def digest(self, text: str) -> str:
         return f"CAST(CAST('x' || left(encode(sha256(convert_to({text}, 'UTF8')), 'hex'), 15) AS bit(60)) AS bigint)"
+
+    def fast_hash(self, items: list[tuple[str, str]]) -> str:
+        value = "0"
+        for kind, sql in reversed(items):
+            value = f"hash{'int8' if kind == 'int' else 'text'}extended({sql}, {value})"
+        return f"({value} & {(1 << 60) - 1})"
+
+    def product(self, a: str, b: str) -> str:
+        return f"(CAST({a} AS numeric) * {b})"
+
+    def sum(self, a: str, *, small: bool) -> str:
+        """Sums of 32-bit numbers have 64 bits and are exact; those of 64-bit numbers are decimals, which take long."""
+        return f"SUM(CAST({a} AS integer))" if small else f"SUM({a})"
 
     def joined(self, items: list[str]) -> str:
         return "(" + " || ".join(items) + ")"

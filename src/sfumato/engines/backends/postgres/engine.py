@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import polars as pl
@@ -55,6 +55,9 @@ class Postgres(Engine):
 
     url: str | None = Field(default=None, repr=False)
     """Address of the server; taken from the tables' own addresses when left out."""
+    order: Literal["fast", "sha256"] = "fast"
+    """How the groups of a unit that count are chosen: by the engine's own hash, or by the one that all engines share,
+    which takes longer and gives the same numbers on each of them."""
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
     """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
 
@@ -69,7 +72,7 @@ class _RunningPostgres(Running):
         except ImportError:
             raise missing_extra("postgres", "psycopg", needed_by="PostgreSQL") from None
         self._lock = threading.Lock()
-        self._tables, self._timeout = tables, setup.timeout
+        self._tables, self._timeout, self._own_hash = tables, setup.timeout, setup.order == "fast"
         places = {name: _place(name, source) for name, source in tables.items() if isinstance(source, str)}
         servers = {server for server, _ in places.values()} | ({setup.url} if setup.url else set())
         if len(servers) != 1:
@@ -114,7 +117,7 @@ class _RunningPostgres(Running):
         except BaseException:
             self._connection.close()
             raise
-        self._generator = PostgresGenerator(columns, names)
+        self._generator = PostgresGenerator(columns, names, own_hash=self._own_hash)
 
     def connect(self) -> None:
         import psycopg

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sfumato.engines.dialect import largest_for
 from sfumato.engines.expressions import Origin
-from sfumato.engines.generator import SqlGenerator
+from sfumato.engines.generator import Columns, SqlGenerator
 from sfumato.engines.regular_expressions import PatternBranch, written_pattern
 from sfumato.engines.text_patterns import cases, folded
 
@@ -32,8 +32,8 @@ class SparkGenerator(SqlGenerator):
 
     title = "Spark"
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
+    def __init__(self, tables: Mapping[str, Columns], *, own_hash: bool = False) -> None:
+        super().__init__(tables, own_hash=own_hash)
         self._letters = 0
 
     def unit_kind(self, origin: Origin) -> str:
@@ -198,6 +198,10 @@ class SparkGenerator(SqlGenerator):
 
     def digest(self, text: str) -> str:
         return f"CAST(conv(substring(sha2({text}, 256), 1, 15), 16, 10) AS BIGINT)"
+
+    def fast_hash(self, items: list[tuple[str, str]]) -> str:
+        values = (f"CAST({sql} AS BIGINT)" if kind == "int" else sql for kind, sql in items)
+        return f"(xxhash64({', '.join(values)}) & {(1 << 60) - 1}L)"
 
     def joined(self, items: list[str]) -> str:
         return f"concat({', '.join(items)})"

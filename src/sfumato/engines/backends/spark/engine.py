@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from pydantic import Field
@@ -57,6 +57,9 @@ class Spark(Engine):
     """Number of cores that a local session may use; all if left out."""
     memory: str = "2g"
     """Memory of a local session, for example 4GB."""
+    order: Literal["fast", "sha256"] = "fast"
+    """How the groups of a unit that count are chosen: by the engine's own hash, or by the one that all engines share,
+    which takes longer and gives the same numbers on each of them."""
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
     """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
 
@@ -105,7 +108,7 @@ class _RunningSpark(Running):
         except Exception as failure:
             # Spark's own words may quote values.
             raise DatabaseFailed(f"Spark cannot read the tables ({type(failure).__name__}).") from None
-        self._generator = SparkGenerator(columns)
+        self._generator = SparkGenerator(columns, own_hash=setup.order == "fast")
 
     def _frame(self, source: Any) -> Any:
         if isinstance(source, str | Path):
