@@ -160,7 +160,8 @@ def pure_within(squared: Fraction) -> Fraction:
     if squared <= 0:
         return Fraction(0)
     m = sqrt(squared)
-    size = 2 * atanh(erf(m / sqrt(8)))  # ln((1 + x) / (1 - x)) of x = 2·P(m/2) - 1
+    share = erf(m / sqrt(8))  # x = 2·P(m/2) - 1; epsilon is ln((1 + x) / (1 - x))
+    size = 2 * atanh(share) if share < 1 else inf
     for slack in (10**-9, 10**-6, 10**-3):
         near = Fraction(size) * (1 - rational(slack)) if size < inf else Fraction(0)
         curve = squared_of_pure(near)
