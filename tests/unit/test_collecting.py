@@ -29,10 +29,12 @@ from sfumato.collecting import (
 )
 from sfumato.collecting.local.collector import Collection
 from sfumato.collecting.local.design import design_survey
-from sfumato.collecting.local.device import randomize_answer
+from sfumato.collecting.local.device import randomize_answer, randomize_table, write_reports
+from sfumato.collecting.local.report_scan import parquet_files, tally_with_duckdb, tally_with_spark
 from sfumato.collecting.local.shuffling import shuffled_delta, shuffled_epsilon
+from sfumato.data import read
 from sfumato.dp.loss import pure
-from sfumato.errors import BadParameter, NotThatFormat, SfumatoError
+from sfumato.errors import BadParameter, FileMissing, NotThatFormat, SfumatoError
 from sfumato.rng import Rng
 
 
@@ -305,3 +307,62 @@ def test_reports_of_another_survey_and_garbage_are_refused(folder: Path) -> None
     with pytest.raises(BadParameter):
         collection.merge({"survey": "x", "questions": {}})
     assert collection.reports == 0
+
+
+@pytest.fixture
+def parts(folder: Path) -> tuple[Survey, list[Path]]:
+    """The reports of 6,000 people in three files of one folder."""
+    survey = Survey.parse(SURVEY)
+    reports = randomize_table(survey, read(folder / "answers.csv"))
+    (folder / "reports").mkdir()
+    files = [folder / "reports" / f"{i}.parquet" for i in range(3)]
+    for place, file in enumerate(files):
+        write_reports(survey, reports[place::3], file)
+    return survey, files
+
+
+def same(one: Collection, other: Collection) -> None:
+    """Counts are equal; sums of floats are equal up to their order."""
+    for question, tally in other.to_dict()["questions"].items():
+        found = one.to_dict()["questions"][question]
+        assert {k: v for k, v in found.items() if not isinstance(v, float)} == {
+            k: v for k, v in tally.items() if not isinstance(v, float)
+        }
+        for name in [name for name, value in tally.items() if isinstance(value, float)]:
+            assert found[name] == pytest.approx(tally[name], rel=1e-12)
+
+
+def counted(survey: Survey, files: list[Path]) -> Collection:
+    collection = Collection(survey)
+    for file in files:
+        collection.add_file(file)
+    return collection
+
+
+def test_duckdb_counts_many_files_as_the_collector_does(
+    parts: tuple[Survey, list[Path]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sfumato.collecting.local.report_scan._ROWS", 500)
+    survey, files = parts
+    folder = files[0].parent
+    for given in ([folder], [folder / "*.parquet"], [*files, folder]):
+        found = tally_with_duckdb(survey, parquet_files(given))
+        assert found.reports == 6000
+        same(found, counted(survey, files))
+    assert main(["collect", "estimate", str(folder.parent / "survey.yaml"), str(folder), "--engine", "duckdb"]) == 0
+    assert "never" in capsys.readouterr().out
+
+
+def test_spark_counts_many_files_as_the_collector_does(parts: tuple[Survey, list[Path]], java: str) -> None:
+    survey, files = parts
+    same(tally_with_spark(survey, files), counted(survey, files))
+
+
+def test_an_engine_refuses_files_of_another_survey_and_other_formats(parts: tuple[Survey, list[Path]]) -> None:
+    _, files = parts
+    other = Survey.parse(SURVEY.replace("epsilon: 2", "epsilon: 3"))
+    with pytest.raises(BadParameter, match="another survey"):
+        tally_with_duckdb(other, files)
+    for wrong, error in ((files[0].with_suffix(".jsonl"), BadParameter), (files[0].parent / "x*", FileMissing)):
+        with pytest.raises(error):
+            parquet_files([wrong])

@@ -113,7 +113,7 @@ def played(count: int = 4) -> tuple[dict[str, Party], str, list[Announcement], d
     agreed = agreement(count, tables=TABLE, least=count - 1, dropouts=1)
     members = parties(agreed, [rows("c000", 20 + i, 0.0).drop("bill") for i in range(count)])
     sql = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
-    question = PartiesQuestion.new(sql, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1")
+    question = PartiesQuestion.new(sql, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1", fit=0)
     said = [party.join(question, analyst="ann") for party in members.values()]
     dealt = {name: party.deal(question.digest(), said, analyst="ann") for name, party in members.items()}
     sent = {

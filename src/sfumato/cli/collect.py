@@ -114,6 +114,12 @@ def randomize(
 @click.option("--merge", "tallies", type=typed_path, multiple=True, help="Add a tally that --tally wrote elsewhere.")
 @click.option("--tally", type=typed_path, default=None, help="Write the tally (counts of reports) as JSON.")
 @click.option(
+    "--engine",
+    type=click.Choice(["duckdb", "spark"]),
+    default=None,
+    help="Count Parquet files, folders or patterns of them with an engine.",
+)
+@click.option(
     "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True
 )
 @force_option
@@ -123,6 +129,7 @@ def estimate(
     reports: tuple[Path, ...],
     tallies: tuple[Path, ...],
     tally: Path | None,
+    engine: str | None,
     confidence: float,
     force: bool,
     as_json: bool,
@@ -135,9 +142,14 @@ def estimate(
     loaded = Survey.load(survey)
     if not reports and not tallies:
         raise click.UsageError("Name at least one file with reports, or a tally with --merge.")
-    collection = Collection(loaded)
-    for path in reports:
-        collection.add_file(path)
+    if engine is not None and reports:
+        from sfumato.collecting.local.report_scan import SCANS, parquet_files
+
+        collection = SCANS[engine](loaded, parquet_files(reports))
+    else:
+        collection = Collection(loaded)
+        for path in reports:
+            collection.add_file(path)
     for path in tallies:
         collection.merge(_stored(path))
     if tally is not None:

@@ -12,7 +12,7 @@ from sfumato.rationals import Number, rational
 
 __all__ = ["CheckedOptions", "QueryOptions", "check_least"]
 
-_FIT = Fraction(1, 20)
+FIT_SHARE = Fraction(1, 20)
 
 
 class QueryOptions(TypedDict, total=False):
@@ -59,7 +59,7 @@ class CheckedOptions:
     @property
     def limits(self) -> dict[str, Any]:
         return {"rows": self.rows, "groups": self.groups, "bounding": self.bounding,
-                "fit": _FIT if self.fit is None else self.fit}  # fmt: skip
+                "fit": FIT_SHARE if self.fit is None else self.fit}  # fmt: skip
 
 
 def check_least(cost: PrivacyLoss, least: Number | None) -> None:

@@ -94,8 +94,13 @@ class Collection:
                 self.add(question, reports)
 
     def _add_parquet(self, path: Path) -> None:
+        file = self._checked(path)
+        for batch in file.iter_batches(batch_size=_ROWS, columns=["question", "report"]):
+            self.add_batch(batch)
+
+    def _checked(self, path: Path) -> Any:
+        """The open Parquet file of reports of this survey; any other file is refused."""
         import pyarrow as pa
-        import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
         try:
@@ -107,16 +112,27 @@ class Collection:
         stated = (file.schema_arrow.metadata or {}).get(SURVEY_KEY, b"")
         if stated.decode() != self.survey.fingerprint():
             raise BadParameter(f"{path} holds reports of another survey, or of another version of it.")
-        for batch in file.iter_batches(batch_size=_ROWS, columns=["question", "report"]):
-            asked = batch.column(0)
-            for question in pc.unique(asked).to_pylist():
-                width = self._width(question)
-                rows = batch.column(1).filter(pc.equal(asked, question)).cast(pa.large_binary())
-                if rows.null_count or not pc.all(pc.equal(pc.binary_length(rows), width)).as_py():
-                    raise BadParameter(f"Reports of {question} have {width} bytes; some have another length.")
-                start = np.frombuffer(rows.buffers()[1], np.int64)[rows.offset]
-                data = np.frombuffer(rows.buffers()[2], np.uint8)[start : start + width * len(rows)]
-                self._add(question, data.reshape(-1, width))
+        return file
+
+    def check_file(self, path: Path) -> None:
+        """Refuse a file that holds no reports of this survey, from its footer alone."""
+        require_file(path)
+        self._checked(path).close()
+
+    def add_batch(self, batch: Any) -> None:
+        """Count the reports of an Arrow record batch with the columns `question` and `report`."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        asked = batch.column(0)
+        for question in pc.unique(asked).to_pylist():
+            width = self._width(question)
+            rows = batch.column(1).filter(pc.equal(asked, question)).cast(pa.large_binary())
+            if rows.null_count or not pc.all(pc.equal(pc.binary_length(rows), width)).as_py():
+                raise BadParameter(f"Reports of {question} have {width} bytes; some have another length.")
+            start = np.frombuffer(rows.buffers()[1], np.int64)[rows.offset]
+            data = np.frombuffer(rows.buffers()[2], np.uint8)[start : start + width * len(rows)]
+            self._add(question, data.reshape(-1, width))
 
     def merge(self, stored: dict[str, Any]) -> None:
         """Add a tally that :meth:`to_dict` wrote on another machine."""

@@ -21,9 +21,11 @@ from sfumato.collecting.parties.residues import Residues, add, to_integers
 from sfumato.collecting.parties.secure_sum import Announcement, check_announcements
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.errors import BadParameter, PartyFailed, SfumatoError
-from sfumato.query.execute.executor import NoisyTable, additive_measurements, public_groups, split_parts
+from sfumato.query.execute.executor import NoisyTable, public_groups, shared_measurements, shared_size, split_parts
+from sfumato.query.options import FIT_SHARE
 from sfumato.query.results.answer import Answer, answer_rows, column_titles
 from sfumato.query.results.explain import Explanation, explain
+from sfumato.query.results.kept import kept_share
 from sfumato.rationals import Number
 
 __all__ = ["Coordinator", "PartyChannel"]
@@ -55,13 +57,28 @@ class Coordinator:
     base: Path = Path()
     """Folder of the public tables."""
 
-    def explain(self, sql: str, *, epsilon: Number, rows: int | None = None, groups: int | None = None) -> Explanation:
+    def explain(
+        self,
+        sql: str,
+        *,
+        epsilon: Number,
+        rows: int | None = None,
+        groups: int | None = None,
+        fit: Number = FIT_SHARE,
+    ) -> Explanation:
         """The cost and the expected error with all parties. Asks nobody and costs nothing."""
-        _, plan = self._planned(sql, epsilon, rows, groups)
+        _, plan = self._planned(sql, epsilon, rows, groups, fit)
         return self._explanation(plan, self.agreement.tolerance(len(self.agreement.parties)))
 
     def ask(
-        self, sql: str, *, epsilon: Number, rows: int | None = None, groups: int | None = None, attempts: int = 1
+        self,
+        sql: str,
+        *,
+        epsilon: Number,
+        rows: int | None = None,
+        groups: int | None = None,
+        fit: Number = FIT_SHARE,
+        attempts: int = 1,
     ) -> Answer:
         """The noisy total over all parties.
 
@@ -75,7 +92,7 @@ class Coordinator:
         absent: set[str] = set()
         charged = 0
         while True:
-            question, plan = self._planned(sql, epsilon, rows, groups)
+            question, plan = self._planned(sql, epsilon, rows, groups, fit)
             joined = self._joined(question, plan, absent, charged=charged > 0)
             tolerance = self.agreement.tolerance(len(joined))
             sealed, silent = self._dealt(question, joined) if tolerance.dropouts else ({}, set())
@@ -104,11 +121,11 @@ class Coordinator:
         )
 
     def _planned(
-        self, sql: str, epsilon: Number, rows: int | None, groups: int | None
+        self, sql: str, epsilon: Number, rows: int | None, groups: int | None, fit: Number
     ) -> tuple[PartiesQuestion, PartiesPlan]:  # fmt: skip
         catalog = self.agreement.catalog(self.base)
         question = PartiesQuestion.new(
-            sql, agreement=self.agreement.digest(catalog), epsilon=str(epsilon), rows=rows, groups=groups
+            sql, agreement=self.agreement.digest(catalog), epsilon=str(epsilon), rows=rows, groups=groups, fit=fit
         )
         return question, plan_question(self.agreement, catalog, question)
 
@@ -207,16 +224,19 @@ class Coordinator:
         keys = public_groups(plan.noise.query)
         assert keys is not None
         values: dict[int, tuple[float | int, ...]] = {}
-        for measurement in additive_measurements(plan.noise):
-            own, totals = totals[: len(keys) * measurement.parts], totals[len(keys) * measurement.parts :]
+        for measurement in shared_measurements(plan.noise):
+            size = shared_size(plan.noise, measurement)
+            own, totals = totals[:size], totals[size:]
             mechanism = measurement.mechanism
             assert isinstance(mechanism, Laplace)
             grid = mechanism.grid
             noisy = tuple(own) if grid == 1 else tuple(float(value * Fraction(grid)) for value in own)
             values |= split_parts(measurement, noisy)
+        table = NoisyTable(keys=keys, values=values)
         return Answer(
             columns=column_titles(plan.noise.query),
-            rows=answer_rows(reported, NoisyTable(keys=keys, values=values)),
+            rows=answer_rows(reported, table),
+            kept=kept_share(reported, table),
             loss=plan.cost.times(attempts),
             cached=False,
             explanation=self._explanation(plan, tolerance, parties),

@@ -27,7 +27,7 @@ from sfumato.dp.noise_shares import laplace_shares
 from sfumato.dp.receipt import Receipt, require
 from sfumato.engines.engine import failed
 from sfumato.errors import BadParameter, OverBudget, QueryRefused, TooManyRequests, UnknownBudget
-from sfumato.query.execute.executor import additive_measurements, check_plan, exact_vectors
+from sfumato.query.execute.executor import check_plan, exact_vectors, shared_measurements
 from sfumato.query.execute.timing import quantize_response
 from sfumato.query.options import check_least
 from sfumato.query.session import Session
@@ -204,7 +204,7 @@ class Party:
         with self._running:
             vectors = exact_vectors(plan.noise, self._session.running, receipt).open(receipt)
         numbers: list[int] = []
-        for measurement, exact in zip(additive_measurements(plan.noise), vectors, strict=True):
+        for measurement, exact in zip(shared_measurements(plan.noise), vectors, strict=True):
             mechanism = measurement.mechanism
             assert isinstance(mechanism, Laplace)
             noise = laplace_shares(mechanism.steps(), tolerance.noise_shares, len(exact))

@@ -14,12 +14,13 @@ from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.errors import QueryRefused
 from sfumato.query.answer_key import answer_key
 from sfumato.query.catalog import Catalog
-from sfumato.query.execute.executor import additive_measurements, public_groups
+from sfumato.query.execute.executor import shared_measurements, shared_size
+from sfumato.query.options import FIT_SHARE
 from sfumato.query.plan.aggregates import Count
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
-from sfumato.rationals import rational
+from sfumato.rationals import Number, rational
 
 __all__ = ["PartiesPlan", "PartiesQuestion", "plan_question"]
 
@@ -38,16 +39,25 @@ class PartiesQuestion:
     """A rational number as text; everybody computes with the same one."""
     rows: int | None = None
     groups: int | None = None
+    fit: str = str(FIT_SHARE)
+    """Share of epsilon that measures whom the limits cut."""
     nonce: str
     """Random, so that no two questions are the same."""
 
     @classmethod
     def new(
-        cls, sql: str, *, agreement: str, epsilon: str, rows: int | None = None, groups: int | None = None
+        cls,
+        sql: str,
+        *,
+        agreement: str,
+        epsilon: str,
+        rows: int | None = None,
+        groups: int | None = None,
+        fit: Number = FIT_SHARE,
     ) -> PartiesQuestion:
         return cls(
             agreement=agreement, sql=sql, epsilon=str(rational(epsilon)), rows=rows, groups=groups,
-            nonce=os.urandom(16).hex(),
+            fit=str(rational(fit)), nonce=os.urandom(16).hex(),
         )  # fmt: skip
 
     def digest(self) -> str:
@@ -56,11 +66,12 @@ class PartiesQuestion:
     @classmethod
     def from_dict(cls, document: object) -> PartiesQuestion:
         """A question as it was received; anything malformed is refused."""
-        texts, limits = ("agreement", "sql", "epsilon", "nonce"), ("rows", "groups")
+        texts, limits = ("agreement", "sql", "epsilon", "fit", "nonce"), ("rows", "groups")
         if isinstance(document, dict) and set(document) == {*texts, *limits}:
             right = all(isinstance(document[name], str) and len(document[name]) <= _LONGEST for name in texts)
             whole = all(document[name] is None or type(document[name]) is int for name in limits)
-            if right and whole and len(document["epsilon"]) <= 1000 and len(document["nonce"]) == 32:
+            short = all(len(str(document[name])) <= 1000 for name in ("epsilon", "fit"))
+            if right and whole and short and len(document["nonce"]) == 32:
                 return cls(**document)
         raise QueryRefused("The question is not well-formed.", fix="Use the same version of sfumato everywhere.")
 
@@ -111,9 +122,9 @@ def plan_question(agreement: Agreement, catalog: Catalog, question: PartiesQuest
     epsilon = rational(question.epsilon)
     noise = plan_query(
         query, pure(epsilon / agreement.parties_per_person), rows=question.rows, groups=question.groups,
-        select=False,
+        fit=rational(question.fit), select=False,
     )  # fmt: skip
-    additive = additive_measurements(noise)
+    additive = shared_measurements(noise)
     if len(additive) < len(noise.measurements) or not all(isinstance(m.mechanism, Laplace) for m in additive):
         raise QueryRefused(_ANSWERED, fix="Leave out quantiles, MIN, MAX, MODE and COUNT(DISTINCT column).")
     if agreement.parties_per_person > 1 and any(isinstance(m, Count) and m.once for m in noise.query.aggregates):
@@ -123,11 +134,9 @@ def plan_question(agreement: Agreement, catalog: Catalog, question: PartiesQuest
         )
     for measurement in additive:
         measurement.mechanism.check_drawable()
-    groups = public_groups(noise.query)
-    assert groups is not None
     return PartiesPlan(
         noise=noise,
         cost=pure(epsilon),
         digest=answer_key(agreement.federation, question.agreement, noise),
-        size=len(groups) * sum(measurement.parts for measurement in additive),
+        size=sum(shared_size(noise, measurement) for measurement in additive),
     )

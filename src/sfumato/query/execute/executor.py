@@ -35,6 +35,8 @@ __all__ = [
     "exact_vectors",
     "execute_plan",
     "public_groups",
+    "shared_measurements",
+    "shared_size",
     "split_parts",
     "statements",
 ]
@@ -167,12 +169,30 @@ def additive_measurements(plan: NoisePlan) -> list[Measurement]:
     return [plan.of(i) for i in added if plan.measures(i) and plan.of(i).aggregate == i]
 
 
+def shared_measurements(plan: NoisePlan) -> list[Measurement]:
+    """The measurements whose exact numbers add up over tables: counts and sums, and the units that the limits fit."""
+    fitting = [plan.of(i) for i, m in enumerate(plan.query.aggregates) if isinstance(m, FittingUnits)]
+    return [*additive_measurements(plan), *fitting]
+
+
+def shared_size(plan: NoisePlan, measurement: Measurement) -> int:
+    """How many numbers a shared measurement of a plan with public keys has."""
+    if isinstance(plan.query.aggregates[measurement.aggregate or 0], FittingUnits):
+        return 2
+    return len(public_groups(plan.query) or ()) * measurement.parts
+
+
 def exact_vectors(plan: NoisePlan, engine: Running, receipt: Receipt) -> SecretValue[list[Ints]]:
-    """The exact integers behind each additive measurement of a plan with public keys: key by key, part by part."""
+    """The exact integers behind each shared measurement of a plan with public keys: key by key, part by part."""
     keys = public_groups(plan.query)
     assert keys is not None
-    table, _ = _totals_by_key(plan, engine, int.from_bytes(os.urandom(7), "little"), receipt)
-    return SecretValue([exact for _, exact in _vectors(plan, table, keys)])
+    table, fitting = _totals_by_key(plan, engine, int.from_bytes(os.urandom(7), "little"), receipt)
+    vectors = [exact for _, exact in _vectors(plan, table, keys)]
+    if len(shared_measurements(plan)) > len(vectors):
+        if fitting is None:
+            [fitting] = engine.run(fitting_sql(plan, engine.listed)).open(receipt)
+        vectors.append(np.array([int(number) for number in fitting], dtype=object))
+    return SecretValue(vectors)
 
 
 def split_parts(measurement: Measurement, noisy: tuple[float | int, ...]) -> dict[int, tuple[float | int, ...]]:
