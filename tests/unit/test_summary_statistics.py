@@ -187,6 +187,7 @@ columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a,
         (private.replace("of: pay, on", "of: nothing, on"), "nothing"),
         (private.replace("rho: 1/2", "rho: -1"), "negative"),
         (private.replace("[a, b, c]", "[a, a]"), "twice"),
+        (private.replace("high: 100}", "high: .inf}"), "finite"),
         (private.replace("rho: 1/2", "rho: 1/1000000000000000"), "too small for anything"),
         (private.replace("[a, b, c]", str(list(range(100_001)))), "groups"),
         (private + "threshold: 5\n", "either"),
@@ -198,6 +199,12 @@ columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a,
     code, said = run(tmp_path, private, holes, capsys)
     assert (code, "missing" in said["error"]) == (2, True)
     assert ledger.balance(dataset="staff").spent.size == spent
+
+
+def test_more_groups_than_the_attack_can_cover_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pl.DataFrame({"job": range(2100), "hours": 1, "pay": 1.0})
+    code, said = run(tmp_path, PLAN + "threshold: 5\n", frame, capsys)
+    assert (code, "at most 2,000 groups" in said["error"]) == (2, True)
 
 
 def test_the_plan_is_exported() -> None:

@@ -93,6 +93,7 @@ def test_the_command_publishes_tables_that_agree_with_the_microdata(
         ("{level: state, by: [sex]}", "{level: planet}", "planet"),
         ("exact_totals: state", "exact_totals: planet", "planet"),
         ("microdata: true", "micro: true", "micro"),
+        ("{by: [age]}", "{level: state, by: [sex]}", "same file name"),
     ],
 )
 def test_bad_plans_are_refused_before_the_budget_is_spent(

@@ -33,6 +33,7 @@ __all__ = ["PublishedStatistics", "Statistic", "SummaryFile"]
 
 Mask = npt.NDArray[np.bool_]
 _MOST_GROUPS = 100_000
+_MOST_ATTACKED, _MOST_MARKS = 2_000, 10**9
 _WIDEST = 10**6
 """Largest standard deviation of the noise of a count, about."""
 
@@ -220,6 +221,12 @@ def _suppressed(
     Small groups are suppressed, then the smallest other group of the same statistic as long as a suppressed one can be
     calculated.
     """
+    groups = sum(frame.select(one.by).unique().height if one.by else 1 for one in statistics if not one.on)
+    if groups > _MOST_ATTACKED or groups * frame.height > _MOST_MARKS:
+        raise BadParameter(
+            f"The attack covers at most {_MOST_ATTACKED:,} groups, and a billion groups times rows.",
+            fix="Use fewer or coarser groups, or a budget instead of a threshold.",
+        )
     shown = [{} if one.on else _groups(frame, one.by) for one in statistics]
     hidden: list[dict[str, Mask]] = [{} for _ in statistics]
     for own, gone in zip(shown, hidden, strict=True):

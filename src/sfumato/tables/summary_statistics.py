@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import prod, sqrt
+from math import isfinite, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,8 @@ class PublicInterval:
     high: float
 
     def __post_init__(self) -> None:
-        if not self.low < self.high:
-            raise BadParameter("The lower bound of a number must be below its upper bound.")
+        if not (self.low < self.high and isfinite(self.low) and isfinite(self.high)):
+            raise BadParameter("The bounds of a number must be finite, the lower bound below its upper bound.")
 
     @property
     def middle(self) -> float:

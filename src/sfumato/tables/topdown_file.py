@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +13,7 @@ import polars as pl
 from pydantic import BaseModel, Field, model_validator
 
 from sfumato.data import read
-from sfumato.errors import UnknownColumn
+from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.progress import SILENT, Progress
 from sfumato.tables.geography import Geography
 from sfumato.tables.hierarchical_tables import HierarchicalTables
@@ -138,6 +139,9 @@ class TopDownFile(PlanFile):
             unknown = [name for name in table.by if name not in self.columns]
             if unknown or table.level not in (None, *self.areas.levels):
                 raise UnknownColumn(f"A table names `{unknown[0] if unknown else table.level}`, which is not declared.")
+        names = [re.sub(r"[^\w-]+", "_", "-".join([table.level or "all", *table.by])) for table in self.tables]
+        if len(set(names)) < len(names) or "microdata" in names:
+            raise BadParameter("Two tables would have the same file name.", fix="List every table once.")
         listed = read(self.areas.data).frame
         for name in self.areas.levels:
             if name not in listed.columns:
@@ -148,7 +152,7 @@ class TopDownFile(PlanFile):
         receipt = self.budget.charge(self, what="topdown")
         done = topdown(people, geography, plan, receipt=receipt, progress=progress)
         return PrivateTables(
-            tables={"-".join([t.level or "all", *t.by]): done.table(t.level, *t.by) for t in self.tables},
+            tables={name: done.table(t.level, *t.by) for name, t in zip(names, self.tables, strict=True)},
             microdata=done.microdata().select(*self.areas.levels, *self.columns) if self.microdata else None,
             account={"method": "topdown", "guarantee": self.budget.guarantee(receipt), **_public(done)},
         )
