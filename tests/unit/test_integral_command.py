@@ -108,7 +108,10 @@ def test_recurrent_model_is_written(folder: Path, capsys: pytest.CaptureFixture[
 def test_learn_compares_two_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *FIT, "--out", "old.json")
     compare = ["learn", "--compare", "old.json", "old.json"]
-    assert main([*compare, "--original", "people.csv", "-k", "2", "--json"]) == 0
+    assert main([*compare, "--original", "people.csv", "-k", "2", "--json", "--html", "pair.html"]) == 0
+    page = (folder / "pair.html").read_text()
+    assert "Yes. " in page
+    assert "default-src &#39;none&#39;" in page
     assert json.loads(capsys.readouterr().out)["publish"] is True
     assert main(compare) == 2
     assert main(["learn", "--size", "1", "plan.yaml"]) == 2
