@@ -136,6 +136,8 @@ def large(people: int) -> None:
     done("anonymize-degrees, k = 10", f"{change.counts['added']:,} edges added, {change.counts['deleted']:,} deleted")
     switched = SwitchEdges(share=0.1).apply(graph, Rng(3)).graph
     done("switch-edges, 10 %", f"{switched.edge_count:,} edges")
+    alike = SymmetrizeEdges(k=10).apply(graph, Rng(4))
+    done("symmetrize-edges, k = 10", f"{1 - alike.counts['deleted'] / graph.edge_count:.1%} of edges kept")
     clusters = ClusterNodes(k=10).apply(graph, Rng(5))
     done("cluster-nodes, k = 10", f"{clusters.counts['clusters']:,} clusters")
     order = np.random.default_rng(2).permutation(graph.size)

@@ -9,6 +9,7 @@ from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
 from sfumato.profiling.proposal import ColumnProposal, Proposal
 from sfumato.profiling.singling_out import Combination
 from sfumato.schema import Kind, Role
+from sfumato.wording import counted
 
 __all__ = ["to_yaml"]
 
@@ -98,15 +99,16 @@ def _preset(proposal: Proposal, text: str) -> Iterator[str]:
 
 def _head(proposal: Proposal) -> Iterator[str]:
     yield from _comment(
-        f"A proposal for {len(proposal.columns)} columns and {proposal.whole} rows. Review it: read the reason above"
-        " each column and change what is wrong. Roles: identifier (removed), quasi (known to outsiders, generalized),"
-        " sensitive (must stay secret), weight, household, plain (released unchanged), drop (removed), undecided."
+        f"A proposal for {counted(len(proposal.columns), 'column')} and {counted(proposal.whole, 'row')}. Review it:"
+        " read the reason above each column and change what is wrong. Roles: identifier (removed), quasi (known to"
+        " outsiders, generalized), sensitive (must stay secret), weight, household, plain (released unchanged),"
+        " drop (removed), undecided."
     )
-    if proposal.of_role(Role.UNDECIDED):
+    if undecided := proposal.of_role(Role.UNDECIDED):
         yield "#"
         yield from _comment(
-            f"{len(proposal.of_role(Role.UNDECIDED))} columns are undecided. `sfumato protect` refuses them until"
-            " somebody decides: change the role here, or run `sfumato decide`."
+            f"{counted(len(undecided), 'column')} {'is' if len(undecided) == 1 else 'are'} undecided. `sfumato protect`"
+            " refuses until somebody decides: change the role here, or run `sfumato decide`."
         )
     if proposal.rows < proposal.whole:
         yield "#"

@@ -52,7 +52,8 @@ class HiddenResults(ResultAttack):
     @classmethod
     def remedy(cls, detail: Mapping[str, Any]) -> str | None:
         return (
-            "Hide with a lower `support` or `confidence` than analysts use, and publish no other version of the data."
+            "Hiding keeps a result out of the named algorithm only. Generalize or remove a column of the result, and "
+            "publish no other version of the data."
         )
 
     def thresholds(self, view: View) -> tuple[float, float | None]:
