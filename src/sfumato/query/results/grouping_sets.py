@@ -11,7 +11,6 @@ import numpy as np
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import AnswerFailed
 from sfumato.query.execute.executor import NoisyTable, check_plan, exact_vectors, public_groups
-from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.grouping_sets import MarginalDraw, SetPlan, SetsPlan
 from sfumato.query.plan.marginals import KeySet
@@ -67,10 +66,9 @@ def _measured(session: Session, plan: SetsPlan, receipt: Receipt) -> Numbers:
         exact = exact_vectors(plan.cells, session.running, receipt).open(receipt)
         tables = _by_aggregate(plan, exact)
         numbers = [_noisy(draw, tables, plan.marginals.sizes, noise) for draw in plan.draws]
-        for own in fitting:
-            [row] = session.running.run(fitting_sql(plan.cells, session.running.listed)).open(receipt)
-            counts = SecretValue(np.array([int(number) for number in row], dtype=object))
+        for own in fitting:  # the last vector: of whom the limits cut
             measurement = plan.sets[0].measurements[-1]
+            counts = SecretValue(exact[-1])
             found = measurement.mechanism.release_at(counts, receipt=own, distance=measurement.sensitivity)
             numbers.append(found.tolist())
         return numbers
@@ -85,7 +83,7 @@ def _by_aggregate(plan: SetsPlan, exact: list[Any]) -> dict[int, Any]:
     own = [draw.measurement for draw in plan.draws if draw.keys == plan.draws[0].keys]
     return {
         measurement.aggregate or 0: vector.reshape(*plan.marginals.sizes, measurement.parts)
-        for measurement, vector in zip(own, exact, strict=True)
+        for measurement, vector in zip(own, exact, strict=False)
     }
 
 
