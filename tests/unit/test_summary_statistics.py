@@ -141,10 +141,13 @@ statistics:
 """
 
 
-def run(folder: Path, text: str, frame: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+def run(
+    folder: Path, text: str, frame: pl.DataFrame, capsys: pytest.CaptureFixture[str], *more: str
+) -> tuple[int, dict[str, Any]]:
     frame.write_csv(folder / "staff.csv")
     (folder / "plan.yaml").write_text(text)
-    code = main(["tables", "summarize", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--force", "--json"])
+    words = ["tables", "summarize", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--force", "--json"]
+    code = main([*words, *more])
     said = capsys.readouterr()
     return code, json.loads(said.out) if code < 2 else {"error": said.err}
 
@@ -162,10 +165,15 @@ def test_the_command_suppresses_small_groups_and_those_that_protect_them(
     assert fitted == pytest.approx(np.polyfit(frame["hours"], frame["pay"], 1)[0])
 
 
-def test_a_plan_that_discloses_somebody_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_discloses_somebody_is_not_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = staff(60).with_columns(chief=(pl.int_range(60) == 7).cast(pl.Int64))
-    code, account = run(tmp_path, PLAN.replace("[hours]", "[hours, chief]") + "threshold: 5\n", frame, capsys)
+    plan = PLAN.replace("[hours]", "[hours, chief]") + "threshold: 5\n"
+    code, account = run(tmp_path, plan, frame, capsys)
     assert (code, account["verdict"]["state"], account["people_disclosed"]) == (1, "fails", 1)
+    assert not (tmp_path / "out").exists()
+    code, account = run(tmp_path, plan, frame, capsys, "--unmet")
+    assert (code, account["verdict"]["state"], account["people_disclosed"]) == (1, "fails", 1)
+    assert (tmp_path / "out" / "statistics.csv").is_file()
 
 
 def test_the_command_charges_a_ledger_and_refuses_before_it(

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
+
+if TYPE_CHECKING:
+    from sfumato.tables.plan import ProtectedTables
+    from sfumato.tables.summary_file import PublishedStatistics
 
 
 @click.group("tables")
@@ -15,27 +21,25 @@ def command() -> None:
     """Tables with margins: cell suppression, controlled rounding, and the interval attack on suppressed tables."""
 
 
+def unmet_option(function: Any) -> Any:
+    """``--unmet`` of commands that refuse to write figures whose verdict fails."""
+    return click.option("--unmet", is_flag=True, help="Write the figures even if the verdict is not `holds`.")(function)
+
+
 @command.command("protect")
 @click.argument("plan", type=typed_path)
 @click.option("--out", type=typed_path, required=True, help="Folder for tables.csv and tables.json.")
+@unmet_option
 @force_option
 @json_option
-def protect(plan: Path, out: Path, force: bool, as_json: bool) -> int:
-    """Tabulate the data of a plan and protect all cells; see docs/tables.md."""
-    from sfumato.data.atomic import replacing_folder
+def protect(plan: Path, out: Path, unmet: bool, force: bool, as_json: bool) -> int:
+    """Tabulate the data of a plan and protect all cells; see docs/tables.md.
+
+    Exit code 1 if a suppressed cell is not protected; nothing is written then, unless --unmet is given.
+    """
     from sfumato.tables.plan import TablePlan
 
-    done = TablePlan.load(plan).run()
-    account = {"tables": str(out), **done.account}
-    with replacing_folder(out, force=force, marker="tables.json") as folder:
-        done.frame.write_csv(folder / "tables.csv")
-        (folder / "tables.json").write_text(json.dumps(done.account, indent=1) + "\n", encoding="utf-8")
-    if as_json:
-        emit_json(account)
-    else:
-        for key, value in account.items():
-            click.echo(f"{key}: {value['state'] if key == 'verdict' else value}")
-    return 0 if done.holds else 1
+    return _publish(TablePlan.load(plan).run, out, "tables", unmet=unmet, force=force, as_json=as_json)
 
 
 @command.command("attack")
@@ -106,25 +110,42 @@ def topdown_tables(plan: Path, out: Path, force: bool, as_json: bool) -> int:
 @command.command("summarize")
 @click.argument("plan", type=typed_path)
 @click.option("--out", type=typed_path, required=True, help="Folder for statistics.csv and statistics.json.")
+@unmet_option
 @force_option
 @json_option
-def summarize(plan: Path, out: Path, force: bool, as_json: bool) -> int:
+def summarize(plan: Path, out: Path, unmet: bool, force: bool, as_json: bool) -> int:
     """Publish means, variances, totals and regression coefficients, with a threshold or differential privacy.
 
-    The exit code is 1 if figures without a guarantee determine the values of people or of groups below the threshold.
+    Exit code 1 if figures without a guarantee determine the values of people or of groups below the threshold; nothing
+    is written then, unless --unmet is given.
     """
-    from sfumato.data.atomic import replacing_folder
     from sfumato.tables.summary_file import SummaryFile
 
-    loaded = SummaryFile.load(plan)
-    with replacing_folder(out, force=force, marker="statistics.json") as folder:
-        done = loaded.run()
-        done.frame.write_csv(folder / "statistics.csv")
-        (folder / "statistics.json").write_text(json.dumps(done.account, indent=1) + "\n", encoding="utf-8")
-    account = {"statistics": str(out), **done.account}
+    return _publish(SummaryFile.load(plan).run, out, "statistics", unmet=unmet, force=force, as_json=as_json)
+
+
+def _publish(
+    run: Callable[[], ProtectedTables | PublishedStatistics], out: Path, name: str, *, unmet: bool, force: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Write NAME.csv and NAME.json, unless the verdict fails. The folder is prepared before a ledger is charged."""
+    from sfumato.data.atomic import replacing_folder
+    from sfumato.errors import Unmet
+
+    with replacing_folder(out, force=force, marker=f"{name}.json") as folder:
+        done = run()
+        account = {name: str(out), **done.account}
+        if not done.holds and not unmet:
+            raise Unmet(
+                f"Nothing is written: {done.account['verdict']['reason']}.",
+                fix="Change the plan, or write the figures nevertheless with --unmet.",
+                document=account,
+            )
+        done.frame.write_csv(folder / f"{name}.csv")
+        (folder / f"{name}.json").write_text(json.dumps(done.account, indent=1) + "\n", encoding="utf-8")
     if as_json:
         emit_json(account)
     else:
         for key, value in account.items():
             click.echo(f"{key}: {value['state'] if key == 'verdict' else value}")
-    return 0 if done.verdict.holds else 1
+    return 0 if done.holds else 1

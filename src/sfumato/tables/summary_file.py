@@ -81,7 +81,8 @@ class PublishedStatistics:
     """One line per figure: ``statistic`` (its number in the plan), ``of``, ``group``, ``figure``, ``value``,
     ``deviation``."""
     account: Mapping[str, Any]
-    verdict: Verdict
+    holds: bool
+    """Whether the verdict of the account holds."""
 
 
 class SummaryFile(PlanFile):
@@ -184,7 +185,7 @@ class SummaryFile(PlanFile):
             state=State.FAILS if failing else State.HOLDS,
             worst=failing,
             wanted=0,
-            reason="Published figures determine the values of people or of groups below the threshold."
+            reason="published figures determine the values of people or of groups below the threshold"
             if failing
             else "",
         )
@@ -209,7 +210,7 @@ class SummaryFile(PlanFile):
         return PublishedStatistics(
             frame=pl.DataFrame(lines, schema=kinds, orient="row"),
             account={**account, "verdict": verdict.to_dict()},
-            verdict=verdict,
+            holds=verdict.holds,
         )
 
 
