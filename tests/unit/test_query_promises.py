@@ -456,8 +456,8 @@ def test_a_kept_answer_is_not_shown_with_the_interval_of_other_noise() -> None:
     [draw] = plan.measurements
     assert isinstance(draw.mechanism, Laplace)
     other = replace(plan, measurements=(replace(draw, mechanism=Laplace(scale=2 * draw.mechanism.scale)),))
-    assert asked._key(plan) == asked._key(plan_query(parse_query("select count(*) from t", asked.catalog), pure(1)))
-    assert asked._key(plan) != asked._key(other)
+    assert asked.key_of(plan) == asked.key_of(plan_query(parse_query("select count(*) from t", asked.catalog), pure(1)))
+    assert asked.key_of(plan) != asked.key_of(other)
 
 
 def test_missing_codes_are_not_read_as_values_in_silence() -> None:
