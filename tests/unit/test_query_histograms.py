@@ -57,6 +57,7 @@ def test_keys_conditions_and_outer_queries(session: Session) -> None:
         ("SELECT HISTOGRAM(free, 5) FROM t", "CLIP"),
         ("SELECT HISTOGRAM(ward, 5) FROM t", "number"),
         ("SELECT HISTOGRAM(x) FROM t", "GROUP BY x"),
+        ("SELECT HISTOGRAM(x, 5) FROM t GROUP BY 1", "by its own bins"),
         ("SELECT HISTOGRAM(x, [0, 1]) FROM t", "not supported|constant"),
         ("SELECT HISTOGRAM(x, 0) FROM t", "1 to 1,000"),
         ("SELECT HISTOGRAM(x, n) FROM t", "1 to 1,000"),

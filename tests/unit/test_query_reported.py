@@ -121,7 +121,6 @@ def test_a_domain_of_one_point_has_one_answer(item: str) -> None:
     [
         ("SELECT COUNT(*) FROM patients WHERE strftime(ward, '%Y') = '1'", "A date is required", "TIMETOSTR"),
         ("SELECT COUNT(*) FROM patients WHERE regexp_extract(ward, 'a') = 'a'", "REGEXP_EXTRACT", "REGEXPEXTRACT"),
-        ("SELECT COUNT(*) FROM patients WHERE regexp_extract(ward, 'e') = 'e'", "REGEXP_EXTRACT", "REGEXPEXTRACT"),
         ("SELECT ARG_MAX(age, bill) FROM patients", "ARG_MAX", "ArgMax"),
     ],
 )

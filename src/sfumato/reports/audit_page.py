@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 
 from sfumato.query.auditing.past_answers import PastAnswers
 from sfumato.reports.audit_pictures import audit_figures
-from sfumato.reports.page import environment
-from sfumato.reports.style import style
+from sfumato.reports.page import page_html
 from sfumato.wording import counted
 
 __all__ = ["audit_html", "audit_sentences"]
@@ -40,17 +37,8 @@ def audit_sentences(audited: PastAnswers) -> tuple[str, ...]:
 
 def audit_html(columns: Sequence[PastAnswers], left_out: Sequence[str]) -> str:
     """The page with the pictures of each column and the proofs."""
-    from markupsafe import Markup
-
-    sheet = style()
-    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
-    return (
-        environment()
-        .get_template("audit.html")
-        .render(
-            style=Markup(sheet),  # our own file, not data
-            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-            columns=[(column, audit_sentences(column), audit_figures(column)) for column in columns],
-            left_out=left_out,
-        )
+    return page_html(
+        "audit.html",
+        columns=[(column, audit_sentences(column), audit_figures(column)) for column in columns],
+        left_out=left_out,
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
-from sfumato.reports.page import environment
-from sfumato.reports.style import style
+from sfumato.reports.page import page_html
 
 __all__ = ["external_document", "graph_html", "graph_sentences"]
 
@@ -57,21 +54,14 @@ def graph_html(document: Plain, *, internal: bool) -> str:
     from markupsafe import Markup
 
     shown = document if internal else external_document(document)
-    sheet = style()
-    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
-    return (
-        environment()
-        .get_template("graph.html")
-        .render(
-            style=Markup(sheet),  # our own file, not data
-            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-            document=shown,
-            internal=internal,
-            sentences=graph_sentences(shown),
-            pictures=[Markup(svg) for svg in shown.get("pictures", ())],  # drawn by us: coordinates only
-            attack_label=attack_label,
-            readable_name=readable_name,
-            percent=percent,
-            shown_number=number,
-        )
+    return page_html(
+        "graph.html",
+        document=shown,
+        internal=internal,
+        sentences=graph_sentences(shown),
+        pictures=[Markup(svg) for svg in shown.get("pictures", ())],  # drawn by us: coordinates only
+        attack_label=attack_label,
+        readable_name=readable_name,
+        percent=percent,
+        shown_number=number,
     )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
 from sfumato.reports import pictures
 from sfumato.reports.figures import NARROW, WIDE, Figure
-from sfumato.reports.page import environment
-from sfumato.reports.style import style
+from sfumato.reports.page import page_html
 from sfumato.wording import counted
 
 __all__ = ["comparison_html", "model_html", "model_sentences"]
@@ -24,7 +21,7 @@ _EXTERNAL = ("estimator", "privacy", "membership_bound", "domain", "weights")
 def model_html(document: Plain, *, internal: bool) -> str:
     """The page of a document of ``sfumato learn --json``. The external page shows what the guarantee covers."""
     shown = document if internal else {key: document[key] for key in _EXTERNAL}
-    return _render(
+    return page_html(
         "model.html",
         document=shown,
         internal=internal,
@@ -50,7 +47,7 @@ def comparison_html(document: Plain) -> str:
         ("Columns with the same value in all", ", ".join(document["shared_columns"]) or "none"),
         ("Secret columns disclosed", ", ".join(document["disclosed_secrets"]) or "none"),
     )
-    return _render("integral.html", document=document, facts=facts)
+    return page_html("integral.html", document=document, facts=facts)
 
 
 def model_sentences(document: Plain) -> tuple[str, ...]:
@@ -134,20 +131,4 @@ def _risk(document: Plain) -> Figure | None:
         caption="Each dot is the share of targets about whom an attack is right; the band is its interval, the short "
         "grey tick the baseline without the model. The long thin line is the most that differential privacy allows any "
         "membership attack.",
-    )
-
-
-def _render(template: str, **context: Any) -> str:
-    from markupsafe import Markup
-
-    sheet = style()
-    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            style=Markup(sheet),  # our own file, not data
-            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-            **context,
-        )
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.evaluation.formatting import number, percent
-from sfumato.reports.page import environment
-from sfumato.reports.style import style
+from sfumato.reports.page import page_html
 from sfumato.reports.terminal import output_console, plain_text, print_content
 
 __all__ = ["outside_html", "outside_sentences", "print_outside"]
@@ -78,18 +75,9 @@ def print_outside(document: Plain, console: Console | None = None) -> None:
 
 def outside_html(document: Plain) -> str:
     """The report as one offline page. It shows no row and no value, but counts that only the sender should see."""
-    from markupsafe import Markup
-
-    sheet = style()
-    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
-    return (
-        environment()
-        .get_template("outside.html")
-        .render(
-            style=Markup(sheet),  # our own file, not data
-            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-            document=document,
-            sentences=outside_sentences(document),
-            bands=[(band_label(band), band) for band in document["candidates"]],
-        )
+    return page_html(
+        "outside.html",
+        document=document,
+        sentences=outside_sentences(document),
+        bands=[(band_label(band), band) for band in document["candidates"]],
     )

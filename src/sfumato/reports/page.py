@@ -35,7 +35,7 @@ from sfumato.reports.synthetic_use import MARGINALS, synthetic_use
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["environment", "report_html", "report_json", "write_report"]
+__all__ = ["environment", "page_html", "report_html", "report_json", "write_report"]
 
 _ELSEWHERE = ("step", "parameters", *MARGINALS)
 """Keys of a published step that another part of the page shows."""
@@ -68,7 +68,7 @@ def report_json(report: ReportData, audience: Audience) -> str:
 def report_html(report: ReportData, audience: Audience) -> str:
     """The page as text."""
     visible = report.for_audience(audience)
-    return environment().get_template("report.html").render(_context(visible))
+    return page_html("report.html", **_context(visible))
 
 
 def _all(report: ReportData) -> tuple[Figure, ...]:
@@ -86,18 +86,13 @@ def _risk_figure(report: ReportData) -> Figure | None:
 
 
 def _context(report: ReportData) -> dict[str, Any]:
-    from markupsafe import Markup
 
     from sfumato.data.yaml_documents import yaml_text
 
-    sheet = style()
-    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     headline = text.headline(report)
     context: dict[str, Any] = {
         "report": report,
         "internal": report.audience == "internal",
-        "style": Markup(sheet),  # our own file, not data
-        "policy": f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         "answer": text.summary(report),
         "standing": text.standing(report),
         "headline": headline,
@@ -194,6 +189,17 @@ def _abridged(value: Any, most: int = 60) -> Any:
         kept = [_abridged(item, most) for item in value[:most]]
         return kept if len(value) <= most else [*kept, f"... {len(value) - most} more lines, see release.json"]
     return value
+
+
+def page_html(template: str, **context: Any) -> str:
+    """A page without scripts: its style sheet is inside, and its policy allows nothing else."""
+    from markupsafe import Markup
+
+    sheet = style()
+    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    page = environment().get_template(template)
+    return page.render(style=Markup(sheet), policy=policy, **context)  # the sheet is our own file, not data
 
 
 @cache

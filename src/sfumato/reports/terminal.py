@@ -52,8 +52,8 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     rows, original = document.get("rows"), document.get("original_rows")
     line = Text(
         f"{number(rows)} of {counted(original, 'record')} released"
-        if original
-        else f"{counted(rows or 0, 'record')} released"
+        if original and rows is not None and rows <= original
+        else f"{counted(rows or 0, 'record')} released" + (f"; the original has {number(original)}" if original else "")
     )
     for step in document.get("steps", ()):
         line.append(f"\n  {plain_text(readable_name(str(step.get('step'))))}", style="bold")

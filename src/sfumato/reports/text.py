@@ -208,6 +208,8 @@ def _released(report: ReportData) -> str:
     records, were = counted(rows, "record"), "was" if rows == 1 else "were"
     if report.original_rows is None:
         return f"{records} {were} released."
+    if rows > report.original_rows:
+        return f"{records} {were} released; the original has {report.original_rows:,}."
     lost = report.original_rows - rows
     share = f" ({percent(lost / report.original_rows)} suppressed)" if lost > 0 and report.original_rows else ""
     return f"{records} of {report.original_rows:,} {were} released{share}."

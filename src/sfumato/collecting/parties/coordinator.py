@@ -246,7 +246,12 @@ class Coordinator:
         count = len(parties) or tolerance.parties
         made = explain(plan.reported(count, tolerance.noise_shares))
         who = f"Total over {count} parties" + (f": {', '.join(parties)}." if 0 < len(parties) <= 20 else ".")
-        trust = f"The noise protects even if {self.agreement.colluding} of them share what they know with the analyst."
+        colluding = self.agreement.colluding
+        trust = (
+            f"The noise protects even if {colluding} of them share what they know with the analyst."
+            if colluding
+            else "The noise protects as long as none of them shares what it knows with the analyst."
+        )
         return replace(made, notes=(*made.notes, who, trust))
 
 

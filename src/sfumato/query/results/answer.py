@@ -163,7 +163,7 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def value_text(value: Any) -> str:
     """A value as a person reads it: six significant digits, separators of thousands."""
     if value is None:
-        return "no answer"
+        return "NULL"
     return digits(value, 6) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
 
 

@@ -47,5 +47,5 @@ def kept_text(kept: NoisyValue) -> str:
         return f"The limits cut {few:.1%} to {many:.1%} of the people; intervals do not cover what is cut."
     return (
         f"The limits cut {few:.1%} to {many:.1%} of the people, so that answers are biased and have no intervals. "
-        "Use larger `rows` and `groups`; `fit_limits` chooses them privately."
+        "Use larger `rows` and `groups`; `Session.fit_limits` chooses them privately."
     )

@@ -32,6 +32,11 @@ def with_bins(tree: Any, reader: ExpressionCompiler) -> Any:
         return tree
     if len(found) > 1:
         raise reader.refuse(found[1], "A query has one HISTOGRAM.", "Use one query for each.")
+    group = tree.args.get("group")
+    if group is not None and any(isinstance(key, exp.Literal) for key in group.expressions):
+        raise reader.refuse(
+            found[0], "HISTOGRAM is a count by its own bins.", "Leave out GROUP BY, or write its other columns by name."
+        )
     call = found[0].unalias()
     key, low, width = _bins(call, reader)
     below = exp.Sub(this=key.copy(), expression=exp.Literal.number(1))
