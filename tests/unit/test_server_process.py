@@ -33,7 +33,9 @@ from sfumato.query.session import Session
 pytestmark = pytest.mark.xdist_group("server-process")  # one server for all, which the last test ends
 
 ROOT = Path(__file__).parents[2]
-OWN_OF_SERVERS = {"for_analyst", "recall", "reserve", "checked", "run_plan", "run_plans", "running", "plan_noise"}
+OWN_OF_SERVERS = {
+    "answer", "checked", "for_analyst", "key_of", "plan_noise", "recall", "reserve", "run_plan", "run_plans", "running",
+}  # fmt: skip
 """Steps of an answer, which are taken on the server."""
 
 

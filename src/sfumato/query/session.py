@@ -384,10 +384,12 @@ class Session:
         return plan_at_cost(query, options, budget_part)
 
     def key_of(self, plan: NoisePlan) -> str:
+        """The key under which the answer to a plan is kept: the same plan on the same data has the same one."""
         version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
         return answer_key(self.catalog.dataset, version, plan)
 
     def answer(self, plan: NoisePlan, table: NoisyTable, *, cached: bool) -> Answer:
+        """The answer to a plan from its noisy numbers."""
         return Answer(
             columns=column_titles(plan.query), rows=answer_rows(plan, table), loss=plan.cost, cached=cached,
             remaining=self.remaining(), explanation=explain(plan), kept=kept_share(plan, table),
