@@ -1,4 +1,4 @@
-"""Every promise of the server's threat model names a test that exists."""
+"""Every promise of the threat models names a test that exists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_promise_names_a_test() -> None:
 
 
 def test_every_promise_about_parties_names_a_test() -> None:
-    text = (ROOT / "docs" / "parties.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "parties-threats.md").read_text(encoding="utf-8")
     named = re.findall(r"\| `(test_\w+\.py)::(test_\w+)` \|$", text, flags=re.MULTILINE)
     assert len(named) > 8
     sources = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
