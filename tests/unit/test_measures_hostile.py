@@ -36,6 +36,9 @@ NEEDED: dict[str, dict[str, Any]] = {
     "neighbour-risk": {"k": 2},
     "item-uniqueness": {"item": "c", "events": 2},
     "recommender": {"item": "c"},
+    "text-classification": {"column": "c", "target": "c"},
+    "text-recall": {"column": "c"},
+    "text-retrieval": {"column": "c"},
     "custom": {"function": "builtins:len"},
 }
 

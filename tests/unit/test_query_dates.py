@@ -159,7 +159,7 @@ def test_differences_of_bounded_days_are_bounded(difference: str, low: int, high
     days = "SELECT d::DATE AS day FROM (VALUES ('2024-01-01'), ('2024-07-03'), ('2024-12-31')) AS v(d)"
     times = "SELECT m::TIMESTAMP AS moment FROM (VALUES ('2024-01-01'), ('2024-12-31 23:59:59.999999')) AS v(m)"
     number = difference if "week" not in difference else "trunc((day - DATE '2024-01-10') / 7)"
-    found = duckdb.execute(f"SELECT MIN({number}), MAX({number}) FROM ({days}), ({times})").fetchone()
+    found = duckdb.connect().execute(f"SELECT MIN({number}), MAX({number}) FROM ({days}), ({times})").fetchone()
     assert found == (low, high)
 
 

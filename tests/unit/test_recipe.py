@@ -103,7 +103,10 @@ def test_all_problems_are_reported_at_once_with_their_lines() -> None:
         ("sfumato: 1\ncolumns: {a: [\n", "not valid YAML"),
         ("sfumato: 1\ncolumns: {a: quasi}\ndata: 7\n", "file name"),
         ("sfumato: 1\ncolumns: {a: {role: quasi, hierarchy: {intervals: [5, 7]}}}\n", "multiple"),
-        ("sfumato: 1\ncolumns: {a: {role: quasi, domain: {low: 3}}}\n", "a domain is either"),
+        (
+            "sfumato: 1\ncolumns: {a: {role: quasi, domain: {low: 3}}}\n",
+            "a domain is {values: [...]}, {low: ..., high: ...}",
+        ),
     ],
 )
 def test_refusals_say_what_is_wrong(text: str, words: str) -> None:
