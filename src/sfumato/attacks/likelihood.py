@@ -133,13 +133,16 @@ def simulate_perturbations(
     """
     counts = tuple(np.zeros((scale.size, scale.size)) for scale in scales)
     cells: list[tuple[Ints, Ints]] = []
+    originals = [scale.place(simulated.data.table.frame[scale.name]) for scale in scales]
     done = 0
     try:
         with progress.task("simulating the masking", rounds) as tick:
             for number in range(rounds):
                 masked, origin = simulated.round(number, quiet(progress))
-                before = simulated.data.table.frame[origin]
-                pairs = [scale.transitions(before, masked) for scale in scales]
+                pairs = [
+                    (original[origin], scale.released_cells(masked))
+                    for scale, original in zip(scales, originals, strict=True)
+                ]
                 for count, (left, right) in zip(counts, pairs, strict=True):
                     count += np.bincount(left * len(count) + right, minlength=count.size).reshape(count.shape)
                 if number < max(2, _CORRELATION_ROWS // simulated.data.rows):
@@ -217,11 +220,11 @@ class Scale:
         codes = canonical(series).replace_strict(self.values, default=self.size - 1, return_dtype=pl.Int64)
         return codes.fill_null(self.size - 1).to_numpy()
 
-    def transitions(self, before: pl.DataFrame, after: pl.DataFrame) -> tuple[Ints, Ints]:
-        """The cells of each row before and after masking; a removed column is missing."""
-        left = self.place(before[self.name])
-        missing = np.full(len(left), self.size - 1, dtype=np.int64)
-        return left, self.place(after[self.name]) if self.name in after.columns else missing
+    def released_cells(self, frame: pl.DataFrame) -> Ints:
+        """The cell of each row of a masked file; a removed column is missing."""
+        if self.name in frame.columns:
+            return self.place(frame[self.name])
+        return np.full(frame.height, self.size - 1, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
