@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -12,10 +14,16 @@ __all__ = ["inline_svg", "render"]
 
 def render(spec: Mapping[str, Any], *, ident: str, label: str, kind: str = "") -> str:
     """Draw a Vega-Lite specification. Nothing is fetched: the data is inside, and all URLs are refused."""
+    return inline_svg(_drawn(json.dumps(spec)), ident=ident, label=label, kind=kind)
+
+
+@lru_cache(maxsize=128)
+def _drawn(spec: str) -> str:
+    """The drawing of a specification; the internal and the external page of a report show the same ones."""
     import vl_convert
 
-    drawn: str = vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[])
-    return inline_svg(drawn, ident=ident, label=label, kind=kind)
+    drawn: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    return drawn
 
 
 def inline_svg(drawn: str, *, ident: str, label: str, kind: str = "") -> str:
