@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import polars as pl
@@ -38,6 +39,7 @@ class SqlAuditor(Auditor):
 
     def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules, catalog: Catalog) -> None:
         self._catalog = catalog
+        self.parse = lru_cache(maxsize=16)(partial(parse_policy_query, catalog=catalog))
         super().__init__(frame, secrets=secrets, rules=rules)
         for column in self.secrets:
             self._require_bounds(column)
@@ -51,7 +53,7 @@ class SqlAuditor(Auditor):
         return table
 
     def read(self, query: str) -> AuditQuery:
-        return read_audit_query(parse_policy_query(query, self._catalog), secrets=self.secrets)
+        return read_audit_query(self.parse(query), secrets=self.secrets)
 
     def bounds(self, column: str) -> Bounds | None:
         """The declared bounds. The constructor checked that all values lie within them."""
@@ -100,13 +102,11 @@ class AuditTableResponder:
 
     def __init__(self, table: PolicyTable, *, rules: AuditRules) -> None:
         self._auditor = SqlAuditor(table.frame, secrets=table.sensitive, rules=rules, catalog=table.catalog)
-        self._catalog = table.catalog
         self._durable = DurableAuditor(self._auditor, table.store, dataset=table.catalog.dataset)
 
     def parse(self, sql: str) -> PolicyQuery:
-        query = parse_policy_query(sql, self._catalog)
         self._auditor.read(sql)
-        return query
+        return self._auditor.parse(sql)
 
     def ask(self, sql: str) -> TableAnswer:
         query = self.parse(sql)
