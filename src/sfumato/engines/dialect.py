@@ -131,7 +131,7 @@ class SqlDialect(ABC):
 
     def fast_hash(self, items: list[tuple[str, str]]) -> str:
         """The engine's own hash of whole numbers (kind ``int``) and texts: 60 bits, not negative."""
-        raise NotImplementedError
+        raise self.no("a hash of its own")
 
     def product(self, a: str, b: str) -> str:
         """The exact product of two whole numbers, wider than 64 bits."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, softmax
 
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.extras import missing_extra
@@ -28,7 +29,7 @@ try:
 except ImportError:
     raise missing_extra("learning", "scikit-learn", needed_by="sfumato.learning") from None
 
-__all__ = ["PrivateClassifier", "PrivateEstimator"]
+__all__ = ["PrivateClassifier", "PrivateEstimator", "ScoringClassifier"]
 
 Array = npt.NDArray[Any]
 
@@ -143,3 +144,18 @@ class PrivateClassifier(PrivateEstimator, ABC):
     @abstractmethod
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
+
+
+class ScoringClassifier(PrivateClassifier):
+    """A private classifier whose probabilities follow from scores in log-odds."""
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """The probability of every class, in the order of ``classes_``."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """The score of every row: of the second class, or of each of three and more."""

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from sfumato.errors import BadParameter
-from sfumato.learning.base import PrivateClassifier
+from sfumato.learning.base import ScoringClassifier
 from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
 from sfumato.learning.noisy_sums import WEIGHT_STEPS, NoisySums
 from sfumato.learning.residuals import residuals
@@ -29,7 +29,7 @@ _DAMPING = 3.0
 _RATE = 0.4
 
 
-class AdditiveModel(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+class AdditiveModel(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
     """Generalized additive model of binned features with differential privacy (an explainable boosting machine).
 
     The score of a row is a sum of one shape function per feature, so that a prediction can be read off ``terms_``. A
@@ -101,13 +101,6 @@ class AdditiveModel(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         codes = bins_of(self.bins_, fine_codes(self._domain(), rows))
         scores = self.intercept_ + sum(np.asarray(term)[line] for term, line in zip(self.terms_, codes, strict=True))
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
-
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """The probability of every class, in the order of ``classes_``."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
 
 
 def _boost(codes: Ints, targets: Floats, binned: BinnedFeatures, *, epochs: int, sums: NoisySums) -> list[Floats]:

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from sfumato.errors import BadParameter
-from sfumato.learning.base import PrivateClassifier
+from sfumato.learning.base import ScoringClassifier
 from sfumato.learning.moments import clip_to_spread, noisy_moments
 from sfumato.learning.noisy_sums import FEATURE_STEPS, WEIGHT_STEPS, NoisySums, exact_product
 from sfumato.learning.residuals import residuals
@@ -27,7 +27,7 @@ _DAMPING = 6.0
 """Smallest curvature of a direction, in standard deviations of the noise of a gradient."""
 
 
-class LogisticRegression(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+class LogisticRegression(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
     """Logistic regression with differential privacy, for two or more classes.
 
     Features are scaled to -1 .. 1 by their public bounds, categories become indicators. The second moments of the
@@ -102,13 +102,6 @@ class LogisticRegression(ClassifierMixin, PrivateClassifier):  # type: ignore[mi
         features = np.clip((self._domain().scaled(rows) - self.center_) / self.scale_, -1, 1)
         scores = features @ self.coef_.T + self.intercept_
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
-
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """The probability of every class, in the order of ``classes_``."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
 
 
 def _fit(

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sfumato.dp.os_random import words
 from sfumato.dp.sampler import bernoulli
 from sfumato.errors import BadParameter
-from sfumato.learning.base import PrivateClassifier
+from sfumato.learning.base import ScoringClassifier
 from sfumato.learning.budget import charge_sampled_fit
 from sfumato.learning.noisy_sums import FEATURE_STEPS, WEIGHT_STEPS, NoisySums, exact_product
 from sfumato.rationals import rational
@@ -26,7 +26,7 @@ _DECAY, _SQUARED_DECAY = 0.9, 0.99
 """Memory of the mean and of the mean square of gradients."""
 
 
-class NeuralNetwork(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+class NeuralNetwork(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
     """Neural network with one hidden layer and differential privacy, fitted by DP-SGD.
 
     Every step draws a Poisson sample of the rows, clips the gradient of each row to an L2 norm of ``clip``, rounds it
@@ -120,13 +120,6 @@ class NeuralNetwork(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         first, last = (np.asarray(layer) for layer in self.layers_)
         scores = np.tanh(inputs @ first) @ last[:-1] + last[-1]
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
-
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """The probability of every class, in the order of ``classes_``."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
 
 
 def _descend(
