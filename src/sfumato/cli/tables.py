@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,11 +97,7 @@ def topdown_tables(plan: Path, out: Path, force: bool, as_json: bool) -> int:
     if as_json:
         emit_json(account)
         return 0
-    guarantee = done.account["guarantee"]
-    click.echo(f"{len(done.tables)} tables in {out}: ρ = {guarantee['rho']:g}, which is ε = {guarantee['epsilon']:.2f} "
-               f"at δ = {guarantee['delta']:g}, for one row.")  # fmt: skip
-    if not guarantee["charged"]:
-        note("No ledger was charged: nobody adds up this release with others.")
+    click.echo(f"{len(done.tables)} tables in {out}: {_loss_in_words(done.account['guarantee'])}.")
     if done.account["relaxed"] or done.account["unsolved"]:
         note(f"{done.account['relaxed']} areas were relaxed, {done.account['unsolved']} parts not solved.")
     return 0
@@ -147,5 +143,15 @@ def _publish(
         emit_json(account)
     else:
         for key, value in account.items():
-            click.echo(f"{key}: {value['state'] if key == 'verdict' else value}")
+            shown = value["state"] if key == "verdict" else _loss_in_words(value) if key == "guarantee" else value
+            click.echo(f"{key}: {shown}")
     return 0 if done.holds else 1
+
+
+def _loss_in_words(guarantee: Mapping[str, Any]) -> str:
+    """The privacy loss of a release; says so if no ledger was charged."""
+    if not guarantee["charged"]:
+        note("No ledger was charged: nobody adds up this release with others.")
+    return (
+        f"ρ = {guarantee['rho']:g}, which is ε = {guarantee['epsilon']:.2f} at δ = {guarantee['delta']:g}, for one row"
+    )

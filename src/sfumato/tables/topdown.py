@@ -33,6 +33,7 @@ from sfumato.tables.hierarchical_gls import Effects, Ints, LevelResiduals, margi
 from sfumato.tables.hierarchical_tables import HierarchicalTables
 from sfumato.tables.topdown_plan import MOST_CELLS, TopDownPlan
 from sfumato.tables.transport_rounding import nearest_table, round_to_sum, round_with_sums
+from sfumato.wording import counted
 
 __all__ = ["check_data", "topdown"]
 
@@ -91,7 +92,12 @@ def _true_counts(people: pl.DataFrame, geography: Geography, plan: TopDownPlan) 
     for name, values in plan.columns.items():
         codes = declared_codes(people[name], values)
         if (codes < 0).any():
-            raise BadParameter(f"`{name}` has {int((codes < 0).sum())} values that are not declared.", column=name)
+            undeclared = int((codes < 0).sum())
+            raise BadParameter(
+                f"`{name}` has values that are not declared, in {counted(undeclared, 'row')}.",
+                fix="Declare every value in `columns`.",
+                column=name,
+            )
         cell = cell * len(values) + codes
     place = geography.place(people) * plan.cells + cell
     counts = np.bincount(place, minlength=len(geography.frame) * plan.cells)
