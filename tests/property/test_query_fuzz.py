@@ -66,22 +66,23 @@ def session() -> Session:
 
 def check(session: Session, sql: str, place: int) -> str:
     """What became of a statement: refused or answered. AssertionError for everything that must not happen."""
-    before = session.ledger.balance(dataset="d").spent
+    before = session.ledger.head()
     try:
         session.explain(sql, epsilon=1, delta="1e-9")
         if place % ASKED_OF:
             return "explained"
+        spent = session.ledger.balance(dataset="d").spent
         answer = session.ask(sql, epsilon=1 + Fraction(place, 10**6), delta="1e-12")
     except AnswerFailed:
         raise AssertionError(f"the engine failed on: {sql}") from None
     except SfumatoError as refusal:
         told = f"{refusal} {refusal!r}"
         assert CANARY not in told, sql
-        assert session.ledger.balance(dataset="d").spent == before, sql
+        assert session.ledger.head() == before, sql
         return "refused"
     except RecursionError:
         raise AssertionError(f"recursion in: {sql}") from None
-    paid = session.ledger.balance(dataset="d").spent != before
+    paid = session.ledger.balance(dataset="d").spent != spent
     assert paid or answer.cached or answer.loss is None, sql
     return "answered"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -83,6 +85,14 @@ def test_the_error_of_many_noises_is_the_quantile_of_their_sum() -> None:
     for level in ("0.95", "0.99"):
         true = np.quantile(np.abs(sum(drawn)), float(level))
         assert 0.99 * true < pooled_error(terms, confidence=level) < 1.04 * true
+
+
+@pytest.mark.parametrize(("level", "most"), [("0.9", 1.01), ("0.999999", 1.01), ("0.999999999999", 2)])
+def test_errors_at_high_confidence_are_those_of_two_laplace_noises(level: str, most: float) -> None:
+    """abs(X + Y) of two exceeds x times their scale with probability (1 + x/2) e^-x."""
+    x = pooled_error([(1.0, 2, Laplace(scale=1024, grid=1))], confidence=level) / 1024
+    missed = float(1 - Fraction(level))
+    assert (1 + x / 2) * exp(-x) <= missed < (1 + x / most / 2) * exp(-x / most)
 
 
 @pytest.mark.parametrize("cost", [{"epsilon": 1}, {"epsilon": 1, "delta": "1e-6"}, {"rho": "0.5"}])

@@ -131,6 +131,7 @@ class PublicTable:
     name: str
     frame: pl.DataFrame
     key: tuple[str, ...]
+    _values: dict[str, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.key or any(name not in self.frame.columns for name in self.key):
@@ -145,7 +146,9 @@ class PublicTable:
 
     def values(self, column: str) -> tuple[Any, ...]:
         """All values of the column: they are public."""
-        return tuple(self.frame[column].drop_nulls().unique().sort().to_list())
+        if column not in self._values:
+            self._values[column] = tuple(self.frame[column].drop_nulls().unique().sort().to_list())
+        return self._values[column]
 
 
 def _compared(series: pl.Series) -> pl.Series:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.expressions import TRUE, And, ColumnRef, Expression, Read, all_of, constant, equal
 from sfumato.engines.statements import Join, Select, Source, Stored, Subquery, Values
 from sfumato.query.catalog import PublicTable
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, columns_of
 from sfumato.query.plan.scalar import Scalar
+from sfumato.query.sql.public_rows import public_rows
 
 __all__ = ["possible_groups"]
 
@@ -79,14 +79,8 @@ def _attached(join: PublicJoin, known: set[str], alias: str) -> tuple[Source, Ex
 def _numbers(
     query: Select, sizes: Sequence[int], joins: Sequence[PublicJoin], public: Mapping[str, PublicTable]
 ) -> tuple[int, ...] | None:
-    import duckdb
-
-    with duckdb.connect(":memory:") as connection:
-        for name in {join.table for join in joins}:
-            connection.register(name, public[name].frame.to_arrow())
-        found = connection.execute(DuckdbGenerator().write(query)).fetchall()
     numbers = []
-    for row in found:
+    for row in public_rows(query, [public[name] for name in {join.table for join in joins}]):
         number = 0
         for place, count in zip(row, sizes, strict=True):
             number = number * count + place

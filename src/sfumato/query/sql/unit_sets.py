@@ -11,13 +11,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.expressions import ColumnRef, Read
 from sfumato.engines.statements import Select, Stored, Subquery
 from sfumato.query.catalog import PublicTable
 from sfumato.query.plan.scalar import TYPES, Scalar
 from sfumato.query.plan.unit_nodes import SemiJoin
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
+from sfumato.query.sql.public_rows import public_rows
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation
 
@@ -141,11 +141,7 @@ def public_values(select: Any, public: Mapping[str, PublicTable], text: str) -> 
     condition = None if where is None else reader.condition(where.this).node
     stored = tuple((name, Read((table.name, name), node.type)) for name, node in names)
     query = Select((("v", item.node),), Subquery(Select(stored, Stored(table.name))), where=condition, distinct=True)
-    import duckdb
-
-    with duckdb.connect(":memory:") as connection:
-        connection.register(table.name, table.frame.to_arrow())
-        return [row[0] for row in connection.execute(DuckdbGenerator().write(query)).fetchall()]
+    return [row[0] for row in public_rows(query, [table])]
 
 
 def intersected(node: Any, first: BoundRelation, second: BoundRelation, text: str) -> BoundRelation:
