@@ -8,6 +8,9 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c co
 PYTEST := $(BIN)/python -m pytest
 PEERS  := .venv-peers
 
+# Tests and examples start hundreds of Python processes: each would compile the whole package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The fast tests: guards, and units of data, schema, recipe, masking, query planning and reports. Slow files are left out.
 SLOW   := advice assignment attack_reads audit copied deadline household interrupt judging kill learned ledger other_attacks \
           people_like policy_front probabilistic query_hazards query_outsider query_promises reconstruction remasking sampler \
@@ -24,7 +27,8 @@ help:           ## list the targets
 demo: $(VENV)/.core  ## run the demonstration: a hospital file, a voter list, what links them, and what helps
 	$(BIN)/sfumato demo
 
-test: $(VENV)/.all $(PEERS)/.installed docs lint doctest site  ## run everything that a change must pass
+test:  ## run everything that a change must pass
+	$(MAKE) --no-print-directory -j 2 --output-sync=target $(VENV)/.all $(PEERS)/.installed docs doctest lint site
 	$(PYTEST) -n 2 --dist loadgroup
 
 quick: $(VENV)/.all  ## lint and the fast tests, for use while editing

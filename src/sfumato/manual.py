@@ -271,10 +271,14 @@ def write_manual(folder: Path, root: click.Command) -> None:
         if str(old.relative_to(folder)) not in pages:
             old.unlink()
     for path, text in pages.items():
-        target = folder / path
+        _write(folder / path, text)
+
+
+def _write(target: Path, text: str) -> None:
+    """Write what differs: an unchanged file keeps its time, and what reads it meanwhile finds it whole."""
+    if not target.exists() or target.read_text(encoding="utf-8") != text:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_text(encoding="utf-8") != text:
-            target.write_text(text, encoding="utf-8")
+        target.write_text(text, encoding="utf-8")
 
 
 def stubs() -> Iterator[tuple[str, str]]:
@@ -300,7 +304,7 @@ def stubs() -> Iterator[tuple[str, str]]:
 def write_stubs() -> None:
     """Write all stubs into the source tree."""
     for path, text in stubs():
-        Path(__file__).parents[1].joinpath(path).write_text(text, encoding="utf-8")
+        _write(Path(__file__).parents[1] / path, text)
 
 
 if __name__ == "__main__":
