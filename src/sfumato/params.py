@@ -11,9 +11,17 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from sfumato.errors import BadParameter
+from sfumato.field_docs import DocumentedModel
 from sfumato.wording import did_you_mean
 
 __all__ = ["InputFile", "Part", "part_name", "plain_message"]
@@ -39,10 +47,10 @@ InputFile = Annotated[Path, BeforeValidator(_relative_to_recipe)]
 """A file named in a recipe: relative to the recipe's own folder."""
 
 
-class Part(BaseModel):
+class Part(DocumentedModel):
     """Base of everything that a registry finds. One subclass, one file, one name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="strings")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     main: ClassVar[str | None] = None
     """The field that a bare value sets: ``k-anonymity: 5`` is ``k-anonymity: {k: 5}``."""

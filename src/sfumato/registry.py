@@ -11,9 +11,10 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
-from importlib.metadata import entry_points
+from functools import cache, lru_cache
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
+from typing import Any
 
 from sfumato.errors import UnknownPart
 from sfumato.params import Part
@@ -59,20 +60,21 @@ class Registry:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
+        self._modules: dict[str, str] = {}
 
     def modules(self) -> dict[str, str]:
         """Names of the parts in the source tree, and the module that defines each; nothing is imported."""
-        modules: dict[str, str] = {}
-        for package in KINDS[self.kind]:
-            folder = _ROOT.joinpath(*package.split(".")[1:])
-            for module in pkgutil.iter_modules([str(folder)]):
-                if not module.name.startswith("_"):
-                    modules[module.name.replace("_", "-")] = f"{package}.{module.name}"
-        return modules
+        if not self._modules:
+            for package in KINDS[self.kind]:
+                folder = _ROOT.joinpath(*package.split(".")[1:])
+                for module in pkgutil.iter_modules([str(folder)]):
+                    if not module.name.startswith("_"):
+                        self._modules[module.name.replace("_", "-")] = f"{package}.{module.name}"
+        return self._modules
 
     def names(self) -> tuple[str, ...]:
         """Names of all parts of this kind, sorted; nothing is imported."""
-        installed = (point.name for point in entry_points(group=f"sfumato.{self.kind}"))
+        installed = (point.name for point in self._installed())
         return tuple(sorted({*self.modules(), *installed}))
 
     def get(self, name: str) -> type[Part]:
@@ -88,7 +90,7 @@ class Registry:
                 if own and value.part_name() == name:
                     return value  # type: ignore[no-any-return]
             raise UnknownPart(f"{module} defines no part called `{name}`.", kind=self.kind, name=name)
-        for point in entry_points(group=f"sfumato.{self.kind}"):
+        for point in self._installed():
             if point.name == name:
                 part: type[Part] = point.load()
                 return part
@@ -96,11 +98,21 @@ class Registry:
             f"No {self.kind} is called `{name}`.", fix=did_you_mean(name, self.names()), kind=self.kind, name=name
         )
 
+    def _installed(self) -> EntryPoints:
+        points: EntryPoints = _entry_points(tuple(sys.path)).select(group=f"sfumato.{self.kind}")
+        return points
+
     def __iter__(self) -> Iterator[type[Part]]:
         return (self.get(name) for name in self.names())
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
+
+
+@lru_cache(maxsize=1)
+def _entry_points(path: tuple[str, ...]) -> Any:
+    """Entry points of all distributions on ``path``, which is ``sys.path``: they are read again when it changes."""
+    return entry_points()
 
 
 @cache

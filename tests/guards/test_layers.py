@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "wording"),
+    ("errors", "field_docs", "wording"),
     ("params", "progress", "extras"),
     ("registry", "rng", "rationals", "secret", "deadline", "memory", "threads"),
     ("data",),

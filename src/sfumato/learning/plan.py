@@ -5,20 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
 from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.field_docs import DocumentedModel
 from sfumato.learning.catalogue import estimator, estimator_names
 from sfumato.params import plain_message
 from sfumato.wording import did_you_mean
 
 __all__ = ["LearningPlan", "ParameterSearch", "PublicColumn", "TargetColumn"]
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+_STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
-class PublicColumn(BaseModel):
+class PublicColumn(DocumentedModel):
     """The public domain of a column: all values of a category, or the bounds of a number."""
 
     model_config = _STRICT
@@ -46,7 +47,7 @@ class TargetColumn(PublicColumn):
     column: str
 
 
-class ParameterSearch(BaseModel):
+class ParameterSearch(DocumentedModel):
     """A search for hyper-parameters, whose whole cost is the plan's epsilon and delta."""
 
     model_config = _STRICT
@@ -57,7 +58,7 @@ class ParameterSearch(BaseModel):
     """Expected number of fits."""
 
 
-class LearningPlan(BaseModel):
+class LearningPlan(DocumentedModel):
     """What is learned from which data, with which public knowledge, at which privacy loss."""
 
     model_config = _STRICT

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.data.row_codes import value_codes
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.extras import missing_extra
+from sfumato.field_docs import DocumentedModel
 from sfumato.masking.item_sets import Item, ItemSet, Mask, item_rows, least_count
 
 __all__ = [
@@ -30,10 +31,8 @@ __all__ = [
 _FOLDS = 5
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True, serialize_by_alias=True
-    )
+class _Result(DocumentedModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 
 
 class RuleResult(_Result):

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from sfumato.data.table import Table
 from sfumato.data.yaml_documents import accept_old_version_key, parse_yaml, read_text_file
@@ -37,6 +37,7 @@ from sfumato.dp.ledger import Ledger
 from sfumato.engines.choice import is_address
 from sfumato.engines.engine import Engine
 from sfumato.errors import FileMissing, InvalidRecipe, UnknownColumn
+from sfumato.field_docs import DocumentedModel
 from sfumato.params import plain_message
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.policy.choice import ChosenPolicy
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 __all__ = ["Metadata", "load", "parse_metadata", "propose"]
 
 
-class _Declared(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class _Declared(DocumentedModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class TableMetadata(_Declared):

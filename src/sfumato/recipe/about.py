@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from sfumato.field_docs import DocumentedModel
 
 __all__ = ["INTERNAL", "AboutRelease"]
 
@@ -13,10 +15,10 @@ INTERNAL = ("prepared_by", "approved_by", "answers")
 """Fields that are not published."""
 
 
-class AboutRelease(BaseModel):
+class AboutRelease(DocumentedModel):
     """The ``about`` section of a recipe. Reports show it and leave empty lines for what is missing."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     purpose: str | None = None
     """What the recipient may use the data for. Published."""

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 import polars as pl
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     NaiveDatetime,
@@ -21,6 +20,7 @@ from pydantic import (
 
 from sfumato.data.missing import is_missing
 from sfumato.errors import WrongKind
+from sfumato.field_docs import DocumentedModel
 from sfumato.schema.casting import fit
 from sfumato.schema.hierarchy import Hierarchy, hierarchy_from_dict
 
@@ -77,7 +77,7 @@ class Kind(StrEnum):
 _Day = Annotated[date | NaiveDatetime, Field(union_mode="left_to_right")]
 
 
-class Domain(BaseModel):
+class Domain(DocumentedModel):
     """The possible values of a column, declared by the data owner and therefore public.
 
     A column without a domain has only its *observed* values, which are private. Masking methods may use them; they are
@@ -87,7 +87,6 @@ class Domain(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         json_schema_extra={
             "anyOf": [{"required": ["values"]}, {"required": ["low", "high"]}, {"required": ["first", "last"]}]
         },
@@ -144,10 +143,10 @@ _WRITTEN = {
 """Accepted text formats by kind, for error messages."""
 
 
-class Column(BaseModel):
+class Column(DocumentedModel):
     """One column of the schema, as a recipe declares it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     role: Role
     """The role of the column in a disclosure."""

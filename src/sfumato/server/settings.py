@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
 from sfumato.errors import InvalidRecipe, Problem
+from sfumato.field_docs import DocumentedModel
 from sfumato.params import plain_message
 
 __all__ = ["OidcSettings", "ServerSettings", "load_settings"]
@@ -22,8 +23,8 @@ __all__ = ["OidcSettings", "ServerSettings", "load_settings"]
 PREFIX = "SFUMATO_SERVER_"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class _Section(DocumentedModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class OidcSettings(_Section):

@@ -9,6 +9,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sfumato.data import read
+from sfumato.field_docs import DocumentedModel
 from sfumato.tables.cells import tabulate
 from sfumato.tables.controlled_rounding import round_table
 from sfumato.tables.plan_file import STRICT, PlanFile
@@ -18,7 +19,7 @@ from sfumato.tables.suppression import suppress
 __all__ = ["ProtectedTables", "TablePlan"]
 
 
-class Rules(BaseModel):
+class Rules(DocumentedModel):
     """Rules for sensitive cells, as in :class:`~sfumato.tables.sensitivity.SensitivityRules`."""
 
     model_config = STRICT

@@ -14,12 +14,13 @@ from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.field_docs import DocumentedModel
 from sfumato.params import plain_message
 from sfumato.rationals import rational
 
 __all__ = ["STRICT", "PlanFile", "PositiveNumber", "ReleaseBudget", "Weight", "place"]
 
-STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True)
+STRICT = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 _DELTA = Fraction(1, 10**6)
 
 
@@ -45,7 +46,7 @@ Weight = Annotated[Fraction, BeforeValidator(_weight)]
 PositiveNumber = Annotated[Fraction, BeforeValidator(_positive)]
 
 
-class PlanFile(BaseModel):
+class PlanFile(DocumentedModel):
     """A plan: a YAML file that names its data relative to itself."""
 
     model_config = STRICT
@@ -75,7 +76,7 @@ def place(name: str, folder: Path) -> str:
     return name if "://" in name else str(folder / name)
 
 
-class ReleaseBudget(BaseModel):
+class ReleaseBudget(DocumentedModel):
     """The privacy budget of a release and the ledger that it is charged to. The unit of privacy is one row."""
 
     model_config = STRICT

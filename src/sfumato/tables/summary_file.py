@@ -12,10 +12,11 @@ from typing import Annotated, Any, Self
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from sfumato.data import read
 from sfumato.errors import BadParameter, UnknownColumn
+from sfumato.field_docs import DocumentedModel
 from sfumato.release import State, Verdict
 from sfumato.tables.plan_file import STRICT, PlanFile, ReleaseBudget
 from sfumato.tables.summary_attack import DisclosedSums, disclosed_sums
@@ -38,7 +39,7 @@ _WIDEST = 10**6
 """Largest standard deviation of the noise of a count, about."""
 
 
-class Statistic(BaseModel):
+class Statistic(DocumentedModel):
     """Count, total, mean and variance of a column by groups, or its regression on other columns."""
 
     model_config = STRICT
@@ -57,7 +58,7 @@ class Statistic(BaseModel):
         return self
 
 
-class PublicDomain(BaseModel):
+class PublicDomain(DocumentedModel):
     """What is public about a column: the bounds of a number, or all values of a category."""
 
     model_config = STRICT

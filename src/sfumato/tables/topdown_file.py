@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import polars as pl
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from sfumato.data import read
 from sfumato.errors import BadParameter, UnknownColumn
+from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
 from sfumato.tables.geography import Geography
 from sfumato.tables.hierarchical_tables import HierarchicalTables
@@ -24,7 +25,7 @@ from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS, AreaBound, TopDownPl
 __all__ = ["PrivateTables", "TopDownFile"]
 
 
-class AreaFile(BaseModel):
+class AreaFile(DocumentedModel):
     """The public list of areas."""
 
     model_config = STRICT
@@ -35,7 +36,7 @@ class AreaFile(BaseModel):
     """The levels, from the largest areas to the smallest."""
 
 
-class QueryShare(BaseModel):
+class QueryShare(DocumentedModel):
     """A marginal that is measured in every area."""
 
     model_config = STRICT
@@ -46,7 +47,7 @@ class QueryShare(BaseModel):
     """Its part of a level's budget, in proportion to the others."""
 
 
-class PublishedTableOf(BaseModel):
+class PublishedTableOf(DocumentedModel):
     """A table to publish. Tables cost nothing: all come from the same private counts."""
 
     model_config = STRICT
@@ -57,7 +58,7 @@ class PublishedTableOf(BaseModel):
     """Columns of the table; none for the number of people."""
 
 
-class BoundOf(BaseModel):
+class BoundOf(DocumentedModel):
     """A public bound, as in :class:`~sfumato.tables.topdown_plan.AreaBound`."""
 
     model_config = STRICT

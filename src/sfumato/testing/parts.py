@@ -18,8 +18,8 @@ def check_part(part: Part) -> None:
     """Raise AssertionError unless ``part`` is documented and can be rebuilt from its own parameters."""
     kind = type(part)
     assert len(kind.summary()) > 15, f"{kind.__name__} has no docstring; its first sentence is shown in the manual"
-    for name, field in kind.model_fields.items():
-        assert field.description, f"{kind.__name__}.{name} has no docstring"
+    for name, text in kind.field_docs().items():
+        assert text, f"{kind.__name__}.{name} has no docstring"
     assert kind.build(part.to_dict()) == part, f"{kind.__name__} differs after to_dict() and build()"
     json.dumps([part.to_dict(), part.public()], allow_nan=False)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
 
 from sfumato.errors import BadParameter, NotComparable
 
@@ -27,9 +26,11 @@ Floats = npt.NDArray[np.float64]
 
 def two_sided(confidence: float, outputs: int = 1) -> float:
     """Quantile of the normal distribution for intervals that hold together with this confidence (Bonferroni)."""
+    from scipy.special import ndtri
+
     if not 0 < confidence < 1:
         raise BadParameter("`confidence` must lie between 0 and 1.")
-    return float(norm.isf((1 - confidence) / (2 * outputs)))
+    return -float(ndtri((1 - confidence) / (2 * outputs)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, Field
-from scipy.stats import binomtest
 
 from sfumato.collecting.local.estimates import FrequencyEstimate, Tally, score_interval, two_sided
 from sfumato.collecting.local.random_source import OS_ENTROPY, RandomSource
@@ -159,6 +158,8 @@ class FrequencyProtocol(Part):
 
         Reports of one value must support that value with probability p, and every other one with probability q.
         """
+        from scipy.stats import binomtest
+
         small = self.model_copy(update={"values": min(self.values, _TESTED_VALUES)})
         p, q = small.probabilities()
         support = small._count(small._randomize(np.zeros(BATCH, dtype=np.int64), OS_ENTROPY))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 
 from sfumato.collecting.local.frequency_protocol import FrequencyProtocol
 from sfumato.dp.loss import PrivacyLoss
@@ -78,6 +77,8 @@ def averaging_attack(
     confidence: float = 0.95,
 ) -> TrackingResult:
     """Observe every report of a person and name the most likely answer (maximum posterior with the true shares)."""
+    from scipy.stats import beta
+
     true = np.asarray(codes, dtype=np.int64)
     if reports < 1 or not len(true):
         raise BadParameter("The attack needs at least one person and one report.")

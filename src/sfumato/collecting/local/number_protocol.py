@@ -16,7 +16,6 @@ from typing import Annotated, Self
 import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, model_validator
-from scipy.stats import binomtest
 
 from sfumato.collecting.local.estimates import MeanEstimate, NumberTally, two_sided
 from sfumato.collecting.local.frequency_protocol import BATCH, Epsilon
@@ -154,6 +153,8 @@ class NumberProtocol(Part):
 
     def self_test(self) -> float:
         """Smallest p-value of a test of the share of likely reports at both ends of the grid."""
+        from scipy.stats import binomtest
+
         tested = []
         for position in (0, STEPS):
             reports = self._randomize(np.full(BATCH, position), OS_ENTROPY)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
 
 __all__ = ["DecodedWord", "decode"]
 
@@ -29,6 +28,8 @@ def decode(
     design: Floats, counts: Floats, variance: Floats, candidates: list[str], significance: float
 ) -> list[DecodedWord]:
     """Words with a significant count, the most frequent first; intervals hold for all candidates together."""
+    from scipy.stats import norm
+
     weight = 1 / np.sqrt(variance)
     a, b = design * weight[:, None], counts * weight
     # A word without people has a correlation with the noise below this with high probability.

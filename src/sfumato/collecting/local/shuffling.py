@@ -10,7 +10,6 @@ from __future__ import annotations
 from math import exp
 
 import numpy as np
-from scipy.stats import binom
 
 from sfumato.errors import BadParameter
 
@@ -27,6 +26,8 @@ def shuffled_delta(epsilon: float, *, local: float, people: int) -> float:
     e**-local), A ~ Binomial(C, 1/2) and D ~ Bernoulli(e**local / (1 + e**local)). For a given C the likelihood ratio
     grows with the first coordinate, so that the difference is a sum of binomial tails.
     """
+    from scipy.stats import binom
+
     if people < 2 or local <= 0:
         raise BadParameter("Shuffling needs at least two people and a local epsilon above 0.")
     if epsilon >= local:

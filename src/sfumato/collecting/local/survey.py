@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from sfumato.collecting.local.frequency_protocol import Epsilon, FrequencyProtocol
 from sfumato.collecting.local.longitudinal import Deployment
@@ -15,12 +15,13 @@ from sfumato.collecting.local.number_protocol import Bound, NumberProtocol
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.field_docs import DocumentedModel
 from sfumato.params import plain_message
 from sfumato.registry import registry
 
 __all__ = ["Repeats", "Survey", "SurveyQuestion"]
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+_STRICT = ConfigDict(frozen=True, extra="forbid")
 _NEARLY_BEST = 1.02
 
 
@@ -28,7 +29,7 @@ def _listed(value: object) -> object:
     return {"values": value} if isinstance(value, list) else value
 
 
-class SurveyQuestion(BaseModel):
+class SurveyQuestion(DocumentedModel):
     """One question: a list of values, or a number between two bounds."""
 
     model_config = _STRICT
@@ -59,7 +60,7 @@ class SurveyQuestion(BaseModel):
         return self
 
 
-class Repeats(BaseModel):
+class Repeats(DocumentedModel):
     """How often each person reports."""
 
     model_config = _STRICT
@@ -74,7 +75,7 @@ class Repeats(BaseModel):
     """Different answers one person may have over time."""
 
 
-class Survey(BaseModel):
+class Survey(DocumentedModel):
     """A collection under local differential privacy. Each person answers one question, drawn by their own device."""
 
     model_config = _STRICT

@@ -35,18 +35,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from sfumato.collecting.parties.residues import MOST_PARTIES
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
 from sfumato.errors import InvalidRecipe
+from sfumato.field_docs import DocumentedModel
 from sfumato.params import plain_message
 from sfumato.query.catalog import Catalog
 from sfumato.query.metadata import Metadata, PublicMetadata, TableMetadata
 
 __all__ = ["Agreement", "PartyAddress", "SharedTable", "Tolerance", "load_model"]
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+_STRICT = ConfigDict(frozen=True, extra="forbid")
 Model = TypeVar("Model", bound=BaseModel)
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
 
 
-class PartyAddress(BaseModel):
+class PartyAddress(DocumentedModel):
     """One party."""
 
     model_config = _STRICT
@@ -86,7 +87,7 @@ class Tolerance:
         return self.parties - self.colluding - self.dropouts
 
 
-class Agreement(BaseModel):
+class Agreement(DocumentedModel):
     """The whole file. Its parameters of privacy have no default."""
 
     model_config = _STRICT

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import poisson
 
 from sfumato.collecting.parties.bloom_encoding import Bits, dice, qgrams
 from sfumato.errors import BadParameter
@@ -60,6 +58,9 @@ def pattern_attack(encodings: Bits, population: Sequence[str] | Mapping[str, int
     A group is given the name whose q-grams explain its bits and whose frequency explains its size best; each name is
     given once. The clearest matches are what the next round learns from.
     """
+    from scipy.optimize import linear_sum_assignment
+    from scipy.stats import poisson
+
     group, kinds = _groups(encodings)
     frequencies = Counter(population)
     names = sorted(frequencies)

@@ -18,22 +18,23 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from sfumato.collecting.parties.agreement import Agreement, load_model
 from sfumato.collecting.parties.certificates import load_identity, server_context
 from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.serve import PartyServer
 from sfumato.errors import BadParameter
+from sfumato.field_docs import DocumentedModel
 from sfumato.wording import did_you_mean
 
 __all__ = ["PartyFile"]
 
 
-class PartyFile(BaseModel):
+class PartyFile(DocumentedModel):
     """One party's own settings. Paths are relative to the file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sfumato: Literal[1]
     """Version of the file's language."""

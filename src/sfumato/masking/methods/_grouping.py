@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from sfumato.errors import BadParameter
+from sfumato.field_docs import DocumentedModel
 from sfumato.masking.methods._masking import Floats, Rows, numbers_of
 from sfumato.masking.methods._mdav import mdav, v_mdav
 from sfumato.masking.methods._univariate import optimal_univariate
@@ -28,10 +29,10 @@ _CELLS = 500_000_000
 NUMBER_LIKE = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.DATETIME})
 
 
-class ColumnGroup(BaseModel):
+class ColumnGroup(DocumentedModel):
     """Columns that are microaggregated together, with a k of their own."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: Annotated[tuple[str, ...], Field(min_length=1)]
     """The columns of the group."""

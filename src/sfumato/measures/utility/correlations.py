@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.stats import rankdata
 
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.utility._values import Floats, number_columns, number_matrix
@@ -46,6 +45,8 @@ class Correlations(Measure):
 
     def _matrix(self, values: Floats) -> Floats:
         if self.method == "spearman":
+            from scipy.stats import rankdata
+
             values = rankdata(values, axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             matrix: Floats = np.nan_to_num(np.atleast_2d(np.corrcoef(values, rowvar=False)))

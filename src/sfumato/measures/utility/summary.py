@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
-from scipy.stats import norm
 
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
@@ -70,7 +69,9 @@ class Summary(Measure):
         )
 
     def _overlap(self, before: Floats | Any, after: Floats | Any) -> float:
-        z = float(norm.ppf(0.5 + self.level / 2))
+        from scipy.special import ndtri
+
+        z = float(ndtri(0.5 + self.level / 2))
         (low, high), (low2, high2) = (_interval(np.asarray(v, dtype=np.float64), z) for v in (before, after))
         shared = min(high, high2) - max(low, low2)
         widths = [high - low, high2 - low2]

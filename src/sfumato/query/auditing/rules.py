@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.field_docs import DocumentedModel
 from sfumato.params import InputFile
 
 __all__ = ["AuditRules"]
@@ -13,10 +14,10 @@ __all__ = ["AuditRules"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class AuditRules(BaseModel):
+class AuditRules(DocumentedModel):
     """k-assign anonymity with the options of an audit; shared by the policy, the command line and Python."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     k: Annotated[int, Field(ge=2)]
     """Fewest possible values everyone must keep."""

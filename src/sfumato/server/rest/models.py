@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from sfumato.dp.ledger_accounts import Period
 from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure
 from sfumato.errors import BadParameter
+from sfumato.field_docs import DocumentedModel
 from sfumato.rationals import rational
 from sfumato.server.datasets import DatasetState
 from sfumato.server.roles import AccountRole, Scope
@@ -27,8 +28,8 @@ Amount = Annotated[str, Field(max_length=60, pattern=r"^[0-9]+(\.[0-9]+)?(/[1-9]
 """A decimal or a fraction: ``0.1``, ``1/3``."""
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class _Body(DocumentedModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @field_validator("epsilon", "delta", "rho", "max_epsilon", mode="before", check_fields=False)
     @classmethod

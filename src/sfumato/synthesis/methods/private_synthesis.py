@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyMeasure, approximate
 from sfumato.errors import BadParameter, NotApplicable
+from sfumato.field_docs import DocumentedModel
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
@@ -33,10 +34,10 @@ from sfumato.wording import did_you_mean
 __all__ = ["ColumnDomain", "Households", "PrivateSynthesis"]
 
 
-class ColumnDomain(BaseModel):
+class ColumnDomain(DocumentedModel):
     """The public domain of a column: all values of a category, or the ends of a range of numbers or dates."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     values: tuple[Any, ...] | None = None
     """All values of a category."""
@@ -52,13 +53,13 @@ class ColumnDomain(BaseModel):
         return self
 
 
-class Households(BaseModel):
+class Households(DocumentedModel):
     """People in households: one row per member, and some columns that are equal for all members.
 
     The unit of privacy is a household. Its column is the one with the role ``household``, or the recipe's ``unit``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_members: Annotated[int, Field(ge=1, le=100)]
     """The largest number of members that is used; of larger households, so many at random."""

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from scipy.optimize import minimize, nnls
 
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
 from sfumato.attacks.record_linkage.learned_linkage.lp_relaxation import lp_relaxation
@@ -196,6 +195,8 @@ def _descend(generators: Floats, problem: LinkageProblem, start: Floats) -> Floa
 
     If the family has generators, their non-negative coefficients are fitted.
     """
+    from scipy.optimize import nnls
+
     theta = start
     share = nnls(generators.T, start)[0] if len(generators) else start
     for sharpness in (3.0, 1.0, 0.3):
@@ -209,6 +210,8 @@ def _descend(generators: Floats, problem: LinkageProblem, start: Floats) -> Floa
 
 
 def _fitted(part: LinkageProblem, start: Floats, sharpness: float, *, bounded: bool) -> Floats:
+    from scipy.optimize import minimize
+
     spread = np.median(np.abs(part.margins(start)))
     scale = sharpness * (spread if spread > 0 else 1.0)
 
