@@ -6,11 +6,12 @@
 
 Logs and ratings are synthetic. For each method: CPU seconds of masking (with the check of its guarantee), rows left,
 the share of people found by an attacker who knows 8 events, by a directory, the share of unique people by 4 events, and
-the hit rate of a recommender (for fewer than five million rows).
+the hit rate of a recommender. Ratings also have the peak memory of the process so far.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage
 from sfumato.data.table import Table
 from sfumato.masking.base import Context, Step
+from sfumato.masking.methods.remove import Remove
 from sfumato.masking.pipeline import protect
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.disclosure.item_uniqueness import ItemUniqueness
@@ -52,6 +54,11 @@ TITLES = {"mask": "masking, CPU s", "attack": "attacks and measures, CPU s", "ro
           "known": "found by 8 events", "directory": "found by a directory", "unique": "unique by 4 events",
           "recommender": "recommender"}  # fmt: skip
 
+RATING_COLUMNS = {"method": "", "mask": ",.0f", "attack": ",.0f", "rows": ",", "known": ".1%", "stars": ".1%",
+                  "unique": ".1%", "recommender": ".1%", "memory": ".1f", "verdict": ""}  # fmt: skip
+RATING_TITLES = {**TITLES, "known": "found by 8 films", "stars": "found by 8 films and stars",
+                 "unique": "unique by 4 films", "memory": "memory, GB"}  # fmt: skip
+
 
 def figures(
     table: Figures, data: Dataset, methods: dict[str, list[Step]], item: str, attacks: dict[str, UnitLinking]
@@ -65,17 +72,26 @@ def figures(
         release = Release(table=result.data.table, manifest={})
         scenario = AttackScenario(original=data, release=release, lineage=result.lineage)
         started = time.process_time()
-        found = {key: evaluate_attack(attack, scenario, rng=Rng(2), n_targets=1000).main.rate for key, attack in attacks.items()}  # fmt: skip  # noqa: E501
+        found = {
+            key: evaluate_attack(attack, scenario, rng=Rng(2), n_targets=1000).main.rate
+            for key, attack in attacks.items()
+            if set(attack.event_columns) <= set(release.table.columns)
+        }
         pair = ReleasePair(original=data, release=release, lineage=result.lineage)
         unicity = ItemUniqueness(item=item, events=8, people=500).of(pair, Rng(3))
         curves[name] = unicity.detail["by_events"]
-        hits = Recommender(item=item).of(pair, Rng(4)).value if data.rows < 5_000_000 else None
+        hits = Recommender(item=item, people=500).of(pair, Rng(4)).value
         verdict = ", ".join(f"{one.model} {one.state}" for one in result.verdicts)
         table.add(
             method=name, mask=masked, attack=time.process_time() - started, rows=result.data.rows,
-            unique=curves[name]["4"], recommender=hits, verdict=verdict, **found,
+            unique=curves[name]["4"], recommender=hits, verdict=verdict, **found, **peak(table),
         )  # fmt: skip
     return curves
+
+
+def peak(table: Figures) -> dict[str, float]:
+    """The largest memory of this process so far in GB, where the table shows it."""
+    return {"memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20} if "memory" in table.columns else {}
 
 
 def searches(users: int = 650_000, queries: int = 20_000_000, picture: str | None = None) -> None:
@@ -118,34 +134,63 @@ def searches(users: int = 650_000, queries: int = 20_000_000, picture: str | Non
         draw(curves, Path(picture))
 
 
-def ratings(people: int = 48_000, films: int = 18_000, count: int = 10_000_000) -> None:
+def rated(people: int, films: int, count: int) -> tuple[pl.DataFrame, np.ndarray]:
+    """Synthetic ratings and the genre of each film, with the marginals of the Netflix prize.
+
+    The number of ratings of a person is log-normal (median 96, mean 209 at full size, at most half of the films). A
+    film's popularity falls by its rank, so that the first one is rated by half of the people. Two thirds of the ratings
+    are in two favourite genres of the person. Stars depend on the film and the person.
+    """
     draw = np.random.default_rng(1)
-    popularity = np.cumsum((np.arange(films) + 300.0) ** -1.3)
-    taste, genre = draw.integers(0, 12, (people, 2)), draw.integers(0, 12, films)
-    who = np.sort(np.minimum((people * draw.random(count) ** 1.7).astype(np.int64), people - 1))
-    film = np.searchsorted(popularity / popularity[-1], draw.random(count)).clip(0, films - 1)
-    # two thirds of the ratings go to a favourite genre: the next film of that genre
-    by_genre = [np.flatnonzero(genre == one) for one in range(12)]
-    liked = draw.random(count) < 2 / 3
-    chosen = taste[who, draw.integers(0, 2, count)]
-    for one, members in enumerate(by_genre):
-        rows = liked & (chosen == one)
-        film[rows] = members[np.searchsorted(members, film[rows]).clip(0, len(members) - 1)]
-    frame = pl.DataFrame({"user": who, "film": film}).unique(maintain_order=True)
+    weight = (np.arange(films) + 300.0) ** -1.3
+    genre = draw.integers(0, 12, films)
+    chances = [np.cumsum(np.where(genre == one, weight, 0)) for one in range(12)] + [np.cumsum(weight)]
+    chances = [one / one[-1] for one in chances]
+    size = draw.lognormal(0, 1.25, people)
+    size = np.minimum(size * count / size.sum(), films / 2)
+    quality, kindness = draw.normal(3.6, 0.5, films), draw.normal(0, 0.4, people)
+    parts = []
+    for first in range(0, people, 10_000):
+        own = np.arange(first, min(first + 10_000, people))
+        # repeated draws are dropped: draw more for the same number
+        who = np.repeat(own, (size[own] * (1.1 + 3 * size[own] / films) + draw.random(len(own))).astype(np.int64))
+        taste = draw.integers(0, 12, (len(own), 2))[who - first, draw.integers(0, 2, len(who))]
+        taste[draw.random(len(who)) < 1 / 3] = 12
+        film = np.empty(len(who), dtype=np.int64)
+        for one, chance in enumerate(chances):
+            rows = taste == one
+            film[rows] = np.searchsorted(chance, draw.random(int(rows.sum())), side="right").clip(0, films - 1)
+        key = np.unique(who * films + film)
+        who, film = key // films, key % films
+        stars = (quality[film] + kindness[who] + draw.normal(0, 0.9, len(who))).round().clip(1, 5)
+        columns = {"user": who.astype(np.int32), "film": film.astype(np.int32), "stars": stars.astype(np.uint8)}
+        parts.append(pl.DataFrame(columns))
+    return pl.concat(parts, rechunk=True), genre
+
+
+def ratings(people: int = 480_000, films: int = 17_770, count: int = 100_000_000) -> None:
+    """Ratings with stars; the attacker knows films and stars, the latter off by up to one."""
+    frame, genre = rated(people, films, count)
+    top = frame["film"].value_counts()["count"].max()
+    print(f"{frame.height:,} ratings of {people:,} people, the first film is rated by {top / people:.0%}", flush=True)
     labels = [[str(number), f"genre {genre[number]}", "*"] for number in range(films)]
     column = Column.model_validate({"role": "quasi", "hierarchy": {"table": {"rows": labels}}})
     data = Dataset.of(Table(frame=frame), Schema(columns={"film": column}, unit="user"))
+    del frame
     figures(
-        Figures("sequences", "ratings", COLUMNS, TITLES),
+        Figures("sequences", "ratings", RATING_COLUMNS, RATING_TITLES),
         data,
         {
             "nothing": [],
-            "k^m-anonymity by suppression (k = 20, m = 2)": [SuppressItems(item="film", k=20, m=2)],
-            "microaggregated (k = 3)": [MicroaggregateUnits(item="film", k=3)],
-            "microaggregated (k = 10)": [MicroaggregateUnits(item="film", k=10)],
+            "microaggregated (k = 10)": [MicroaggregateUnits(item="film", k=10, columns=("stars",))],
+            "k^m-anonymity by suppression (k = 20, m = 2), stars removed": [
+                Remove(columns=("stars",)),
+                SuppressItems(item="film", k=20, m=2),
+            ],
+            "microaggregated (k = 3)": [MicroaggregateUnits(item="film", k=3, columns=("stars",))],
         },
         "film",
-        {"known": SparseLinkage(item="film")},
+        {"known": SparseLinkage(item="film"), "stars": SparseLinkage(item="film", rating="stars", rating_error=1)},
     )
 
 

@@ -19,6 +19,7 @@ from sfumato.masking.pipeline import protect
 from sfumato.release import State
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Schema
+from sfumato.sequences import common_events as aggregation
 from sfumato.sequences import supported_items as search
 from sfumato.sequences.association_check import largest_confidence
 from sfumato.sequences.item_set_check import smallest_support
@@ -189,6 +190,24 @@ def test_microaggregated_units_are_alike(hierarchy: Any) -> None:
     one_more = released.with_columns(day=pl.when(pl.int_range(pl.len()) == 0).then(99.0).otherwise(pl.col("day")))
     [verdict] = MicroaggregateUnits.verify_release(result.steps[0].public(), one_more)
     assert verdict.state is State.FAILS
+
+
+def test_groups_are_aggregated_alike_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(3)
+    units, leaf = draw.integers(0, 40, 600), draw.integers(0, 9, 600).astype(np.int32)
+    groups, day = draw.permutation(np.arange(40) // 5), np.where(draw.random(600) < 0.1, np.nan, draw.random(600))
+    rows, items, [mean] = aggregation.common_events(units, groups, leaf, 9, [day])
+    monkeypatch.setattr(aggregation, "_BATCH", 90)
+    again, same, [means] = aggregation.common_events(units, groups, leaf, 9, [day])
+    assert (rows.tolist(), items.tolist()) == (again.tolist(), same.tolist())
+    np.testing.assert_allclose(mean, means)
+    for group in range(8):
+        own = np.flatnonzero(groups == group)
+        logs = [sorted(zip(items[units[rows] == unit], mean[units[rows] == unit], strict=True)) for unit in own]
+        assert all(log == logs[0] for log in logs)
+        assert len(logs[0]) == min((units == unit).sum() for unit in own)
+        for item, found in logs[0]:
+            np.testing.assert_allclose(found, np.nanmean(day[(leaf == item) & (groups[units] == group)]))
 
 
 def test_refusals_name_the_remedy() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-__all__ = ["canonical", "folded"]
+from sfumato.data.row_codes import sorted_codes, value_codes
+
+__all__ = ["canonical", "canonical_codes", "folded"]
 
 
 def canonical(series: pl.Series) -> pl.Series:
@@ -27,6 +31,20 @@ def canonical(series: pl.Series) -> pl.Series:
         midnight = series.dt.time() == pl.Series([0]).cast(pl.Time)[0]
         return pl.select(pl.when(midnight).then(day).otherwise(full)).to_series().alias(series.name)
     return series.cast(pl.String)
+
+
+def canonical_codes(series: pl.Series) -> tuple[npt.NDArray[np.int64], pl.Series]:
+    """The canonical values in ascending order, and the number of each row's value, -1 if it is missing.
+
+    Only the distinct values are converted to text, so that millions of rows with few values need little memory.
+
+    >>> codes, values = canonical_codes(pl.Series([7.5, None, 7.0]))
+    >>> codes.tolist(), values.to_list()
+    ([1, -1, 0], ['7', '7.5'])
+    """
+    codes, distinct = value_codes(series)
+    numbers, values = sorted_codes(canonical(distinct))
+    return numbers[codes], values
 
 
 def folded(text: pl.Series) -> pl.Series:

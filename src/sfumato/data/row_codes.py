@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["first_rows", "number_rows", "positions", "row_keys", "value_codes"]
+__all__ = ["first_rows", "number_rows", "positions", "row_keys", "sorted_codes", "value_codes"]
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 
 _LARGEST_KEY = 1 << 62
+_CHUNK = 1 << 22
+"""Rows that are looked up at a time, which bounds the memory for intermediate results."""
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
@@ -32,7 +34,18 @@ def value_codes(values: pl.Series) -> tuple[Ints, pl.Series]:
     ([0, 1, 2, 0], ['b', None, 'a'])
     """
     distinct = values.unique(maintain_order=True)
-    return positions(values, distinct).to_numpy().astype(np.int64), distinct
+    return positions(values, distinct).to_numpy().astype(np.int64, copy=False), distinct
+
+
+def sorted_codes(values: pl.Series) -> tuple[Ints, pl.Series]:
+    """Number the distinct values in ascending order: the code of each value, -1 if it is missing, and the values.
+
+    >>> codes, distinct = sorted_codes(pl.Series(["b", None, "a", "b"]))
+    >>> codes.tolist(), distinct.to_list()
+    ([1, -1, 0, 1], ['a', 'b'])
+    """
+    distinct = values.drop_nulls().unique().sort()
+    return positions(values, distinct).fill_null(-1).to_numpy().astype(np.int64, copy=False), distinct
 
 
 def positions(values: pl.Series, index: pl.Series) -> pl.Series:
@@ -61,11 +74,14 @@ def positions(values: pl.Series, index: pl.Series) -> pl.Series:
 def _looked_up(values: pl.Series, index: pl.Series, low: int, high: int) -> pl.Series:
     codes = np.full(high - low + 2, -1, dtype=np.int64)
     codes[index.to_numpy().astype(np.int64) - low] = np.arange(len(index))
-    # the last place stands for all values outside the range
-    inside = values.is_between(low, high).to_numpy()
-    number = np.where(inside, values.to_numpy().astype(np.int64) - low, high - low + 1)
-    found = pl.Series(codes[number])
-    return found if found.is_empty() or found.min() != -1 else found.replace(-1, None)
+    numbers, found = values.to_numpy(), np.empty(len(values), dtype=np.int64)
+    for start in range(0, len(numbers), _CHUNK):
+        place = numbers[start : start + _CHUNK].astype(np.int64)
+        # the last place stands for all values outside the range
+        place = np.where((place >= low) & (place <= high), place - low, high - low + 1)
+        found[start : start + _CHUNK] = codes[place]
+    series = pl.Series(found)
+    return series if series.is_empty() or series.min() != -1 else series.replace(-1, None)
 
 
 def row_keys(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int]) -> tuple[Ints, int]:

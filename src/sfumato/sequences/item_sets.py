@@ -87,22 +87,30 @@ class ItemSets:
         if not known.any():
             raise EmptyTable("No unit has any item.", fix="Check that the item column is the right one and not empty.")
         n_units = int(units.max()) + 1
-        pairs = distinct_sorted(units[known] * count + items[known])
-        owner, item = pairs // count, pairs % count
-        support = np.bincount(item, minlength=count)
+        pairs = units * count + items
+        # from here on in place where possible: a hundred million events are 0.8 GB per array
+        pairs = distinct_sorted(pairs if known.all() else pairs[known])
+        owner = (pairs // count).astype(np.int32)
+        pairs %= count
+        support = np.bincount(pairs, minlength=count)
         key = support.astype(np.float64)
         if first is not None:
             key[first] = np.inf
         order = np.argsort(-key, kind="stable")
         rank_of = np.empty(count, dtype=np.int64)
         rank_of[order] = np.arange(count)
-        ranks = np.sort(owner * count + rank_of[item]) % count
+        pairs = rank_of[pairs]
+        pairs += owner * np.int64(count)
+        pairs.sort()
+        pairs %= count
+        ranks = pairs.astype(np.int32)
+        del pairs
         starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_units))])
         places = np.argsort(ranks, kind="stable")
         return cls(
             starts=starts,
-            ranks=ranks.astype(np.int32),
-            owner=owner.astype(np.int32),
+            ranks=ranks,
+            owner=owner,
             item_starts=np.concatenate([[0], np.cumsum(support[order])]),
             places=places,
             rank_of=rank_of,

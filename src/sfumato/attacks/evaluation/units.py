@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 
 from sfumato.attacks.base import UnitLinking, View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.trial import outcome_of, row_map_required, run_attack
 from sfumato.attacks.scenario import AttackScenario, Targets
+from sfumato.data.row_codes import sorted_codes
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 from sfumato.rng import Rng
@@ -35,9 +35,8 @@ def evaluate_units(
     columns = attack.event_columns
     for table in (scenario.original.table, scenario.release.table):
         table.require(columns)
-    owner = scenario.original.table.column(unit).rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
-    present = np.flatnonzero(release_row >= 0)
-    people = np.flatnonzero(np.bincount(owner[present]))
+    owner = sorted_codes(scenario.original.table.column(unit))[0] + 1
+    people = np.flatnonzero(np.bincount(owner[release_row >= 0]))
     people = rng.child("targets").generator.permutation(people)[:n_targets]
     frame = attack.known_events(scenario.original.table.frame, owner, people, rng.child("knowledge"))
     view = View(release=scenario.release, targets=frame, knows=columns, secret=unit, transparent=attack.transparent)
@@ -46,6 +45,7 @@ def evaluate_units(
     planned, people = len(people), people[: len(guesses.made)]
     # The owner of a released row is the owner of its original row.
     release_owner = np.full(scenario.release.table.rows, -1, dtype=np.int64)
+    present = release_row >= 0
     release_owner[release_row[present]] = owner[present]
     hit = guesses.made & (release_owner[np.maximum(guesses.row, 0)] == people)
     everybody = np.flatnonzero(np.bincount(release_owner[release_owner >= 0]))

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.attacks.evaluation.intervals import wilson
-from sfumato.attacks.normalize import canonical
+from sfumato.attacks.normalize import canonical_codes
 from sfumato.data.row_codes import number_rows, value_codes
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, Picture, ReleasePair
@@ -19,6 +19,8 @@ from sfumato.rng import Rng
 from sfumato.sequences.item_sets import distinct_sorted
 
 __all__ = ["ItemUniqueness"]
+
+Ints = npt.NDArray[np.int64]
 
 
 class ItemUniqueness(Measure):
@@ -79,22 +81,24 @@ class ItemUniqueness(Measure):
         """For each person drawn and each number of known events whether they are alone with them."""
         whose, _ = value_codes(frame[unit])
         names = [self.item, *(name for name in self.columns if name in frame.columns)]
-        codes = [value_codes(canonical(frame[name]))[0] for name in names]
-        point = number_rows(codes)[0] if len(codes) > 1 else codes[0]
-        present = frame[self.item].is_not_null().to_numpy()
-        width = int(point.max(initial=0)) + 1
-        keys = distinct_sorted(whose[present] * width + point[present])
-        person, item = keys // width, keys % width
-        if len(person) == 0:
+        codes = [canonical_codes(frame[name])[0] for name in names]
+        present = codes[0] >= 0
+        if not present.any():
             raise NotApplicable(f"The column `{self.item}` is empty.")
-        by_item = np.lexsort((person, item))
-        holders, edges = person[by_item], np.searchsorted(item[by_item], np.arange(int(item.max()) + 2))
-        known = np.unique(person)
+        point = number_rows([one[present] + 1 for one in codes])[0] if len(codes) > 1 else codes[0][present]
+        whose = whose[present]
+        width, people = int(point.max()) + 1, int(whose.max()) + 1
+        # keys by item: the holders of each item in ascending order
+        keys = distinct_sorted(point * people + whose)
+        edges = np.searchsorted(keys, np.arange(width + 1) * people)
+        holders = (keys % people).astype(np.int32)
+        known = np.flatnonzero(np.bincount(whose, minlength=people))
         chosen = draw.choice(known, min(self.people, len(known)), replace=False)
+        begins, things = _events_of(chosen, whose, point, people, width)
         unique = np.zeros((len(chosen), self.events), dtype=np.bool_)
         with progress.task("item uniqueness", len(chosen)) as tick:
-            for number, who in enumerate(chosen):
-                own = item[np.searchsorted(person, who) : np.searchsorted(person, who, side="right")]
+            for number in range(len(chosen)):
+                own = things[begins[number] : begins[number + 1]]
                 left = None
                 for step, thing in enumerate(draw.permutation(own)[: self.events]):
                     fits = holders[edges[thing] : edges[thing + 1]]
@@ -102,3 +106,12 @@ class ItemUniqueness(Measure):
                     unique[number, step:] = len(left) == 1
                 tick(1)
         return unique
+
+
+def _events_of(chosen: Ints, whose: Ints, point: Ints, people: int, width: int) -> tuple[Ints, Ints]:
+    """The distinct events of some people, one person after the other, and where each begins."""
+    number = np.full(people, -1, dtype=np.int64)
+    number[chosen] = np.arange(len(chosen))
+    own = number[whose]
+    keys = distinct_sorted(own[own >= 0] * width + point[own >= 0])
+    return np.searchsorted(keys, np.arange(len(chosen) + 1) * width), keys % width

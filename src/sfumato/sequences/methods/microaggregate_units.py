@@ -9,14 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.row_codes import sorted_codes
 from sfumato.errors import NotApplicable, WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._grouping import group_rows
-from sfumato.release import Change, State, Verdict
+from sfumato.release import Change, Verdict
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
-from sfumato.schema.bound_hierarchy import BoundHierarchy
+from sfumato.schema.bound_hierarchy import BoundHierarchy, Codes
+from sfumato.sequences.common_events import common_events
 from sfumato.sequences.item_sets import Ints, MinUnits, unit_column
+from sfumato.sequences.unit_check import unit_verdict
 from sfumato.wording import counted
 
 __all__ = ["MicroaggregateUnits"]
@@ -71,9 +74,11 @@ class MicroaggregateUnits(Step):
                     fix="Leave it out of `columns`; it is then dropped.",
                     column=name,
                 )
-        row = np.flatnonzero(data.table.column(self.item).is_not_null().to_numpy())
-        frame = data.table.frame[row]
-        units = frame.get_column(unit).rank("dense").cast(pl.Int64).to_numpy() - 1
+        frame, row = data.table.frame, None
+        if frame.get_column(self.item).null_count():
+            row = np.flatnonzero(frame.get_column(self.item).is_not_null().to_numpy())
+            frame = frame[row]
+        units, _ = sorted_codes(frame.get_column(unit))
         people = int(units.max()) + 1 if len(units) else 0
         if people < self.k:
             raise NotApplicable(
@@ -81,28 +86,28 @@ class MicroaggregateUnits(Step):
                 fix="Use a smaller k.",
             )
         hierarchy = data.bound_hierarchy(self.item)
-        leaf = hierarchy.encode(frame.get_column(self.item)).astype(np.int64)
+        leaf = hierarchy.encode(frame.get_column(self.item))
         points = profiles(units, leaf, hierarchy, people, context.rng.child("projection"))
         groups = group_rows(points, self.k, "mdav", 0.2, block=max(_BLOCK, 2 * self.k)).astype(np.int64)
-        taken, chosen = _common_events(units, leaf, groups, people, len(hierarchy.leaves))
+        numbers = [frame.get_column(name).to_physical().cast(pl.Float64).to_numpy() for name in self.columns]
+        taken, chosen, means = common_events(units, groups, leaf, len(hierarchy.leaves), numbers)
         masked = {unit: frame.get_column(unit).gather(taken), self.item: hierarchy.decode(chosen, 0)}
-        keys = groups[units] * len(hierarchy.leaves) + leaf
-        wanted = groups[units[taken]] * len(hierarchy.leaves) + chosen
-        for name in self.columns:
-            masked[name] = _means(frame.get_column(name), keys, wanted)
+        for name, values in zip(self.columns, means, strict=True):
+            masked[name] = _typed(values, frame.get_column(name))
+        rows = taken if row is None else row[taken]
         return Change(
             table=data.table.with_frame(pl.DataFrame(masked)),
-            rows=row[taken].astype(np.int64),
+            rows=rows,
             public={"columns": [self.item, *self.columns], "unit": unit},
             private={"groups": int(groups.max()) + 1, "rows_removed": data.rows - len(taken)},
         )
 
     @classmethod
     def verify_release(cls, published: Mapping[str, Any], release: pl.DataFrame) -> tuple[Verdict, ...]:
-        return (_unit_verdict(published, release),)
+        return (unit_verdict(published, release),)
 
 
-def profiles(units: Ints, leaf: Ints, hierarchy: BoundHierarchy, people: int, rng: Rng) -> npt.NDArray[np.float64]:
+def profiles(units: Ints, leaf: Codes, hierarchy: BoundHierarchy, people: int, rng: Rng) -> npt.NDArray[np.float64]:
     """A point per person: the shares of their events by label, over all levels below the root, randomly projected.
 
     A random projection preserves distances up to a small factor (Johnson and Lindenstrauss). Levels with too many
@@ -121,59 +126,9 @@ def profiles(units: Ints, leaf: Ints, hierarchy: BoundHierarchy, people: int, rn
     return points
 
 
-def _common_events(units: Ints, leaf: Ints, groups: Ints, people: int, leaves: int) -> tuple[Ints, Ints]:
-    """Rows to keep, as many for every person of a group, and the item each of them gets."""
-    size = np.bincount(units, minlength=people)
-    order = np.lexsort((size, groups))
-    first = np.unique(groups[order], return_index=True)[1]
-    length = size[order[first]]  # events of the least active member
-    total = np.bincount(groups[units], minlength=len(length))
-    pairs, count = np.unique(groups[units] * leaves + leaf, return_counts=True)
-    group = pairs // leaves
-    quota = count * (length / total)[group]
-    slots = np.floor(quota).astype(np.int64)
-    left = length - np.bincount(group, weights=slots, minlength=len(length)).round().astype(np.int64)
-    # largest remainders first; equal ones by the number of the item, which is the same for the whole group
-    ranked = np.lexsort((pairs, -(quota - slots), group))
-    position = np.empty(len(pairs), dtype=np.int64)
-    position[ranked] = np.arange(len(pairs)) - np.searchsorted(group, group)[ranked]
-    slots += position < left[group]
-    events = np.repeat(pairs % leaves, slots)  # the events of all groups, one after the other
-    begins = np.concatenate([[0], np.cumsum(length)])
-    by_unit = np.argsort(units, kind="stable")
-    rank = np.arange(len(units)) - np.searchsorted(units[by_unit], units[by_unit])
-    kept = rank < length[groups[units[by_unit]]]
-    taken = by_unit[kept]
-    return taken, events[begins[groups[units[taken]]] + rank[kept]]
-
-
-def _means(series: pl.Series, keys: Ints, wanted: Ints) -> pl.Series:
-    """The mean of a column over all events with the same key, for each wanted key; null if none has a value."""
-    number = series.to_physical().cast(pl.Float64)
-    means = pl.DataFrame({"key": keys, "value": number}).group_by("key").agg(pl.col("value").mean())
-    joined = pl.DataFrame({"key": wanted}).join(means, on="key", how="left", maintain_order="left")["value"]
-    if series.dtype.is_temporal():
-        return joined.round(0).cast(series.to_physical().dtype).cast(series.dtype).alias(series.name)
-    return joined.alias(series.name)
-
-
-def _unit_verdict(published: Mapping[str, Any], release: pl.DataFrame) -> Verdict:
-    """Whether everybody shares all released events with at least k - 1 others."""
-    model = "k-anonymity of units"
-    try:
-        k, unit = int(published["parameters"]["k"]), str(published["unit"])
-        columns = [str(name) for name in published["columns"]]
-    except (KeyError, TypeError, ValueError):
-        return Verdict(model=model, state=State.NOT_CHECKED, reason="Its published parameters are not valid.")
-    if unit not in release.columns or not set(columns) & set(release.columns):
-        return Verdict(model=model, state=State.NOT_CHECKED, reason="The release lacks the unit or the items.")
-    others = [name for name in release.columns if name != unit]
-    texts = release.select(pl.col(unit), pl.concat_str([pl.col(n).cast(pl.String).fill_null("\x00") for n in others],
-                                                       separator="\x01").alias("event"))  # fmt: skip
-    events = texts.group_by(unit).agg(pl.col("event").sort().str.join("\x02"))
-    sizes = events.group_by("event").len()["len"]
-    smallest, few = int(sizes.min() or 0), int(sizes.filter(sizes < k).sum())  # type: ignore[arg-type]
-    if not few:
-        return Verdict(model=model, state=State.HOLDS, worst=smallest, wanted=k)
-    reason = f"{counted(few, 'unit')} share their events with fewer than {k - 1} others."
-    return Verdict(model=model, state=State.FAILS, worst=smallest, wanted=k, failing=few, reason=reason)
+def _typed(values: npt.NDArray[np.float64], like: pl.Series) -> pl.Series:
+    """Means as numbers or dates; NaN is missing."""
+    series = pl.Series(like.name, values).fill_nan(None)
+    if like.dtype.is_temporal():
+        return series.round(0).cast(like.to_physical().dtype).cast(like.dtype)
+    return series
