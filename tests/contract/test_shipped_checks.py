@@ -33,6 +33,7 @@ from sfumato.engines.engine import Running
 from sfumato.errors import AnswerFailed
 from sfumato.graphs import Clusters, Graph, GraphChange, KDegreeAnonymity, SwitchEdges
 from sfumato.graphs.graph import Ints
+from sfumato.graphs.released_files import GraphFiles
 from sfumato.learning.integral.encoding import Codes
 from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
 from sfumato.learning.integral.records import Records
@@ -212,6 +213,14 @@ class Tolerant(KDegreeAnonymity):
         return replace(super().check(graph, clusters, symmetry), state=State.HOLDS)
 
 
+class AsksForOne(KDegreeAnonymity):
+    """Breaks the contract: the independent check asks for k = 1."""
+
+    @classmethod
+    def independent_check(cls, parameters: Mapping[str, Any], files: GraphFiles) -> Verdict:
+        return super().independent_check({**parameters, "k": 1}, files)
+
+
 class GuessesFirst(DegreeMatching):
     """Breaks the contract: an attacker who guesses the first node for everybody and learns nothing from degrees."""
 
@@ -271,6 +280,7 @@ BROKEN: list[tuple[str, Part, str]] = [
     ("number_protocol", Rounds(epsilon=1, low=0, high=1), "stated probabilities"),
     ("graph_method", Forgets(share=0.1), "`counts` says"),
     ("graph_model", Tolerant(k=5), "unlike all others"),
+    ("graph_model", AsksForOne(k=5), "independent check"),
     ("graph_attack", GuessesFirst(), "gives the attack nothing"),
     ("graph_measure", Constant(), "as good as the original"),
 ]

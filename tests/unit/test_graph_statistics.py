@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from itertools import combinations
 from math import comb, log
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.isotonic import isotonic_regression
 
+from sfumato.cli import main
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import pure
-from sfumato.dp.receipt import Receipt
-from sfumato.errors import BadParameter, NoReceipt
+from sfumato.dp.loss import NOTHING, pure
+from sfumato.dp.receipt import Receipt, issue
+from sfumato.errors import BadParameter, NoReceipt, OverBudget
 from sfumato.graphs import (
     Graph,
     private_degree_histogram,
     private_degree_sequence,
     private_edge_count,
+    private_graph_summary,
     private_triangle_count,
     synthetic_friends,
 )
+from sfumato.graphs.private_node_triangles import bounded_triangles, private_node_triangle_count
 from sfumato.graphs.private_statistics import SORTED_DEGREES_SENSITIVITY, _isotonic, bounded_degrees
 from sfumato.graphs.private_triangles import Rungs, triangles
 from sfumato.rng import Rng
@@ -166,7 +173,105 @@ def test_rungs_are_selected_with_the_stated_chances() -> None:
     graph = Graph.of([(0, 1), (1, 2), (2, 0)], size=4)
     rungs = {0: 1, 1: 0, 2: 1, 3: 2, 4: 2}
     weights = {answer: np.exp(-rung) for answer, rung in rungs.items()}
-    seen = [private_triangle_count(graph, epsilon=2, receipt=paid(2)) for _ in range(2000)]
+    seen = [private_triangle_count(graph, epsilon=2, receipt=issue(pure(2), entry=1)) for _ in range(2000)]
     for answer, weight in weights.items():
         chance = weight / sum(weights.values())
         assert abs(seen.count(answer) / 2000 - chance) < 6 * (chance / 2000) ** 0.5
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_a_node_moves_the_bounded_triangles_by_the_bound_and_never_more(most: int) -> None:
+    """Every node of random graphs is removed. The bound is reached, and without it a node moves more."""
+    random, worst, free = np.random.default_rng(5), 0.0, 0
+    for _ in range(12):
+        graph = random_graph(random, 7)
+        for node in range(graph.size):
+            rest = graph.reordered(np.delete(np.arange(graph.size), node))
+            apart = bounded_triangles(graph, most) - bounded_triangles(rest, most)
+            assert apart >= -1e-6
+            worst, free = max(worst, apart), max(free, triangles(graph)[0] - triangles(rest)[0])
+    assert worst == pytest.approx(most)
+    assert free > most
+
+
+def test_triangles_below_the_bound_are_all_counted() -> None:
+    true = triangles(FRIENDS)[0]
+    assert bounded_triangles(FRIENDS, true) == true
+    found, sensitivity = private_node_triangle_count(FRIENDS, epsilon=10**9, most=true, receipt=paid(10**9))
+    assert (found, sensitivity) == (true, true + 1)
+    assert 0 < bounded_triangles(FRIENDS, 3) <= FRIENDS.size
+
+
+def budget(epsilon: int = 10**6) -> Ledger:
+    ledger = Ledger.open(":memory:")
+    ledger.set_cap(pure(epsilon), dataset="g")
+    return ledger
+
+
+def test_a_summary_is_charged_once_and_states_its_guarantee() -> None:
+    ledger = budget(3)
+    done = private_graph_summary(FRIENDS, protect="edges", epsilon=3, ledger=ledger, dataset="g")
+    assert ledger.balance(dataset="g").spent == pure(3)
+    assert done.counts["statistic"].to_list() == ["edges", "triangles"]
+    assert done.degrees is not None
+    assert done.degrees["people"].sum() == FRIENDS.size == done.guarantee["people"]
+    assert done.counts["noise_95"].to_list() == [3, None]
+    with pytest.raises(OverBudget):
+        private_graph_summary(FRIENDS, protect="edges", epsilon="1/10", ledger=ledger, dataset="g")
+
+
+def test_a_large_budget_gives_the_true_summary_and_hides_the_number_of_people() -> None:
+    most = int(FRIENDS.degrees.max())
+    done = private_graph_summary(
+        FRIENDS, protect="nodes", epsilon=10**6, ledger=budget(), dataset="g", max_degree=most, max_triangles=10**3
+    )
+    assert done.counts["value"].to_list() == [FRIENDS.edge_count, triangles(FRIENDS)[0]]
+    assert done.degrees is not None
+    assert np.array_equal(done.degrees["people"], np.bincount(FRIENDS.degrees))
+    assert "people" not in done.guarantee
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"protect": "nodes"}, "max_degree"),
+        ({"protect": "nodes", "statistics": ["triangles"]}, "max_triangles"),
+        ({"protect": "nodes", "max_degree": 0}, "at least 1"),
+        ({"protect": "edges", "max_degree": 5}, "are for `nodes`"),
+        ({"protect": "edges", "statistics": ["stars"]}, "no statistic"),
+        ({"protect": "people"}, "`edges` or `nodes`"),
+        ({"protect": "edges", "epsilon": 0}, "above 0"),
+    ],
+)
+def test_a_summary_that_is_refused_costs_nothing(options: dict[str, Any], words: str) -> None:
+    ledger = budget()
+    with pytest.raises(BadParameter, match=words):
+        private_graph_summary(FRIENDS, **{"epsilon": 1, "ledger": ledger, "dataset": "g", **options})
+    assert ledger.balance(dataset="g").spent == NOTHING
+
+
+def test_losses_of_friendships_and_of_people_are_not_added_up() -> None:
+    ledger = budget()
+    private_graph_summary(FRIENDS, protect="edges", epsilon=1, ledger=ledger, dataset="g", statistics=["edges"])
+    with pytest.raises(BadParameter, match="do not add up"):
+        private_graph_summary(FRIENDS, protect="nodes", epsilon=1, ledger=ledger, dataset="g", max_degree=9)
+
+
+def test_the_command_publishes_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names, ends = FRIENDS.nodes["node"], FRIENDS.edges()
+    pl.DataFrame({"a": names.gather(ends[:, 0]), "b": names.gather(ends[:, 1])}).write_csv(tmp_path / "friends.csv")
+    FRIENDS.nodes.write_csv(tmp_path / "people.csv")
+    recipe, ledger, out = tmp_path / "graph.yaml", str(tmp_path / "ledger.db"), tmp_path / "out"
+    recipe.write_text("sfumato: 1\ngraph: {edges: friends.csv}\n")
+    options = ["--protect", "edges", "--ledger", ledger, "--dataset", "friends", "--out", str(out)]
+    assert main(["graph", "summarize", str(recipe), "--epsilon", "2", *options]) == 2
+    assert main(["ledger", "cap", ledger, "--dataset", "friends", "--epsilon", "2"]) == 0
+    assert main(["graph", "summarize", str(recipe), "--epsilon", "2", *options]) == 2
+    assert "node table" in capsys.readouterr().err
+    recipe.write_text("sfumato: 1\ngraph: {edges: friends.csv, nodes: people.csv}\n")
+    assert main(["graph", "summarize", str(recipe), "--epsilon", "2", *options]) == 0
+    assert "one friendship" in capsys.readouterr().out
+    assert sorted(file.name for file in out.iterdir()) == ["counts.csv", "degrees.csv", "statistics.json"]
+    assert json.loads((out / "statistics.json").read_text())["guarantee"]["epsilon"] == 2
+    assert main(["graph", "summarize", str(recipe), "--epsilon", "2", *options, "--force"]) != 0
+    assert (out / "counts.csv").is_file()

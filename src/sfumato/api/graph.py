@@ -18,12 +18,14 @@ from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.atomic import replacing_folder, sha256
 from sfumato.deadline import Deadline
+from sfumato.dp.ledger import Ledger
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat, PolicyNotMet, ReleaseChanged, Unmet
 from sfumato.evaluation import Evaluation
 from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release, protect_graph
 from sfumato.evaluation.limits import judge_limits, same_limit
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.graph import Graph
+from sfumato.graphs.private_summary import GraphSummary, private_graph_summary
 from sfumato.graphs.read_graph import as_graph
 from sfumato.measures.graph._base import GraphMeasure
 from sfumato.progress import AUTO, Progress
@@ -53,6 +55,7 @@ __all__ = [
     "load_graph_report",
     "measure_graph_release",
     "protect_graph_recipe",
+    "summarize_graph",
 ]
 
 
@@ -331,3 +334,19 @@ def load_graph_report(folder: str | Path) -> dict[str, Any]:
             f"There is no report in {private_folder(Path(folder))}.",
             fix="The private folder that `sfumato protect` wrote must lie beside the release.",
         ) from None
+
+
+def summarize_graph(
+    recipe: GraphRecipe | str | Path | Mapping[str, Any], *, ledger: Ledger, **options: Any
+) -> GraphSummary:
+    """Differentially private statistics of the graph that a recipe names, charged to ``ledger``.
+
+    ``options`` are those of :func:`~sfumato.graphs.private_graph_summary`. Of the recipe, only ``graph`` is used.
+    """
+    parsed = _recipe(recipe)
+    if parsed.graph.nodes is None:
+        raise BadParameter(
+            "Private statistics need a node table: `graph` names none.",
+            fix="Add `nodes: people.csv` to the recipe, with everyone who could have friends.",
+        )
+    return private_graph_summary(parsed.graph.read(), ledger=ledger, **options)

@@ -23,6 +23,7 @@ __getattr__, __dir__ = exports(
     private_degree_histogram="private_statistics",
     private_degree_sequence="private_statistics",
     private_edge_count="private_statistics",
+    private_graph_summary="private_summary",
     private_triangle_count="private_triangles",
     synthetic_friends="synthetic",
 )

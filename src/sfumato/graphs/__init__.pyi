@@ -16,5 +16,6 @@ from sfumato.graphs.read_graph import graph_from_tables as graph_from_tables
 from sfumato.graphs.private_statistics import private_degree_histogram as private_degree_histogram
 from sfumato.graphs.private_statistics import private_degree_sequence as private_degree_sequence
 from sfumato.graphs.private_statistics import private_edge_count as private_edge_count
+from sfumato.graphs.private_summary import private_graph_summary as private_graph_summary
 from sfumato.graphs.private_triangles import private_triangle_count as private_triangle_count
 from sfumato.graphs.synthetic import synthetic_friends as synthetic_friends

@@ -9,6 +9,7 @@ from typing import Any
 
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.released_files import GraphFiles
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
@@ -43,8 +44,17 @@ class GraphMethod(Part):
 
 
 class GraphModel(Part):
-    """A privacy model that a released graph meets or not."""
+    """A privacy model that a released graph meets or not.
+
+    It carries its condition twice: :meth:`check` on the graph in memory, and :meth:`independent_check` on the rows of
+    the released files, without the code that protects graphs. `sfumato check` uses the second.
+    """
 
     @abstractmethod
     def check(self, graph: Graph, clusters: Clusters | None = None, symmetry: Ints | None = None) -> Verdict:
         """The verdict on a released graph, or on the released clusters of nodes. ``symmetry`` maps edges to edges."""
+
+    @classmethod
+    @abstractmethod
+    def independent_check(cls, parameters: Mapping[str, Any], files: GraphFiles) -> Verdict:
+        """The verdict on released files from plain counts. ``parameters`` are those of the manifest."""

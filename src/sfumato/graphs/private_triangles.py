@@ -30,7 +30,7 @@ from sfumato.graphs.graph import Graph
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Rungs", "private_triangle_count", "triangles"]
+__all__ = ["Rungs", "check_triangle_size", "private_triangle_count", "triangles"]
 
 _LARGEST = 3_000_000
 """Nodes, at most: the number of triples must fit in 64 bits."""
@@ -53,14 +53,19 @@ def private_triangle_count(graph: Graph, *, epsilon: Number, receipt: Receipt) -
     """
     if rational(epsilon) <= 0:
         raise BadParameter("epsilon must be above 0.")
-    if not 3 <= graph.size <= _LARGEST:
-        raise BadParameter(f"Triangles are counted in graphs of 3 to {_LARGEST:,} nodes.")
+    check_triangle_size(graph)
     choice = Exponential.for_epsilon(epsilon)
     last = ceil((log(comb(graph.size, 3)) + _UNLIKELY) / float(choice.rate)) + 1
     counted = SecretValue(triangles(graph)).open(require(receipt, choice.loss()))
     rungs = Rungs.of(*counted, nodes=graph.size, last=last)
     rung = exponential_race(np.arange(last + 1), choice.rate, rungs.below + rungs.above)
     return rungs.number(rung, below_big(int(rungs.below[rung] + rungs.above[rung])))
+
+
+def check_triangle_size(graph: Graph) -> None:
+    """Refuse graphs without triples of nodes, or with more than 64 bits count."""
+    if not 3 <= graph.size <= _LARGEST:
+        raise BadParameter(f"Triangles are counted in graphs of 3 to {_LARGEST:,} nodes.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,12 +6,14 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import polars as pl
 
 from sfumato.attacks.evaluation.outcome import Outcome, risk
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
 from sfumato.graphs.base import GraphMethod, GraphModel
 from sfumato.graphs.graph import Graph
+from sfumato.graphs.released_files import GraphFiles
 from sfumato.graphs.synthetic import synthetic_friends
 from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.release import State
@@ -86,6 +88,17 @@ def fails_where_one_node_differs(model: GraphModel) -> None:
     verdict = model.check(Graph.of([*_ring(200), (0, 50), (0, 100)]))
     assert verdict.state is State.FAILS, "a node that is unlike all others passes the model"
     assert verdict.failing >= 1, "the verdict counts no failing node"
+
+
+def released_files_are_judged_alike(model: GraphModel) -> None:
+    size = 200
+    numbers = pl.Series("node", range(1, size + 1), dtype=pl.Int64)
+    turn = pl.DataFrame([numbers, pl.Series("image", [*range(2, size + 1), 1])])
+    for edges, wanted in ((_ring(size), State.HOLDS), ([*_ring(size), (0, 50), (0, 100)], State.FAILS)):
+        table = pl.DataFrame(np.array(edges) + 1, schema=["source", "target"])
+        files = GraphFiles(nodes=numbers.to_frame(), edges=table, symmetry=turn)
+        verdict = model.independent_check(model.public(), files)
+        assert verdict.state is wanted, f"the independent check says {verdict.state}, and the model {wanted}"
 
 
 def check_graph_attack(attack: GraphAttack) -> None:
@@ -165,7 +178,11 @@ def same_seed_same_value(measure: GraphMeasure) -> None:
 
 
 GRAPH_METHOD_CHECKS = (input_and_nodes_are_kept, same_seed_same_graph, changes_are_counted)
-GRAPH_MODEL_CHECKS = (holds_where_all_nodes_are_alike, fails_where_one_node_differs)
+GRAPH_MODEL_CHECKS = (
+    holds_where_all_nodes_are_alike,
+    fails_where_one_node_differs,
+    released_files_are_judged_alike,
+)
 GRAPH_ATTACK_CHECKS = (
     the_original_itself_gives_people_away,
     another_graph_gives_nobody_away,

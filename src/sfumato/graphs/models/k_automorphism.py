@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -10,6 +11,7 @@ from pydantic import Field
 from sfumato.graphs.base import GraphModel
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.released_files import GraphFiles
 from sfumato.graphs.signatures import colours
 from sfumato.graphs.symmetry import cycle_lengths, is_symmetry
 from sfumato.release import State, Verdict
@@ -56,6 +58,51 @@ class KAutomorphism(GraphModel):
             failing=failing,
             reason="" if state is State.HOLDS else reason,
         )
+
+    @classmethod
+    def independent_check(cls, parameters: Mapping[str, Any], files: GraphFiles) -> Verdict:
+        """The symmetry maps nodes one to one, edges to edges and equal attributes to each other; cycles are counted."""
+        name, k = cls.part_name(), int(parameters["k"])
+
+        def verdict(state: State, reason: str) -> Verdict:
+            return Verdict(model=name, state=state, wanted=k, reason=reason)
+
+        if files.clusters is not None:
+            lengths = files.clusters["nodes"].to_list()
+        elif files.symmetry is None or files.nodes is None or files.edges is None:
+            return verdict(State.NOT_CHECKED, "there is no symmetry.csv")
+        else:
+            image = dict(zip(files.symmetry["node"], files.symmetry["image"], strict=True))
+            edges = {frozenset(pair) for pair in files.edges.select("source", "target").iter_rows()}
+            row = {number: rest for number, *rest in files.nodes.iter_rows()}
+            if not set(row) == set(image) == set(image.values()):
+                return verdict(State.FAILS, "symmetry.csv does not map the nodes one to one")
+            if any(frozenset(image[end] for end in edge) not in edges for edge in edges):
+                return verdict(State.FAILS, "symmetry.csv does not map edges to edges")
+            if any(row[node] != row[image[node]] for node in row):
+                return verdict(State.NOT_CHECKED, "attributes tell symmetric nodes apart")
+            lengths = _walked_cycles(image)
+        small = [length for length in lengths if length < k]
+        return Verdict(
+            model=name,
+            state=State.FAILS if small else State.HOLDS,
+            worst=min(lengths, default=0),
+            wanted=k,
+            failing=sum(small),
+            reason=f"fewer than {k} nodes look the same" if small else "",
+        )
+
+
+def _walked_cycles(image: Mapping[int, int]) -> list[int]:
+    lengths, left = [], set(image)
+    while left:
+        cycle, node = set(), next(iter(left))
+        while node not in cycle:
+            cycle.add(node)
+            node = image[node]
+        lengths.append(len(cycle))
+        left -= cycle
+    return lengths
 
 
 def _stable_class_sizes(graph: Graph) -> Ints:

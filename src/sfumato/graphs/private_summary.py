@@ -1,0 +1,192 @@
+"""Differentially private summary of a graph: number of edges, degree distribution, number of triangles.
+
+| statistic | one friendship is protected | one person with all friendships is protected |
+|---|---|---|
+| ``edges`` | geometric noise of scale 1 / epsilon | at most ``max_degree`` friends each are counted |
+| ``degrees`` | sorted degrees, isotonic regression | histogram, at most ``max_degree`` friends each |
+| ``triangles`` | ladder mechanism | at most ``max_triangles`` triangles of each person are counted |
+
+The budget is divided equally among the statistics. A node table is required: without one, the people are those with an
+edge, and one friendship more or less would change who they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import pure
+from sfumato.dp.receipt import Receipt
+from sfumato.errors import BadParameter
+from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.private_node_triangles import private_node_triangle_count
+from sfumato.graphs.private_statistics import (
+    private_degree_histogram,
+    private_degree_sequence,
+    private_edge_count,
+)
+from sfumato.graphs.private_triangles import check_triangle_size, private_triangle_count
+from sfumato.rationals import Number, rational
+
+__all__ = ["GraphStatistic", "GraphSummary", "Protected", "private_graph_summary"]
+
+Protected = Literal["edges", "nodes"]
+GraphStatistic = Literal["edges", "degrees", "triangles"]
+_TEXT = "graph statistics that protect {}"
+_UNITS: Mapping[Protected, str] = {
+    "edges": "one friendship; the people themselves are public",
+    "nodes": "one person with all their friendships",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphSummary:
+    """Noisy statistics, which may be published, and the statement of their guarantee."""
+
+    counts: pl.DataFrame
+    """One line per count: ``statistic``, ``value``, ``noise_95`` (95 % of the noise is within; empty if unknown)."""
+    degrees: pl.DataFrame | None
+    """The number of people with each degree: ``degree``, ``people``."""
+    guarantee: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        degrees = None if self.degrees is None else self.degrees.rows()
+        return {"guarantee": dict(self.guarantee), "counts": self.counts.to_dicts(), "degrees": degrees}
+
+
+def private_graph_summary(
+    graph: Graph,
+    *,
+    protect: Protected,
+    epsilon: Number,
+    ledger: Ledger,
+    dataset: str,
+    statistics: Sequence[GraphStatistic] = (),
+    max_degree: int | None = None,
+    max_triangles: int | None = None,
+    analyst: str = "owner",
+) -> GraphSummary:
+    """Charge ``ledger`` once and publish statistics. Everything that can be refused is refused before the charge.
+
+    ``max_degree`` and ``max_triangles`` bound what one person contributes under ``protect="nodes"``; choose them
+    without looking at the data.
+    """
+    wanted = _statistics(protect, statistics, max_degree, max_triangles)
+    total = rational(epsilon)
+    if total <= 0:
+        raise BadParameter("epsilon must be above 0.")
+    if graph.size < 1:
+        raise BadParameter("The graph has no nodes.")
+    if "triangles" in wanted:
+        check_triangle_size(graph)
+    text = _TEXT.format(protect)
+    _refuse_other_unit(ledger, dataset, text)
+    query = f"{text}: {', '.join(wanted)}; epsilon {total}, degree {max_degree}, triangles {max_triangles}"
+    receipt = ledger.reserve(pure(total), dataset=dataset, analyst=analyst, query=query, text=text)
+    share, rows, degrees = total / len(wanted), [], None
+    for name in wanted:
+        if name == "degrees":
+            degrees = _degrees(graph, protect, share, max_degree, receipt)
+            continue
+        value, scale = _count(graph, name, protect, share, max_degree, max_triangles, receipt)
+        rows.append((name, value, None if scale is None else _noise(share / scale)))
+    kinds = {"statistic": pl.String, "value": pl.Int64, "noise_95": pl.Int64}
+    guarantee = {
+        "model": "differential-privacy",
+        "epsilon": float(total),
+        "unit": _UNITS[protect],
+        "statistics": list(wanted),
+        **({"people": graph.size} if protect == "edges" else {}),
+        **{name: most for name, most in (("max_degree", max_degree), ("max_triangles", max_triangles)) if most},
+        "dataset": dataset,
+        "entry": receipt.entry,
+    }
+    return GraphSummary(counts=pl.DataFrame(rows, schema=kinds, orient="row"), degrees=degrees, guarantee=guarantee)
+
+
+def _statistics(
+    protect: Protected, asked: Sequence[GraphStatistic], max_degree: int | None, max_triangles: int | None
+) -> tuple[GraphStatistic, ...]:
+    """The statistics to publish, in the order of :data:`GraphStatistic`, and each with the bounds that it needs."""
+    known: tuple[GraphStatistic, ...] = get_args(GraphStatistic)
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise BadParameter(f"There is no statistic `{unknown[0]}`.", fix=f"Choose among {', '.join(known)}.")
+    if protect not in _UNITS:
+        raise BadParameter("`protect` is `edges` or `nodes`.")
+    if protect == "edges":
+        if max_degree is not None or max_triangles is not None:
+            raise BadParameter("Bounds on degrees and triangles are for `nodes`.", fix="Leave them out.")
+        return tuple(name for name in known if not asked or name in asked)
+    wanted = tuple(name for name in known if (name in asked if asked else name != "triangles" or max_triangles))
+    if max_degree is None and {"edges", "degrees"} & set(wanted):
+        raise BadParameter(
+            "Protecting nodes needs max_degree: the largest number of friends of a person that is counted.",
+            fix="Choose it without looking at the data.",
+        )
+    if max_triangles is None and "triangles" in wanted:
+        raise BadParameter(
+            "Triangles need max_triangles if nodes are protected: how many of a person are counted, at most.",
+            fix="Choose it without looking at the data.",
+        )
+    for name, most in (("max_degree", max_degree), ("max_triangles", max_triangles)):
+        if most is not None and most < 1:
+            raise BadParameter(f"{name} must be at least 1.")
+    return wanted
+
+
+def _refuse_other_unit(ledger: Ledger, dataset: str, text: str) -> None:
+    """Losses of friendships and of people must not be added up in one account."""
+    numbers = {entry.number for entry in ledger.entries() if entry.dataset == dataset}
+    others = {_TEXT.format(unit) for unit in _UNITS} - {text}
+    if any(number in numbers and said in others for number, said in ledger.queries().items()):
+        raise BadParameter(
+            f"The budget of the data set `{dataset}` was spent on {others.pop()}: the two losses do not add up.",
+            fix="Use a data set of its own in the ledger for each privacy unit, such as friends-edges.",
+        )
+
+
+def _count(
+    graph: Graph, name: GraphStatistic, protect: Protected, epsilon: Fraction, max_degree: int | None,
+    max_triangles: int | None, receipt: Receipt,
+) -> tuple[int, int | None]:  # fmt: skip
+    """A noisy count, and its sensitivity where that is public."""
+    match name, protect:
+        case "edges", "edges":
+            return private_edge_count(graph, unit="edge", epsilon=epsilon, receipt=receipt), 1
+        case "edges", _:
+            count = private_edge_count(graph, unit="node", epsilon=epsilon, receipt=receipt, max_degree=max_degree)
+            return count, max_degree
+        case "triangles", "edges":
+            return private_triangle_count(graph, epsilon=epsilon, receipt=receipt), None
+        case "triangles", _:
+            assert max_triangles is not None
+            return private_node_triangle_count(graph, epsilon=epsilon, most=max_triangles, receipt=receipt)
+        case _:
+            raise BadParameter(f"`{name}` is not a count.")
+
+
+def _degrees(
+    graph: Graph, protect: Protected, epsilon: Fraction, max_degree: int | None, receipt: Receipt
+) -> pl.DataFrame:
+    people: Ints
+    if protect == "edges":
+        people = np.bincount(np.rint(private_degree_sequence(graph, epsilon=epsilon, receipt=receipt)).astype(np.int64))
+    else:
+        assert max_degree is not None
+        people = private_degree_histogram(graph, epsilon=epsilon, max_degree=max_degree, receipt=receipt)
+    return pl.DataFrame({"degree": np.arange(len(people)), "people": people})
+
+
+def _noise(rate: Fraction) -> int:
+    """The smallest t such that two-sided geometric noise with this rate is beyond t in 5 % of the cases at most."""
+    decay = float(rate)
+    return max(0, ceil(log(2 / 0.05 / (1 + np.exp(-decay))) / decay) - 1)
