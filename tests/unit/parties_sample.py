@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
+import numpy as np
 import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -12,6 +16,8 @@ from sfumato.collecting.parties.agreement import Agreement
 from sfumato.collecting.parties.channels import LocalChannel
 from sfumato.collecting.parties.coordinator import Coordinator
 from sfumato.collecting.parties.party import Party
+from sfumato.collecting.parties.prime_field import Elements, interpolation_weights, weighted_sum
+from sfumato.collecting.parties.shared_computation import SharedComputation, degree_for
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import pure
 from sfumato.query.session import Session
@@ -84,3 +90,40 @@ def coordinator(agreed: Agreement, members: dict[str, Party], analyst: str = "an
 
 def spent(party: Party) -> float:
     return float(party.ledger.balance(dataset="clinics").spent.size)
+
+
+def computed_together(
+    count: int,
+    program: Callable[[SharedComputation, int], Any],
+    *,
+    heard: Callable[[int, list[bytes]], None] = lambda place, messages: None,
+) -> list[Any]:
+    """What a program returns at each party, in threads that exchange messages in turn."""
+    sent: dict[tuple[int, int], Queue[bytes]] = {pair: Queue() for pair in np.ndindex(count, count)}  # type: ignore[misc]
+    returned: list[Any] = [None] * count
+
+    def run(place: int) -> None:
+        def exchange(messages: Any) -> list[bytes]:
+            for to, message in enumerate(messages):
+                sent[place, to].put(message)
+            got = [sent[sender, place].get(timeout=60) for sender in range(count)]
+            heard(place, got)
+            return got
+
+        returned[place] = program(SharedComputation(place=place, parties=count, exchange=exchange), place)
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return returned
+
+
+def opened(shares: list[list[Elements]]) -> list[Elements]:
+    """Shared arrays, from the shares of as many parties as it takes."""
+    some = range(1, degree_for(len(shares)) + 2)
+    weights = interpolation_weights(some)
+    return [
+        weighted_sum(weights, [np.asarray(part) for part in parts[: len(some)]]) for parts in zip(*shares, strict=True)
+    ]

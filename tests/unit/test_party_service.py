@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 from parties_sample import COLUMNS, rows
@@ -34,7 +35,7 @@ from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.party_file import PartyFile
 from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import pure
+from sfumato.dp.loss import approximate, pure
 from sfumato.errors import PartyFailed, QueryRefused
 
 COUNTS = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
@@ -278,7 +279,7 @@ def test_keys_are_made_once_and_private(tmp_path: Path) -> None:
     assert "has keys already" in str(CliRunner().invoke(party_command, command).exception)
 
 
-@pytest.mark.parametrize("option", [["--delta", "1e-6"], ["--rho", "1"], ["--analyst", "eve"], ["--engine", "duckdb"]])
+@pytest.mark.parametrize("option", [["--rho", "1"], ["--analyst", "eve"], ["--engine", "duckdb"]])
 def test_options_without_meaning_for_parties_are_refused(tmp_path: Path, option: list[str]) -> None:
     setting(tmp_path, ("a", "b"))
     result = ask(tmp_path, tmp_path / "parties.yaml", *option)
@@ -325,3 +326,41 @@ def test_questions_at_the_same_time_are_answered_and_charged_each(tmp_path: Path
             answers = list(pool.map(lambda _: coordinator.ask(COUNTS, epsilon=15).frame["n"].to_list(), range(5)))
     assert answers == [[200, 100]] * 5
     assert [spent(tmp_path, name) for name in files] == [75, 75]
+
+
+def test_three_processes_report_private_keys_and_one_that_is_killed_ends_the_question(tmp_path: Path) -> None:
+    """A key of one person stays unknown; a process that stops in the middle ends the computation of all."""
+    columns = {**COLUMNS, "city": {"kind": "category"}}
+    tables = {"visits": {"unit": "person", "rows": 1, "groups": 1, "columns": columns}}
+    files = setting(tmp_path, ("a", "b", "c"), tables=tables)
+    for i, name in enumerate(files):
+        cities = pl.Series("city", ["Basel"] * (99 + 100 * i) + [f"rare {name}"])
+        rows("east", 100 * (i + 1), 10.0).with_columns(cities).write_parquet(tmp_path / f"{name}.parquet")
+        Ledger.open(tmp_path / f"{name}.db").set_cap(approximate(100, "1e-3"), dataset="clinics")
+    with files["c"].open("a") as own:
+        own.write("pace: 5\n")
+    command = [sys.executable, "-m", "sfumato", "party", "serve"]
+    running = {
+        name: subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for name, path in files.items()
+    }
+    sql = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+    try:
+        lines = {name: process.stdout.readline() for name, process in running.items() if process.stdout}
+        asked = addressed(tmp_path, {name: int(line.split()[-1].rstrip(".")) for name, line in lines.items()})
+        answer = json.loads(ask(tmp_path, asked, "--delta", "1e-6", sql=sql).output)
+        assert [(row["city"]["value"], row["n"]["value"]) for row in answer["rows"]] == [("Basel", 597)]
+        assert [spent(tmp_path, name) for name in files] == [20] * 3
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(ask, tmp_path, asked, "--delta", "1e-6", sql=sql)
+            while spent(tmp_path, "c") == 20:
+                assert not asking.done()
+                time.sleep(0.05)
+            running["c"].send_signal(signal.SIGKILL)  # it has charged, and holds its first message back
+            ended = asking.result(90)
+        assert "Party c did not contribute" in str(ended.exception)
+        assert [spent(tmp_path, name) for name in files] == [40] * 3
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait(90)

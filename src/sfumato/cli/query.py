@@ -153,10 +153,12 @@ def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Coordina
     context = click.get_current_context()
     if options["fit"] is None:
         del options["fit"]
-    for name in [name for name in options if name not in ("epsilon", "rows", "groups", "fit")]:
+    for name in [name for name in options if name not in ("epsilon", "delta", "rows", "groups", "fit")]:
         del options[name]
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name} is not used with --parties: use --epsilon, --rows, --groups and --fit.")
+            raise click.UsageError(
+                f"--{name} is not used with --parties: use --epsilon, --delta, --rows, --groups and --fit."
+            )
     if options["epsilon"] is None:
         raise click.UsageError("Give --epsilon.")
     agreement = Agreement.load(parties)

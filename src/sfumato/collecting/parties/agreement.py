@@ -161,9 +161,10 @@ class Agreement(DocumentedModel):
     def digest(self, catalog: Catalog) -> str:
         """Hash of everything that the answer depends on; all parties and the analyst must have the same.
 
-        Addresses are left out: not everybody reaches a party by the same name.
+        Addresses are left out: not everybody reaches a party by the same name. So are defaults: a field that only a
+        later version knows makes no difference unless it is used.
         """
-        document = self.model_dump(mode="json", exclude={"parties"})
+        document = self.model_dump(mode="json", exclude={"parties"}, exclude_defaults=True)
         document["keys"] = {name: party.key for name, party in self.parties.items()}
         document["contents"] = {name: table.frame.write_csv() for name, table in catalog.public.items()}
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -16,13 +17,17 @@ from typing import Protocol, TypeVar
 
 from sfumato.collecting.parties.agreement import Agreement, Tolerance
 from sfumato.collecting.parties.mask_recovery import open_sum
+from sfumato.collecting.parties.private_keys import PrivateKeys, open_keys
 from sfumato.collecting.parties.question import PartiesPlan, PartiesQuestion, plan_question
 from sfumato.collecting.parties.residues import Residues, add, to_integers
+from sfumato.collecting.parties.sealed_exchange import redistributed
 from sfumato.collecting.parties.secure_sum import Announcement, check_announcements
+from sfumato.collecting.parties.streams import MESSAGES, RESULT, PartyStream
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.errors import BadParameter, PartyFailed, SfumatoError
 from sfumato.query.execute.executor import NoisyTable, public_groups, shared_measurements, shared_size, split_parts
 from sfumato.query.options import FIT_SHARE
+from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.results.answer import Answer, answer_rows, column_titles
 from sfumato.query.results.explain import Explanation, explain
 from sfumato.query.results.kept import kept_share
@@ -47,6 +52,8 @@ class PartyChannel(Protocol):
 
     def unmask(self, digest: str, survivors: Sequence[str]) -> dict[str, bytes]: ...
 
+    def compute(self, digest: str, announcements: Sequence[Announcement]) -> PartyStream: ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Coordinator:
@@ -62,19 +69,21 @@ class Coordinator:
         sql: str,
         *,
         epsilon: Number,
+        delta: Number | None = None,
         rows: int | None = None,
         groups: int | None = None,
         fit: Number = FIT_SHARE,
     ) -> Explanation:
         """The cost and the expected error with all parties. Asks nobody and costs nothing."""
-        _, plan = self._planned(sql, epsilon, rows, groups, fit)
-        return self._explanation(plan, self.agreement.tolerance(len(self.agreement.parties)))
+        _, plan = self._planned(sql, epsilon, delta, rows, groups, fit)
+        return self._explanation(plan, self._tolerance(plan, len(self.agreement.parties)))
 
     def ask(
         self,
         sql: str,
         *,
         epsilon: Number,
+        delta: Number | None = None,
         rows: int | None = None,
         groups: int | None = None,
         fit: Number = FIT_SHARE,
@@ -92,9 +101,19 @@ class Coordinator:
         absent: set[str] = set()
         charged = 0
         while True:
-            question, plan = self._planned(sql, epsilon, rows, groups, fit)
+            question, plan = self._planned(sql, epsilon, delta, rows, groups, fit)
             joined = self._joined(question, plan, absent, charged=charged > 0)
             tolerance = self.agreement.tolerance(len(joined))
+            if plan.private is not None:
+                charged += 1
+                shares = self._computed(question, joined)
+                if isinstance(shares, list):
+                    return self._named_answer(plan, plan.private, shares, sorted(joined), charged)
+                stopped = shares
+                absent |= set(stopped)
+                if charged >= attempts or len(self.agreement.parties) - len(absent) < self.agreement.fewest:
+                    break
+                continue
             sealed, silent = self._dealt(question, joined) if tolerance.dropouts else ({}, set())
             if silent:  # nothing is charged yet
                 absent |= silent
@@ -121,12 +140,13 @@ class Coordinator:
         )
 
     def _planned(
-        self, sql: str, epsilon: Number, rows: int | None, groups: int | None, fit: Number
+        self, sql: str, epsilon: Number, delta: Number | None, rows: int | None, groups: int | None, fit: Number
     ) -> tuple[PartiesQuestion, PartiesPlan]:  # fmt: skip
         catalog = self.agreement.catalog(self.base)
         question = PartiesQuestion.new(
-            sql, agreement=self.agreement.digest(catalog), epsilon=str(epsilon), rows=rows, groups=groups, fit=fit
-        )
+            sql, agreement=self.agreement.digest(catalog), epsilon=str(epsilon), delta=delta or 0, rows=rows,
+            groups=groups, fit=fit,
+        )  # fmt: skip
         return question, plan_question(self.agreement, catalog, question)
 
     def _joined(
@@ -203,6 +223,38 @@ class Coordinator:
             total, announcements=said, survivors=survivors, revealed=revealed, threshold=tolerance.threshold
         )
 
+    def _computed(
+        self, question: PartiesQuestion, joined: Mapping[str, Announcement]
+    ) -> list[bytes] | dict[str, SfumatoError]:
+        """Each party's shares of the result, in the order of their names, or the party that stopped."""
+        digest, said, names = question.digest(), list(joined.values()), sorted(joined)
+        with ExitStack() as open_streams:
+            streams: dict[str, PartyStream] = {}
+            name = ""
+            try:
+                for name in names:
+                    streams[name] = self.channels[name].compute(digest, said)
+                    open_streams.callback(streams[name].close)
+                while True:
+                    frames = {}
+                    for name in names:
+                        frames[name] = streams[name].receive()
+                    kinds = {kind for kind, _ in frames.values()}
+                    if kinds == {RESULT}:
+                        return [content for _, content in frames.values()]
+                    if kinds != {MESSAGES}:
+                        raise PartyFailed("The parties are not at the same step of the computation.")
+                    following = redistributed({name: content for name, (_, content) in frames.items()})
+                    for name in names:
+                        streams[name].send(following[name])
+            except SfumatoError as error:
+                return {name: error}
+
+    def _tolerance(self, plan: PartiesPlan, count: int) -> Tolerance:
+        """No party of a computation on shares may stop."""
+        tolerance = self.agreement.tolerance(count)
+        return tolerance if plan.private is None else replace(tolerance, agreed=0)
+
     @staticmethod
     def _all(
         names: Sequence[str] | Mapping[str, object], call: Callable[[str], Reply]
@@ -229,10 +281,37 @@ class Coordinator:
             own, totals = totals[:size], totals[size:]
             mechanism = measurement.mechanism
             assert isinstance(mechanism, Laplace)
-            grid = mechanism.grid
-            noisy = tuple(own) if grid == 1 else tuple(float(value * Fraction(grid)) for value in own)
-            values |= split_parts(measurement, noisy)
+            values |= split_parts(measurement, _in_units(own, mechanism))
         table = NoisyTable(keys=keys, values=values)
+        return Answer(
+            columns=column_titles(plan.noise.query),
+            rows=answer_rows(reported, table),
+            kept=kept_share(reported, table),
+            loss=plan.cost.times(attempts),
+            cached=False,
+            explanation=self._explanation(plan, tolerance, parties),
+        )
+
+    def _named_answer(
+        self, plan: PartiesPlan, private: PrivateKeys, shares: Sequence[bytes], parties: Sequence[str], attempts: int
+    ) -> Answer:
+        """The answer with the private keys that were reported."""
+        found, fitting = open_keys(private, shares)
+        keys = tuple(sorted(found))
+        values: dict[int, tuple[float | int, ...]] = {}
+        place = 0
+        for measurement in shared_measurements(plan.noise):
+            mechanism, parts = measurement.mechanism, measurement.parts
+            assert isinstance(mechanism, Laplace)
+            if isinstance(plan.noise.query.aggregates[measurement.aggregate or 0], FittingUnits):
+                values |= split_parts(measurement, tuple(fitting))
+                continue
+            own = [number for key in keys for number in found[key][place : place + parts]]
+            values |= split_parts(measurement, _in_units(own, mechanism))
+            place += parts
+        table = NoisyTable(keys=keys, values=values)
+        tolerance = self._tolerance(plan, len(parties))
+        reported = plan.reported(len(parties), tolerance.noise_shares)
         return Answer(
             columns=column_titles(plan.noise.query),
             rows=answer_rows(reported, table),
@@ -253,6 +332,10 @@ class Coordinator:
             else "The noise protects as long as none of them shares what it knows with the analyst."
         )
         return replace(made, notes=(*made.notes, who, trust))
+
+
+def _in_units(steps: Sequence[int], mechanism: Laplace) -> tuple[float | int, ...]:
+    return tuple(steps) if mechanism.grid == 1 else tuple(float(value * Fraction(mechanism.grid)) for value in steps)
 
 
 def _listed(names: Mapping[str, object]) -> str:

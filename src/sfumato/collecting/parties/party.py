@@ -6,13 +6,15 @@ of the noise and the masks, and returns the result, once. Whatever happens later
 
 Where parties may stop in between there are two more: :meth:`Party.deal` hands out shares of the masks before anything
 is charged, and :meth:`Party.unmask` reveals, once, those that open the sum of the parties that contributed.
+
+Questions with private keys take :meth:`Party.compute` instead of a contribution: many messages, in one go.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,14 +22,22 @@ from sfumato.collecting.parties.agreement import Agreement, Tolerance
 from sfumato.collecting.parties.mask_recovery import Dealt, deal, receive
 from sfumato.collecting.parties.question import PartiesPlan, PartiesQuestion, plan_question
 from sfumato.collecting.parties.residues import Residues, add, from_integers
-from sfumato.collecting.parties.secure_sum import Announcement, OpenRound, check_announcements, open_round
+from sfumato.collecting.parties.sealed_exchange import SealedExchange
+from sfumato.collecting.parties.secure_sum import (
+    Announcement,
+    OpenRound,
+    check_announcements,
+    open_round,
+    transcript,
+)
+from sfumato.collecting.parties.shared_computation import SharedComputation
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.noise_shares import laplace_shares
 from sfumato.dp.receipt import Receipt, require
 from sfumato.engines.engine import failed
-from sfumato.errors import BadParameter, OverBudget, QueryRefused, TooManyRequests, UnknownBudget
-from sfumato.query.execute.executor import check_plan, exact_vectors, shared_measurements
+from sfumato.errors import BadParameter, OverBudget, PartyFailed, QueryRefused, TooManyRequests, UnknownBudget
+from sfumato.query.execute.executor import check_plan, exact_totals_by_key, exact_vectors, shared_measurements
 from sfumato.query.execute.timing import quantize_response
 from sfumato.query.options import check_least
 from sfumato.query.session import Session
@@ -137,6 +147,8 @@ class Party:
             joined = self._taken(digest, analyst)
             if joined.received is not None:
                 raise QueryRefused("This party contributed to the question before.", fix="Ask again.")
+            if joined.plan.private is not None:
+                raise QueryRefused("The parties compute this answer together.", fix="Use the same version everywhere.")
             tolerance = self._checked_round(joined, announcements)
             mask = joined.round.mask(joined.plan.size, announcements)
             if tolerance.dropouts:
@@ -144,19 +156,55 @@ class Party:
                     raise QueryRefused("The shares of the masks were dealt for another round.", fix="Ask again.")
                 joined = replace(joined, received=receive(joined.round, joined.dealt, sealed or {}))
                 mask = add(mask, joined.dealt.mask(joined.plan.size))  # type: ignore[union-attr]
-            cost, ledger = joined.plan.cost, self._session.ledger
-            receipt = ledger.reserve(
-                cost, dataset=self.agreement.federation, analyst=analyst, query=digest, text=joined.question.sql
-            )
+            receipt = self._charged(joined)
             try:
                 masked = add(self._noisy(joined.plan, tolerance, receipt), mask)
             except Exception:
                 # The reason is withheld: it could depend on the data.
-                ledger.note_failure(receipt.entry)
+                self.ledger.note_failure(receipt.entry)
                 raise failed() from None
             if joined.received is not None:
                 self._kept(digest, joined)
             return masked
+
+    def compute(
+        self, digest: str, announcements: Sequence[Announcement], transfer: Callable[[bytes], bytes], *, analyst: str
+    ) -> bytes:
+        """The party's shares of the result of a computation with the others, for a question that it joined; once.
+
+        ``transfer`` sends a frame of sealed messages to the coordinator and returns the next one. The ledger has
+        charged before the first.
+        """
+        with quantize_response(self._pace):
+            joined = self._taken(digest, analyst)
+            private = joined.plan.private
+            if private is None:
+                raise QueryRefused(
+                    "This question is answered by contributions.", fix="Use the same version everywhere."
+                )
+            self._checked_round(joined, announcements)
+            exchange = SealedExchange(joined.round, announcements, transfer)
+            receipt = self._charged(joined)
+            try:
+                require(receipt, joined.plan.cost)
+                with self._running:
+                    exact = exact_totals_by_key(joined.plan.noise, self._session.running, receipt)
+                totals, fitting = exact.open(receipt)
+            except Exception:
+                # The reason is withheld: it could depend on the data.
+                self.ledger.note_failure(receipt.entry)
+                raise failed() from None
+        parties = len(announcements)
+        try:
+            return private.run(
+                SharedComputation(place=exchange.place, parties=parties, exchange=exchange), totals, fitting,
+                salt=transcript(announcements), noise_shares=parties - self.agreement.colluding,
+            )  # fmt: skip
+        except (PartyFailed, QueryRefused):
+            raise  # about other parties, or about the lengths of the lists, which are public
+        except Exception:
+            self.ledger.note_failure(receipt.entry)
+            raise failed() from None
 
     def unmask(self, digest: str, survivors: Sequence[str], *, analyst: str) -> dict[str, bytes]:
         """One share about each party of the round: of the self-mask of a survivor, of the key of one that stopped.
@@ -173,6 +221,12 @@ class Party:
         if len(names) < least:
             raise QueryRefused(f"At least {least} parties of the round must have contributed.", fix="Ask again.")
         return {name: shares[0 if name in names else 1] for name, shares in joined.received.items()}
+
+    def _charged(self, joined: _Joined) -> Receipt:
+        return self.ledger.reserve(
+            joined.plan.cost, dataset=self.agreement.federation, analyst=joined.analyst,
+            query=joined.question.digest(), text=joined.question.sql,
+        )  # fmt: skip
 
     def _taken(self, digest: str, analyst: str) -> _Joined:
         """An open question, which is no longer open then: every step happens once."""

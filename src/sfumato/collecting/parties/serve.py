@@ -1,7 +1,8 @@
-"""HTTPS service of one party, with mutual TLS: `POST /join`, `/deal`, `/contribute` and `/unmask`.
+"""HTTPS service of one party, with mutual TLS: `POST /join`, `/deal`, `/contribute`, `/unmask` and `/compute`.
 
 The analyst is who the client's certificate names. Bodies are JSON. Whatever a client sends, the reply is an
-announcement, masked numbers, or an error with a code; the log names paths and status, never a value.
+announcement, masked numbers, or an error with a code; the log names paths and status, never a value. After `/compute`
+the connection carries frames (:mod:`.streams`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from sfumato.collecting.parties.messages import packed, unpacked
 from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.collecting.parties.secure_sum import Announcement
+from sfumato.collecting.parties.streams import ERROR, MESSAGES, RESULT, UPGRADE, read_frame, write_frame
 from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError, TooManyRequests
 
 __all__ = ["PartyServer"]
@@ -29,7 +31,10 @@ _log = logging.getLogger(__name__)
 _LARGEST = 32 << 20
 _SECONDS = 30.0
 """How long a client may take to say something."""
+_FRAME_SECONDS = 600.0
+"""How long the other parties of a computation may take for one step."""
 _MOST_AT_ONCE = 64
+_PATHS = ("/join", "/deal", "/contribute", "/unmask", "/compute")
 
 
 class PartyServer(ThreadingHTTPServer):
@@ -79,8 +84,11 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "sfumato", ""
 
     def do_POST(self) -> None:
-        self.close_connection = True
+        self.close_connection, self._switched = True, False
         try:
+            if self.path == "/compute":
+                write_frame(self.wfile, RESULT, self._compute(self._body()))
+                return
             status, reply = HTTPStatus.OK, self._reply(self._body())
         except SfumatoError as error:
             status, reply = _status(error), error.to_dict()
@@ -91,6 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
             failure = AnswerFailed("The party could not compute a reply.", fix="Ask its owner.")
             status, reply = HTTPStatus.INTERNAL_SERVER_ERROR, failure.to_dict()
         data = json.dumps(reply).encode()
+        if self._switched:
+            write_frame(self.wfile, ERROR, data)
+            return
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
@@ -118,7 +129,25 @@ class _Handler(BaseHTTPRequestHandler):
                     raise _malformed()
                 return {"shares": packed(party.unmask(digest, survivors, analyst=analyst))}
             case _:
-                raise QueryRefused("A party answers POST /join, /deal, /contribute and /unmask.")
+                raise QueryRefused(f"A party answers POST {', '.join(_PATHS)}.")
+
+    def _compute(self, body: dict[str, Any]) -> bytes:
+        """The party's shares of the result. The connection switches to frames with the first one."""
+        digest, said = _fields(body, {"question": str, "announcements": list})
+        announcements = [Announcement.from_dict(each) for each in said]
+
+        def transfer(frame: bytes) -> bytes:
+            if not self._switched:
+                self.send_response(HTTPStatus.SWITCHING_PROTOCOLS)
+                self.send_header("Connection", "Upgrade")
+                self.send_header("Upgrade", UPGRADE)
+                self.end_headers()
+                self.connection.settimeout(_FRAME_SECONDS)
+                self._switched = True
+            write_frame(self.wfile, MESSAGES, frame)
+            return read_frame(self.rfile)[1]
+
+        return self.server.party.compute(digest, announcements, transfer, analyst=self._analyst())
 
     def _analyst(self) -> str:
         connection = self.connection
@@ -142,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
-        path = self.path if getattr(self, "path", None) in ("/join", "/deal", "/contribute", "/unmask") else "?"
+        path = self.path if getattr(self, "path", None) in _PATHS else "?"
         _log.info("%s %s", path, args[1] if len(args) > 1 else "")
 
 

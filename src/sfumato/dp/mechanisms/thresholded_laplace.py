@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from math import exp
+from math import exp, factorial, lcm
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -24,11 +24,6 @@ from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
 __all__ = ["ThresholdedLaplace"]
-
-_TAILS: dict[int, tuple[tuple[int, ...], int]] = {
-    1: ((1,), 2), 2: ((2, 1), 4), 3: ((8, 5, 1), 16), 4: ((48, 33, 9, 1), 96),
-}  # fmt: skip
-"""Upper tail of a sum of that many Laplace variables of scale 1: P(sum > s) = exp(-s) · polynomial(s) / divisor."""
 
 
 class ThresholdedLaplace(Laplace):
@@ -67,6 +62,11 @@ class ThresholdedLaplace(Laplace):
         scale, step, far = sensitivity_of(sensitivity) / rational(epsilon), rational(grid), rational(reach)
         limit = _limit(scale, step, far, parts, rational(delta) / keys)
         return cls(scale=scale, grid=step, limit=limit, reach=far, keys=keys, parts=parts)
+
+    def limited_for(self, noises: int, delta: Number) -> Self:
+        """The same noise with a limit that keeps to ``delta`` even if each number has the noise of several draws."""
+        limit = _limit(self.scale, self.grid, self.reach, self.parts * noises, rational(delta) / self.keys)
+        return self.model_copy(update={"limit": max(limit, self.limit)})
 
     @property
     def chance(self) -> Fraction:
@@ -111,9 +111,30 @@ class ThresholdedLaplace(Laplace):
     def named(self, count: Number) -> float:
         """Approximate probability that a key with this count is reported."""
         gap = float((self.limit - rational(count)) / self.scale)
-        weights, divisor = _TAILS[self.parts]
+        weights, divisor = _tail(self.parts)
         beyond = exp(-abs(gap)) * sum(w * abs(gap) ** k for k, w in enumerate(weights)) / divisor
         return beyond if gap > 0 else 1 - beyond
+
+
+@lru_cache
+def _tail(parts: int) -> tuple[tuple[int, ...], int]:
+    """Upper tail of a sum of that many Laplace variables of scale 1: P(sum > s) = exp(-s) · polynomial(s) / divisor.
+
+    >>> _tail(1), _tail(2), _tail(3)
+    (((1,), 2), ((2, 1), 4), ((8, 5, 1), 16))
+    """
+    top = parts - 1
+    # the density at x > 0 is exp(-x) times the sum over k of these numbers times x^(top - k)
+    density = [
+        Fraction(factorial(top + k), factorial(top - k) * factorial(k) * 2**k * factorial(top) * 2**parts)
+        for k in range(parts)
+    ]
+    weights = [
+        sum((density[top - j] * Fraction(factorial(j), factorial(i)) for j in range(i, parts)), Fraction(0))
+        for i in range(parts)
+    ]
+    divisor = lcm(*(weight.denominator for weight in weights))
+    return tuple(int(weight * divisor) for weight in weights), divisor
 
 
 @lru_cache(maxsize=1024)
@@ -129,7 +150,7 @@ def _chance(scale: Fraction, grid: Fraction, beyond: Fraction, parts: int) -> Fr
     distance = (steps - parts) / drawn
     if distance < 0:
         return Fraction(1)
-    weights, divisor = _TAILS[parts]
+    weights, divisor = _tail(parts)
     grown = sum(weight * distance**power for power, weight in enumerate(weights))
     return min(Fraction(1), exp_bracket(-distance)[1] * grown / divisor)
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
 from itertools import product
 from math import isnan, nan
 from typing import Any
@@ -20,6 +19,7 @@ from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query as Statement
 from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.execute.grouped_rows import ValueTables, group_columns, inline_values
+from sfumato.query.execute.key_text import key_from_json, key_to_json
 from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
 from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
 from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
@@ -32,6 +32,7 @@ __all__ = [
     "additive_measurements",
     "additive_totals",
     "check_plan",
+    "exact_totals_by_key",
     "exact_vectors",
     "execute_plan",
     "public_groups",
@@ -55,27 +56,14 @@ class NoisyTable:
 
     def to_json(self) -> str:
         """The table as JSON text, for storage with the ledger."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, datetime):
-                return {"datetime": value.isoformat()}
-            return {"date": value.isoformat()} if isinstance(value, date) else value
-
-        keys = [[plain(value) for value in key] for key in self.keys]
+        keys = [key_to_json(key) for key in self.keys]
         return json.dumps({"keys": keys, "values": {str(i): list(v) for i, v in self.values.items()}})
 
     @classmethod
     def from_json(cls, text: str) -> NoisyTable:
         """The inverse of :meth:`to_json`."""
-
-        def parse(value: Any) -> Any:
-            if isinstance(value, dict):
-                [(kind, written)] = value.items()
-                return (datetime if kind == "datetime" else date).fromisoformat(written)
-            return value
-
         data = json.loads(text)
-        keys = tuple(tuple([parse(value) for value in key]) for key in data["keys"])
+        keys = tuple(key_from_json(key) for key in data["keys"])
         return cls(keys=keys, values={int(i): tuple(v) for i, v in data["values"].items()})
 
 
@@ -193,6 +181,20 @@ def exact_vectors(plan: NoisePlan, engine: Running, receipt: Receipt) -> SecretV
             [fitting] = engine.run(fitting_sql(plan, engine.listed)).open(receipt)
         vectors.append(np.array([int(number) for number in fitting], dtype=object))
     return SecretValue(vectors)
+
+
+def exact_totals_by_key(
+    plan: NoisePlan, engine: Running, receipt: Receipt
+) -> SecretValue[tuple[dict[Key, list[int]], list[int]]]:
+    """The exact integers of each private key that occurs, measurement by measurement; and of units that limits fit."""
+    table, _ = _totals_by_key(plan, engine, int.from_bytes(os.urandom(7), "little"), receipt)
+    width = sum(measurement.parts for measurement in additive_measurements(plan))
+    totals = {key: [int(value) for value in table[key][:width]] for key in _known(plan, table)}
+    fitting: list[int] = []
+    if any(isinstance(m, FittingUnits) for m in plan.query.aggregates):
+        [row] = engine.run(fitting_sql(plan, engine.listed)).open(receipt)
+        fitting = [int(number) for number in row]
+    return SecretValue((totals, fitting))
 
 
 def split_parts(measurement: Measurement, noisy: tuple[float | int, ...]) -> dict[int, tuple[float | int, ...]]:

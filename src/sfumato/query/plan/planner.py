@@ -68,6 +68,7 @@ def plan_query(
     bounding: str | None = None,
     fit: Number = 0,
     select: bool = True,
+    laplace: bool = False,
 ) -> NoisePlan:
     """The strategy with the smallest noise that keeps to ``cost``.
 
@@ -75,6 +76,7 @@ def plan_query(
     weighs the noise and, where the owner declared in how many groups a unit typically is, what either way would lose.
     ``fit`` is the share of the cost at which it is measured how many units the limits cut, where they can cut any.
     ``select`` allows a plan that selects the groups of ``ORDER BY count DESC LIMIT k`` and measures no others.
+    ``laplace`` allows no other noise; private keys are then reported by the noisy count of their rows.
     """
     share = rational(fit)
     if not 0 <= share < 1:
@@ -112,12 +114,12 @@ def plan_query(
         )
     if select_partitions and by_row and r > 1:
         raise QueryRefused("Private keys are not supported over a UNION ALL of one table.", fix="Declare the values.")
-    options = [_plan(query, cost, r, g, select_partitions, gaussian=False)]
-    if _additive(query) and (cost.delta > 0 or cost.measure is PrivacyMeasure.RHO):
+    options = [_plan(query, cost, r, g, select_partitions, gaussian=False, by_count=laplace and select_partitions)]
+    if not laplace and _additive(query) and (cost.delta > 0 or cost.measure is PrivacyMeasure.RHO):
         noisy = _plan(query, cost, r, g, select_partitions, gaussian=True)
         if noisy.bounding != "clip" or all(_small(noisy, i) for i in _additive(noisy.query)):
             options.append(noisy)
-    if select_partitions:
+    if select_partitions and not laplace:
         noises = [] if cost.measure is PrivacyMeasure.RHO else [False]
         for gaussian in [*noises, True] if _additive(query) else noises:
             by_count = _plan(query, cost, r, g, select_partitions, gaussian=gaussian, by_count=True)

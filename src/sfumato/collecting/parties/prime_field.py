@@ -1,0 +1,93 @@
+"""Arithmetic modulo the prime 2**61 - 1, on NumPy arrays: the numbers that parties compute on in shares.
+
+No operation branches on a value, so that running times do not depend on data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["PRIME", "Elements", "add", "from_signed", "interpolation_weights", "multiply", "subtract", "to_signed",
+           "uniform", "weighted_sum"]  # fmt: skip
+
+Elements = npt.NDArray[np.uint64]
+"""Numbers 0 .. 2**61 - 2."""
+PRIME = (1 << 61) - 1
+_P = np.uint64(PRIME)
+_61, _32, _29, _3 = (np.uint64(shift) for shift in (61, 32, 29, 3))
+_LOW32, _LOW29 = np.uint64((1 << 32) - 1), np.uint64((1 << 29) - 1)
+
+
+def _reduced(values: Elements) -> Elements:
+    """Numbers below 2**63 in their least form."""
+    folded = (values & _P) + (values >> _61)
+    return np.where(folded >= _P, folded - _P, folded)
+
+
+def add(one: Elements, other: Elements) -> Elements:
+    total = one + other
+    return np.where(total >= _P, total - _P, total)
+
+
+def subtract(one: Elements, other: Elements) -> Elements:
+    return add(one, _P - other)
+
+
+def multiply(one: Elements, other: Elements | np.uint64) -> Elements:
+    """Products, from halves of 32 and 29 bits.
+
+    >>> int(multiply(np.array([PRIME - 2], np.uint64), np.array([PRIME - 3], np.uint64))[0])
+    6
+    """
+    high, low = one >> _32, one & _LOW32
+    high2, low2 = other >> _32, other & _LOW32
+    middle = high * low2 + low * high2
+    bottom = low * low2
+    total = ((high * high2) << _3) + (middle >> _29) + ((middle & _LOW29) << _32)  # 2**64 is 8, and 2**61 is 1
+    return _reduced(total + (bottom & _P) + (bottom >> _61))
+
+
+def uniform(*shape: int) -> Elements:
+    """Uniform numbers from the operating system; the value 0 is likelier than others by 2**-61."""
+    count = int(np.prod(shape))
+    drawn = np.frombuffer(os.urandom(8 * count), np.uint64).reshape(shape) & _P
+    return np.where(drawn == _P, np.uint64(0), drawn)
+
+
+def from_signed(values: npt.ArrayLike) -> Elements:
+    """Whole numbers between -2**60 + 1 and 2**60 - 1 as elements."""
+    whole = np.asarray(values, np.int64)
+    return np.where(whole < 0, whole + np.int64(PRIME), whole).astype(np.uint64)
+
+
+def to_signed(values: Elements) -> npt.NDArray[np.int64]:
+    """The inverse of :func:`from_signed`.
+
+    >>> to_signed(from_signed([-7, 0, 5])).tolist()
+    [-7, 0, 5]
+    """
+    whole = values.astype(np.int64)
+    return np.where(whole >= 1 << 60, whole - np.int64(PRIME), whole)
+
+
+def interpolation_weights(places: Sequence[int], at: int = 0) -> list[int]:
+    """Lagrange weights: the value at ``at`` of a polynomial is the weighted sum of its values at ``places``."""
+    weights = []
+    for place in places:
+        weight = 1
+        for other in places:
+            if other != place:
+                weight = weight * (at - other) * pow(place - other, -1, PRIME) % PRIME
+        weights.append(weight)
+    return weights
+
+
+def weighted_sum(weights: Sequence[int], parts: Sequence[Elements]) -> Elements:
+    total = np.zeros_like(parts[0])
+    for weight, part in zip(weights, parts, strict=True):
+        total = add(total, part if weight == 1 else multiply(part, np.uint64(weight)))
+    return total
