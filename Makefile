@@ -7,6 +7,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 PYTEST := $(BIN)/python -m pytest
 PEERS  := .venv-peers
+# Files in the order of their folders: those with long tests come first, and the short ones of tests/unit last.
+SPREAD := -n 2 --dist loadgroup --no-loadscope-reorder
 
 # Tests and examples start hundreds of Python processes: each would compile the whole package anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -29,7 +31,7 @@ demo: $(VENV)/.core  ## run the demonstration: a hospital file, a voter list, wh
 
 test:  ## run everything that a change must pass
 	$(MAKE) --no-print-directory -j 2 --output-sync=target $(VENV)/.all $(PEERS)/.installed docs doctest lint site
-	$(PYTEST) -n 2 --dist loadgroup
+	$(PYTEST) $(SPREAD)
 
 quick: $(VENV)/.all  ## lint and the fast tests, for use while editing
 	$(BIN)/ruff check -q .
@@ -45,7 +47,7 @@ doctest: $(VENV)/.all  ## run the examples in docstrings
 	$(PYTEST) -q -n 2 --doctest-modules --ignore-glob='*/migrations/*' src
 
 coverage: $(VENV)/.all $(PEERS)/.installed  ## all tests with coverage; fails below the floor in pyproject.toml
-	$(PYTEST) -n 2 --dist loadgroup --cov --cov-report=term --cov-report=html:site-coverage
+	$(PYTEST) $(SPREAD) --cov --cov-report=term --cov-report=html:site-coverage
 
 docs: $(VENV)/.all  ## write what is generated: reference pages, JSON Schema, type stubs, tables of figures
 	$(BIN)/sfumato methods --write docs

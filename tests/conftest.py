@@ -40,10 +40,15 @@ def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of Spark share one process, and so one Java machine, which compiles what it runs often."""
+    """Tests of a file share one process: what they share is made, imported and compiled once.
+
+    So do all tests of Spark, and with them one Java machine, which compiles what it runs often.
+    """
     for item in items:
         if "spark" in item.name or "java" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
