@@ -146,6 +146,14 @@ def test_edits_change_the_file_and_stale_ones_are_refused(browser: Browser, peop
     assert preset["document"]["limits"]["risk"] == 0.05
     lines = browser.post("/api/recipe/compare", one="main", other="strict")["lines"]
     assert any(line.startswith("+") and "risk: 0.05" in line for line in lines)
+    assert "not been examined" in browser.post("/api/recipe/preset", 400, name="hipaa-safe-harbor")["error"]["message"]
+    found = {"columns": [{"column": "age", "detector": "an age"}]}
+    (people.parent / ".sfumato" / "sfumato" / "profile.json").write_text(json.dumps(found))
+    harbor = browser.post("/api/recipe/preset", name="hipaa-safe-harbor")
+    assert harbor["problems"] == []
+    assert {"safe-harbor": {"ages": ["age"]}} in harbor["document"]["models"]
+    assert harbor["document"]["columns"]["age"]["hierarchy"]["intervals"]["top"] == 90
+    assert harbor["document"]["steps"][0]["generalize"]["lowest"] == {"age": 1}
 
 
 def test_a_broken_recipe_is_kept_and_its_line_is_named(browser: Browser) -> None:

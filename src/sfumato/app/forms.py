@@ -55,4 +55,4 @@ def plain_docs(docstring: str) -> list[str]:
 def _heading(text: str) -> str:
     """The comment at the beginning of a preset, without its lists of examples."""
     comment = [line[1:].removeprefix(" ") for line in takewhile(lambda line: line.startswith("#"), text.splitlines())]
-    return " ".join(line for line in comment if line and not line.startswith(" "))
+    return " ".join(line for line in comment if line and not line.startswith(" ")).replace("`", "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from fastapi import APIRouter
@@ -20,10 +22,13 @@ from sfumato.app.documents import (
 from sfumato.app.project import RecipeProject, text_version
 from sfumato.app.workspace import AppWorkspace
 from sfumato.data.yaml_documents import parse_yaml
+from sfumato.errors import NotApplicable
+from sfumato.profiling.safe_harbor import safe_harbor_plan
 from sfumato.recipe.decide import decide
 from sfumato.recipe.edit import set_column, set_section
 from sfumato.recipe.presets import preset_text
 from sfumato.recipe.validate import SECTIONS
+from sfumato.schema import Role
 
 __all__ = ["recipe_routes", "recipe_state"]
 
@@ -102,17 +107,17 @@ def recipe_routes(workspace: AppWorkspace) -> APIRouter:
         project = workspace.need()
         document = parse_yaml(preset_text(name.name)).value
         roles = {
-            column: setting.get("role") if isinstance(setting, dict) else setting
+            str(column): Role(setting.get("role", "undecided") if isinstance(setting, dict) else setting)
             for column, setting in project.document().get("columns", {}).items()
         }
-        sensitive = [str(column) for column, role in roles.items() if role == "sensitive"]
+        columns = _fitted(document, roles, project.stored("profile.json"))
 
         def change(text: str) -> str:
             for key in (*SECTIONS, "limits"):
-                value = document.get(key)
-                if key == "models" and value is not None:
-                    value = _for_each_sensitive(value, sensitive)
-                text = set_section(text, key, value)
+                text = set_section(text, key, document.get(key))
+            for column, settings in columns.items():
+                for key, value in settings.items():
+                    text = set_column(text, column, key, value)
             return text
 
         project.edit(f"preset {name.name}", change)
@@ -149,12 +154,31 @@ def recipe_routes(workspace: AppWorkspace) -> APIRouter:
     return router
 
 
-def _for_each_sensitive(models: list[Any], sensitive: list[str]) -> list[Any]:
-    """Models of a preset; one about sensitive values is repeated for each sensitive column."""
-    found: list[Any] = []
-    for entry in models:
-        if isinstance(entry, dict) and "l-diversity" in entry:
-            found += [{"l-diversity": {**entry["l-diversity"], "column": name}} for name in sensitive]
+def _fitted(preset: dict[str, Any], roles: Mapping[str, Role], profile: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Complete the models and steps of a preset for the columns of a table; new settings of columns are returned.
+
+    A model about sensitive values is repeated for each sensitive column. ``safe-harbor`` names the columns that the
+    profile recognized.
+    """
+    models: list[Any] = []
+    columns: Mapping[str, Mapping[str, Any]] = {}
+    for entry in preset.get("models", ()):
+        if "l-diversity" in entry:
+            sensitive = [name for name, role in roles.items() if role is Role.SENSITIVE]
+            models += [{"l-diversity": {**entry["l-diversity"], "column": name}} for name in sensitive]
+        elif "safe-harbor" in entry:
+            if not profile:
+                raise NotApplicable(
+                    "The columns have not been examined yet.", fix="Wait until the profile of the file is ready."
+                )
+            detected = {one["column"]: one["detector"] for one in profile["columns"]}
+            recognized = {name: (detected[name], role) for name, role in roles.items() if name in detected}
+            plan = safe_harbor_plan(recognized, year=date.today().year)
+            columns = plan.columns
+            models += [{"safe-harbor": dict(plan.model)}] if plan.model else []
+            for step in preset["steps"]:
+                step["generalize"]["lowest"] = dict(plan.lowest)
         else:
-            found.append(entry)
-    return found
+            models.append(entry)
+    preset["models"] = models
+    return columns

@@ -177,6 +177,7 @@ class _Spans:
 
     def add_ranges(self, labels: Ints, ranges: list[ValueRange]) -> None:
         """Ranges of numbers, or of dates in text, as runs of the sorted values."""
+        ranges = [self.known.in_units(found) for found in ranges]
         dates = np.array([found.of_dates for found in ranges], dtype=np.bool_)
         for chosen, find, shift in ((~dates, self._numeric, 0), (dates, self._textual, len(self.by_text))):
             if chosen.any():

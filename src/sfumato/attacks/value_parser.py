@@ -2,7 +2,7 @@
 
 Releases come from many tools. Supported are ``*``; masks ``021**``; ranges ``20-29``, ``[20, 30)``, ``[20,30[`` and
 ``20..29``; one-sided ranges ``<40``, ``>=40``, ``40+``; sets ``{a, b}``; years, months, quarters and decades of dates
-(``1964``, ``1964-03``, ``1964-Q1``, ``1960s``). Everything else represents itself.
+(``1964``, ``1964-03``, ``1964-Q1``, ``1960s``), ranges of years for dates. Everything else represents itself.
 """
 
 from __future__ import annotations
@@ -54,6 +54,16 @@ class ValueRange:
     def of_dates(self) -> bool:
         return bool(re.match(_DATE, self.low) or re.match(_DATE, self.high))
 
+    def in_days(self) -> ValueRange:
+        """A range of years as a range of days."""
+        low = self.low and f"{int(self.low) + (not self.low_in):04d}-01-01"
+        high = self.high and f"{self.high}-{'12-31' if self.high_in else '01-01'}"
+        return ValueRange(low=low, high=high, high_in=self.high_in)
+
+    @cached_property
+    def of_years(self) -> bool:
+        return all(re.match(r"\d{4}$", end) for end in (self.low, self.high) if end)
+
     @cached_property
     def numbers(self) -> tuple[float, float]:
         """The bounds as numbers, infinite where the range is open."""
@@ -87,8 +97,13 @@ class Known:
     def _mask(self, expression: pl.Expr) -> Bools:
         return pl.DataFrame({"v": self.text}).select(expression.fill_null(False)).to_series().to_numpy()
 
+    def in_units(self, span: ValueRange) -> ValueRange:
+        """The range in the units of the values: years become days where the values are dates."""
+        return span.in_days() if span.of_years and self.is_date else span
+
     def between(self, span: ValueRange) -> Bools:
         """Values in a range."""
+        span = self.in_units(span)
         if span.of_dates:
             inside = pl.lit(True)
             if span.low:

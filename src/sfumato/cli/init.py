@@ -98,6 +98,7 @@ def command(
     from sfumato.data import preview, replacing
     from sfumato.errors import OutputExists
     from sfumato.profiling import propose, to_yaml
+    from sfumato.profiling.recipe_text import for_preset
     from sfumato.recipe.presets import preset_text
 
     if unit is not None and not for_query:
@@ -120,7 +121,7 @@ def command(
         _write_metadata(sample.table, data, out, unit=unit, force=force, as_json=as_json)
         return
     listener = progress(quiet=as_json)
-    proposal = propose(sample.table, whole=sample.rows, progress=listener, max_size=size)
+    proposal = for_preset(propose(sample.table, whole=sample.rows, progress=listener, max_size=size), start)
     compared = _compare(proposal, sample.table, k, listener) if compare and k is not None else None
     best = compared.best if compared is not None else None
     text = to_yaml(

@@ -36,6 +36,7 @@ from sfumato.masking.methods.recode import Recode as Recode
 from sfumato.masking.methods.remove import Remove as Remove
 from sfumato.masking.models.result_privacy import ResultPrivacy as ResultPrivacy
 from sfumato.masking.methods.round import Round as Round
+from sfumato.masking.models.safe_harbor import SafeHarbor as SafeHarbor
 from sfumato.masking.methods.sample import Sample as Sample
 from sfumato.masking.methods.shift_dates import ShiftDates as ShiftDates
 from sfumato.masking.methods.shuffle import Shuffle as Shuffle

@@ -130,7 +130,7 @@ class PrivacyModel(Part):
     value over all classes. If empty, reports quote the first sentence of the docstring."""
 
     protects: ClassVar[frozenset[Literal["identity", "attribute", "membership", "result"]]] = frozenset()
-    """The kinds of disclosure that the model limits."""
+    """The kinds of disclosure that the model limits; none for a rule about the form of values."""
 
     estimate: ClassVar[bool] = False
     """Whether the verdict rests on a statistical estimate, so that "holds" is likely but not guaranteed."""

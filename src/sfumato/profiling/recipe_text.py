@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
 from sfumato.profiling.proposal import ColumnProposal, Proposal
+from sfumato.profiling.safe_harbor import SafeHarborPlan, safe_harbor_plan
 from sfumato.profiling.singling_out import Combination
 from sfumato.schema import Kind, Role
 from sfumato.wording import counted
 
-__all__ = ["to_yaml"]
+__all__ = ["for_preset", "to_yaml"]
 
 _WIDTH = 110
 _MOST_COMBINATIONS = 20_000_000
@@ -35,6 +38,8 @@ def to_yaml(
     recipe without data and columns, whose models, steps and limits are copied. ``step`` is the masking step, with the
     ``reasons`` for it as comment lines; generalization if left out.
     """
+    plan = _plan(proposal, preset)
+    proposal = for_preset(proposal, preset)
     return "\n".join(
         [
             *_head(proposal),
@@ -49,7 +54,7 @@ def to_yaml(
             "columns:",
             *(line for column in proposal.columns for line in _column(column)),
             "",
-            *(_own(proposal, k, step, reasons) if preset is None else _preset(proposal, preset)),
+            *(_own(proposal, k, step, reasons) if preset is None else _preset(proposal, preset, plan)),
             "",
         ]
     )
@@ -79,7 +84,7 @@ def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reas
     yield "# limits: {risk: 0.09}"
 
 
-def _preset(proposal: Proposal, text: str) -> Iterator[str]:
+def _preset(proposal: Proposal, text: str, plan: SafeHarborPlan | None) -> Iterator[str]:
     """The lines of the preset; a model of sensitive values is repeated for each sensitive column."""
     for line in text.rstrip("\n").split("\n"):
         if line == "sfumato: 1":
@@ -93,8 +98,35 @@ def _preset(proposal: Proposal, text: str) -> Iterator[str]:
                 yield f"# {line.strip()}      # no sensitive column was found"
             for name in names:
                 yield f"{line.rstrip('}')}, column: {yaml_scalar(name)}}}"
+        elif plan is not None and line == "  - safe-harbor: {}":
+            found = f"  - safe-harbor: {yaml_flow(plan.model)}"
+            yield found if plan.model else f"# {line.strip()}      # no date, ZIP code or age was found"
+        elif plan is not None:
+            yield line.replace("lowest: {}", f"lowest: {yaml_flow(plan.lowest)}")
         else:
             yield line
+
+
+def _plan(proposal: Proposal, preset: str | None) -> SafeHarborPlan | None:
+    if preset is None or "safe-harbor: {}" not in preset:
+        return None
+    recognized = {column.name: (column.finding.detector, column.role) for column in proposal.columns}
+    return safe_harbor_plan(recognized, year=date.today().year)
+
+
+def for_preset(proposal: Proposal, preset: str | None) -> Proposal:
+    """The proposal with the roles and hierarchies that a preset demands."""
+    plan = _plan(proposal, preset)
+    if plan is None:
+        return proposal
+    columns = []
+    for column in proposal.columns:
+        setting = plan.columns.get(column.name, {})
+        if "role" in setting:
+            finding = replace(column.finding, role=Role(setting["role"]))
+            column = replace(column, finding=finding, hierarchy=None)
+        columns.append(replace(column, hierarchy=setting["hierarchy"]) if "hierarchy" in setting else column)
+    return replace(proposal, columns=tuple(columns))
 
 
 def _head(proposal: Proposal) -> Iterator[str]:

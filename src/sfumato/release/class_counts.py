@@ -27,6 +27,13 @@ class RowQueries(Protocol):
     def total(self) -> int:
         """Number of rows."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the released columns."""
+
+    def combinations(self, columns: Sequence[str]) -> Mapping[tuple[str | None, ...], int]:
+        """Number of rows with each combination of the values of some columns, as text."""
+
     def having(self, values: Mapping[str, Any]) -> int:
         """Number of rows with all these values; 0 if a column is not released."""
 

@@ -17,3 +17,4 @@ from sfumato.schema.column import Role as Role
 from sfumato.schema.dataset import Schema as Schema
 from sfumato.schema.hierarchies.table import TableHierarchy as TableHierarchy
 from sfumato.schema.hierarchies.taxonomy import TaxonomyHierarchy as TaxonomyHierarchy
+from sfumato.schema.hierarchies.zip3 import Zip3Hierarchy as Zip3Hierarchy

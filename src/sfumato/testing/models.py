@@ -116,8 +116,8 @@ def declarations_are_complete(model: PrivacyModel) -> None:
     fields = {*kind.model_fields}
     assert kind.promise, "`promise` is empty"
     assert kind.promise != kind.promise.format(known="", worst=""), "`promise` has no {known} or {worst}"
-    assert kind.protects, "`protects` is empty"
-    assert kind.stronger, "`stronger` names no parameter"
+    assert kind.protects or not kind.on_classes, "`protects` is empty"
+    assert kind.stronger or not kind.on_classes, "`stronger` names no parameter"
     assert set(kind.stronger) <= fields, "`stronger` names something that is not a parameter"
     assert kind.size_parameter is None or kind.size_parameter in fields, "`size_parameter` is not a parameter"
     assert kind.independent_check is not PrivacyModel.independent_check, "`independent_check` is missing"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -28,6 +28,16 @@ class SqlRowQueries:
     @property
     def total(self) -> int:
         return self.release.height
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.release.columns)
+
+    def combinations(self, columns: Sequence[str]) -> dict[tuple[str | None, ...], int]:
+        # Polars writes values as text as releases do; DuckDB writes large numbers and timestamps differently
+        text = replace(self, release=self.release.select(pl.col(columns).cast(pl.String)))
+        names = ", ".join(quoted_name(name) for name in columns)
+        return {row[:-1]: row[-1] for row in text._ask(f"SELECT {names}, count(*) FROM release_rows GROUP BY ALL", [])}
 
     def having(self, values: Mapping[str, Any]) -> int:
         if any(name not in self.release.columns for name in values):

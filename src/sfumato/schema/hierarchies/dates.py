@@ -25,15 +25,26 @@ class DatesHierarchy(Hierarchy):
 
     >>> DatesHierarchy.build(["month", "year", "decade"]).bind("birth", pl.Series([date(1965, 7, 31)])).rows()
     [['1965-07-31', '1965-07', '1965', '1960s', '*']]
+    >>> births = pl.Series([date(1930, 7, 31), date(1938, 1, 2)])
+    >>> DatesHierarchy.build({"units": ["year", "decade"], "bottom": 1937}).bind("birth", births).rows()
+    [['1930-07-31', '< 1937', '< 1937', '*'], ['1938-01-02', '1938', '1930s', '*']]
     """
 
     main: ClassVar[str | None] = "units"
-    examples = ({"units": ["month", "year", "decade"]}, {"units": ["quarter", "century"]}, {"units": ["week"]})
+    examples = (
+        {"units": ["month", "year", "decade"]},
+        {"units": ["quarter", "century"]},
+        {"units": ["week"]},
+        {"units": ["year", "decade"], "bottom": 1937},
+    )
     sample = (date(1899, 12, 31), date(1900, 1, 1), date(1965, 7, 31), date(1965, 8, 1), date(1966, 1, 2))
 
     units: Annotated[tuple[Unit, ...], Field(min_length=1)]
     """The levels above the date, from fine to coarse; ``*`` is added. A date column skips units that are not coarser
     than a day."""
+    bottom: Annotated[int, Field(ge=1, le=9999)] | None = None
+    """Years before this one form one group on every level, as in ``< 1937``. HIPAA requires it for births from which an
+    age over 89 follows."""
 
     @field_validator("units")
     @classmethod
@@ -48,7 +59,7 @@ class DatesHierarchy(Hierarchy):
     def level_in_words(self, level: int) -> str:
         if not 0 < level <= len(self.units):
             return super().level_in_words(level) if level <= 0 else "all values removed (*)"
-        return f"{self.units[level - 1]} only"
+        return f"{self.units[level - 1]} only" + ("" if self.bottom is None else f", before {self.bottom} together")
 
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         if not isinstance(values.dtype, pl.Date | pl.Datetime):
@@ -60,7 +71,15 @@ class DatesHierarchy(Hierarchy):
         leaves = values.unique().sort()
         # units finer than the column have no effect
         units = [unit for unit in self.units if unit not in ("hour", "day") or not isinstance(values.dtype, pl.Date)]
-        return BoundHierarchy.from_labels(column, leaves, [*(_labels(leaves, u) for u in units), [ROOT] * len(leaves)])
+        labels = [self._bottomed(leaves, _labels(leaves, unit)) for unit in units]
+        return BoundHierarchy.from_labels(column, leaves, [*labels, [ROOT] * len(leaves)])
+
+    def _bottomed(self, leaves: pl.Series, labels: pl.Series) -> pl.Series:
+        if self.bottom is None:
+            return labels
+        return pl.select(
+            pl.when(leaves.dt.year() < self.bottom).then(pl.lit(f"< {self.bottom}")).otherwise(labels)
+        ).to_series()
 
 
 def _labels(leaves: pl.Series, unit: str) -> pl.Series:
