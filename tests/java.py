@@ -22,10 +22,15 @@ exec "{java}" "$@"
 """The wheel's Java has no module for vectors; Spark asks for it when it starts, and does without."""
 
 
+_LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Hundreds of small queries, each compiled once: the optimizing compiler and several collectors take twice the time."""
+
+
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where Java is. Spark finds it on the path or by JAVA_HOME, which is set where only the wheel has one."""
     pytest.importorskip("pyspark", reason="PySpark is not installed")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", _LIGHT)
     home = os.environ.get("JAVA_HOME")
     found = (shutil.which("java", path=os.path.join(home, "bin")) if home else None) or shutil.which("java")
     if found is not None:

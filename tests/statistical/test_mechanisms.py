@@ -72,7 +72,7 @@ class Audit:
     far: Any
     """A neighbour twice as far away."""
     count: int
-    few: int = 8_000
+    few: int = 4_000
     """Draws for the loss; the scale needs more."""
     error: float = 0.03
     """Relative error of the noise that is caught."""
@@ -351,6 +351,7 @@ AUDITS = {
         near=[c + 1 for c in range(-16, 24)],
         far=None,
         count=6_600,
+        few=8_000,
         error=0.05,
     ),
     "quantile": Audit(
