@@ -60,12 +60,12 @@ FRIENDS = synthetic_friends(300, Rng(1))
 def test_all_sources_give_the_same_graph() -> None:
     networkx = pytest.importorskip("networkx")
     club = networkx.karate_club_graph()
-    read = as_graph(club)
+    read = as_graph(club, edge_columns={"weight": "drop"})
     assert (read.size, read.edge_count) == (34, 78)
     assert "club" in read.nodes.columns
-    matrix = as_graph(networkx.to_scipy_sparse_array(club))
+    matrix = as_graph(networkx.to_scipy_sparse_array(club, weight=None))
     assert np.array_equal(matrix.indices, read.indices)
-    upper = as_graph(sparse.triu(networkx.to_scipy_sparse_array(club)))
+    upper = as_graph(sparse.triu(networkx.to_scipy_sparse_array(club, weight=None)))
     assert np.array_equal(upper.indices, read.indices)
     table = pl.DataFrame({"a": [a for a, _ in club.edges()], "b": [b for _, b in club.edges()]})
     nodes = pl.DataFrame({"id": list(range(34))})
@@ -107,7 +107,9 @@ def test_bad_tables_are_refused() -> None:
 def test_two_relations_are_one_graph() -> None:
     friends = pl.DataFrame({"a": ["x", "y"], "b": ["y", "z"]})
     family = pl.DataFrame({"a": ["y", "x"], "b": ["x", "z"]})
-    assert graph_from_tables([friends, family]).edge_count == 3
+    with pytest.raises(BadParameter, match="not said whether their relations"):
+        graph_from_tables([friends, family])
+    assert graph_from_tables([friends, family], relations="merge").edge_count == 3
 
 
 def test_a_graph_that_does_not_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

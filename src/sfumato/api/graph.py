@@ -24,9 +24,9 @@ from sfumato.evaluation import Evaluation
 from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release, protect_graph
 from sfumato.evaluation.limits import judge_limits, same_limit
 from sfumato.graphs.clusters import Clusters
+from sfumato.graphs.edge_labels import labelled_edges, labelled_graph
 from sfumato.graphs.graph import Graph
 from sfumato.graphs.private_summary import GraphSummary, private_graph_summary
-from sfumato.graphs.read_graph import as_graph
 from sfumato.measures.graph._base import GraphMeasure
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Limits
@@ -121,8 +121,8 @@ class GraphProtection:
         """Write the release folder and the private folder beside it, both or neither.
 
         The release holds ``edges.csv`` and ``nodes.csv`` with random node numbers, or ``clusters.csv`` and
-        ``links.csv``; ``symmetry.csv`` holds the symmetry that a step made. A release that does not meet its models or
-        limits is refused unless ``unmet`` is set.
+        ``links.csv`` (and ``kinds.csv``, by relation and value of edges); ``symmetry.csv`` holds the symmetry that a
+        step made. A release that does not meet its models or limits is refused unless ``unmet`` is set.
         """
         target = Path(folder)
         if self.unmet and not unmet:
@@ -154,11 +154,14 @@ class GraphProtection:
             clusters, links = self.released.clusters.tables()
             clusters.write_csv(public / "clusters.csv")
             links.write_csv(public / "links.csv")
+            if self.released.clusters.kinds.width:
+                self.released.clusters.kinds.write_csv(public / "kinds.csv")
+                labelled_edges(self.graph).write_parquet(private / "sample.parquet")
             assert self.released.labels is not None
             pl.DataFrame({"cluster": self.released.labels}).write_parquet(private / "clusters.parquet")
             return
-        edges = self.graph.edges() + 1
-        pl.DataFrame({"source": edges[:, 0], "target": edges[:, 1]}).write_csv(public / "edges.csv")
+        edges = labelled_edges(self.graph).with_columns(pl.col("source", "target") + 1)
+        edges.write_csv(public / "edges.csv")
         numbers = pl.Series("node", range(1, self.graph.size + 1), dtype=pl.Int64)
         nodes = pl.DataFrame([numbers, *self.graph.nodes.get_columns()])
         nodes.write_csv(public / "nodes.csv")
@@ -191,7 +194,7 @@ def protect_graph_recipe(
     begin = time.monotonic()
     parsed = _recipe(recipe)
     rng = Rng(seed if seed is not None else parsed.seed)
-    original = parsed.graph.read() if graph is None else as_graph(graph, drop=parsed.graph.drop)
+    original = parsed.graph.read() if graph is None else parsed.graph.of(graph)
     deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress)
     released = protect_graph(parsed, original, rng, progress)
     evaluation = Evaluation(
@@ -247,7 +250,7 @@ def _node_recipe(manifest: Mapping[str, Any], models: Sequence[Mapping[str, Any]
     return Recipe.parse({"sfumato": 1, "columns": manifest["columns"], "models": list(models)})
 
 
-def _loaded(folder: Path, recipe: GraphRecipe) -> GraphRelease:
+def _loaded(folder: Path) -> GraphRelease:
     manifest = _manifest(folder)
     lineage = load_lineage(folder)
     if lineage is None:
@@ -257,16 +260,24 @@ def _loaded(folder: Path, recipe: GraphRecipe) -> GraphRelease:
         )
     clusters, labels = None, None
     if manifest["graph"]["released"] == "clusters":
-        clusters = Clusters.from_tables(pl.read_csv(folder / "clusters.csv"), pl.read_csv(folder / "links.csv"))
+        kinds = folder / "kinds.csv"
+        clusters = Clusters.from_tables(
+            pl.read_csv(folder / "clusters.csv"),
+            pl.read_csv(folder / "links.csv"),
+            pl.read_csv(kinds) if kinds.is_file() else None,
+        )
         labels = pl.read_parquet(private_folder(folder) / "clusters.parquet")["cluster"].to_numpy().astype(np.int64)
         graph = clusters.sample(Rng(0).generator, labels)
+        sample = private_folder(folder) / "sample.parquet"
+        if sample.is_file():
+            graph = labelled_graph(pl.read_parquet(sample), size=graph.size)
     else:
-        nodes, ends = pl.read_csv(folder / "nodes.csv"), pl.read_csv(folder / "edges.csv")
+        nodes, ends = pl.read_csv(folder / "nodes.csv"), pl.read_csv(folder / "edges.csv", infer_schema=False)
         if nodes.height != len(lineage.rows):
             raise NotThatFormat("The node map does not fit the released nodes.")
         frame = nodes.drop("node")
-        pairs = ends.select("source", "target").to_numpy() - 1
-        graph = Graph.of(pairs, size=nodes.height, nodes=frame if frame.width else None)
+        ends = ends.with_columns(pl.col("source", "target").cast(pl.Int64) - 1)
+        graph = labelled_graph(ends, size=nodes.height, nodes=frame if frame.width else None)
     return GraphRelease(graph=graph, lineage=lineage.rows, clusters=clusters, labels=labels, manifest=manifest)
 
 
@@ -287,7 +298,7 @@ def attack_graph_release(
 ) -> AttackResults:
     """Attack a released graph. ``original`` is the recipe that names the original tables."""
     parsed, place = _original(original), Path(folder)
-    release = _loaded(place, parsed)
+    release = _loaded(place)
     chosen: tuple[GraphAttack, ...] = _named("graph-attack", attacks)
     until = None if seconds is None else Deadline(until=time.monotonic() + seconds, listener=progress)
     outcomes = attack_release(
@@ -307,7 +318,7 @@ def measure_graph_release(
 ) -> MeasureResults:
     """Measure a released graph against its original."""
     parsed = _original(original)
-    release = _loaded(Path(folder), parsed)
+    release = _loaded(Path(folder))
     chosen: tuple[GraphMeasure, ...] = _named("graph-measure", measures)
     results = measure_release(parsed, parsed.graph.read(), release, Rng(seed), measures=chosen, progress=progress)
     return MeasureResults(results=tuple(results))

@@ -121,13 +121,21 @@ def init_graph(
     """Read the tables of a graph and write a recipe for it."""
     from sfumato.data import replacing
     from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
-    from sfumato.graphs.read_graph import graph_from_tables
+    from sfumato.graphs.read_graph import Relations, edge_table, graph_from_tables
     from sfumato.graphs.signatures import colours, unique_share
 
     if k is None:
         raise click.UsageError("--k is required for a graph: the number of people who share a degree, at least.")
-    graph = graph_from_tables(edges, nodes=nodes)
+    tables = [edge_table(edge) for edge in edges]
+    extra = list(dict.fromkeys(name for table in tables for name in table.columns[2:]))
+    relations: Relations | None = "merge" if len(tables) > 1 else None
+    graph = graph_from_tables(tables, nodes=nodes, relations=relations, edge_columns=dict.fromkeys(extra, "drop"))
     lines = ["sfumato: 1", "graph:", f"  edges: {yaml_flow([_beside(edge, out) for edge in edges])}"]
+    if relations:
+        lines += ["  relations: merge  # keep: also release by which of the tables two people are linked"]
+    if extra:
+        lines += ["  edge_columns:  # drop, keep, {bands: [5, 20]} for numbers, {dates: year} for dates"]
+        lines += [f"    {yaml_scalar(name)}: drop" for name in extra]
     if nodes is not None:
         lines += [f"  nodes: {yaml_scalar(_beside(nodes, out))}", f"  key: {yaml_scalar(graph.nodes.columns[0])}"]
         lines += _columns(graph.nodes.drop(graph.nodes.columns[0]))

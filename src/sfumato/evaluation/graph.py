@@ -18,7 +18,7 @@ from sfumato.deadline import Deadline, check_deadline, quiet, split_deadline
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.evaluation.evaluation import evaluate
 from sfumato.evaluation.make_release import make_release
-from sfumato.graphs.base import GraphChange
+from sfumato.graphs.base import GraphChange, apply_step
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.graph import Graph, Ints
 from sfumato.measures import MeasureResult
@@ -71,19 +71,20 @@ def protect_graph(recipe: GraphRecipe, graph: Graph, rng: Rng, progress: Progres
         )
         kept, frame, verdicts = protected.lineage.rows, release.table.frame, protected.verdicts
         table = dataset, release, kept
-    change = GraphChange(graph=graph.reordered(kept) if len(kept) < graph.size else graph)
+    start = graph.reordered(kept) if len(kept) < graph.size else graph
+    public = [name for name in frame.columns if name not in _secrets(recipe)]
+    change = GraphChange(graph=replace(start, nodes=frame.select(public)))
     steps = []
     for number, method in enumerate(recipe.steps):
         check_deadline(progress)
         if change.clusters is not None:
             raise BadParameter(f"{method.part_name()} cannot follow a step that releases clusters of nodes.")
-        change = method.apply(change.graph, rng.child("steps", number, method.part_name()), progress)
+        change = apply_step(method, change.graph, rng.child("steps", number, method.part_name()), progress)
         steps.append({"step": method.part_name(), **change.counts})
     # Numbers that mean nothing: the order of the original, or of a step, must not be released.
     order = rng.child("order").generator.permutation(change.graph.size)
-    attributes_of = frame[order] if frame.width and change.clusters is None else None
-    released = Graph.of(replace(change.graph, nodes=pl.DataFrame()).reordered(order).edges(), size=len(order))
-    released = replace(released, nodes=attributes_of if attributes_of is not None else pl.DataFrame())
+    shown = frame if change.clusters is None else pl.DataFrame()
+    released = replace(change.graph, nodes=shown).reordered(order)
     labels, symmetry = None, None
     if change.clusters is not None:
         assert change.labels is not None
@@ -109,13 +110,14 @@ def _manifest(
             "released": "clusters" if clusters is not None else "edges",
             "models": {model.part_name(): model.public() for model in recipe.models},
             "steps": steps,
+            "edge_columns": [name for name in graph.label_table.columns if name != "label"],
         },
         "nodes": graph.size,
         "edges": graph.edge_count,
         "columns": table[1].manifest["columns"] if table is not None and clusters is None else {},
         "models": [
             *({model.part_name(): model.public()} for model in recipe.models),
-            *(table[1].manifest["models"] if table is not None else ()),
+            *(table[1].manifest["models"] if table is not None and clusters is None else ()),
         ],
         "steps": [*steps, *(table[1].manifest["steps"] if table is not None else ())],
         "verdicts": [{"model": v.model, "state": str(v.state), "wanted": v.wanted} for v in verdicts],
@@ -127,15 +129,19 @@ def graph_scenario(recipe: GraphRecipe, original: Graph, release: GraphRelease) 
 
     def protect(graph: Graph, rng: Rng) -> Graph:
         for number, method in enumerate(recipe.steps):
-            graph = method.apply(graph, rng.child("steps", number, method.part_name())).graph
+            graph = apply_step(method, graph, rng.child("steps", number, method.part_name())).graph
         return graph
 
-    columns = recipe.table.schema.columns if recipe.table is not None else {}
-    secrets = [name for name, column in columns.items() if column.role is Role.SENSITIVE]
+    again = None if any(method.uses_attributes for method in recipe.steps) else protect
     return GraphScenario(
-        original=original, release=release.graph, lineage=release.lineage, protect=protect, secrets=secrets,
+        original=original, release=release.graph, lineage=release.lineage, protect=again, secrets=_secrets(recipe),
         clusters=release.labels,
     )  # fmt: skip
+
+
+def _secrets(recipe: GraphRecipe) -> list[str]:
+    columns = recipe.table.schema.columns if recipe.table is not None else {}
+    return [name for name, column in columns.items() if column.role is Role.SENSITIVE]
 
 
 def table_scenario(release: GraphRelease) -> AttackScenario | None:

@@ -1,5 +1,6 @@
 # Made by `make docs`.
 from sfumato.graphs.methods.anonymize_degrees import AnonymizeDegrees as AnonymizeDegrees
+from sfumato.graphs.methods.cluster_edges import ClusterEdges as ClusterEdges
 from sfumato.graphs.methods.cluster_nodes import ClusterNodes as ClusterNodes
 from sfumato.graphs.clusters import Clusters as Clusters
 from sfumato.graphs.graph import Graph as Graph

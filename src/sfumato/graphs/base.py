@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from sfumato.graphs.clusters import Clusters
+from sfumato.graphs.edge_labels import carry_labels
 from sfumato.graphs.graph import Graph, Ints
 from sfumato.graphs.released_files import GraphFiles
 from sfumato.params import Part
@@ -15,7 +16,7 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
 from sfumato.rng import Rng
 
-__all__ = ["GraphChange", "GraphMethod", "GraphModel"]
+__all__ = ["GraphChange", "GraphMethod", "GraphModel", "apply_step"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +37,23 @@ class GraphChange:
 
 
 class GraphMethod(Part):
-    """A method that changes the edges of a graph. Its parameters are public, and adversaries know them."""
+    """A method that changes the edges of a graph. Its parameters are public, and adversaries know them.
+
+    A method that does not set labels of edges leaves them to :func:`apply_step`.
+    """
+
+    uses_attributes: ClassVar[bool] = False
+    """Whether the method needs the node table."""
 
     @abstractmethod
     def apply(self, graph: Graph, rng: Rng, progress: Progress = SILENT) -> GraphChange:
         """Protect the graph; the input is not changed."""
+
+
+def apply_step(method: GraphMethod, graph: Graph, rng: Rng, progress: Progress = SILENT) -> GraphChange:
+    """Apply a method; edges that it keeps keep their labels, and others get labels of deleted edges."""
+    change = method.apply(graph, rng, progress)
+    return replace(change, graph=carry_labels(graph, change.graph, rng.child("labels").generator))
 
 
 class GraphModel(Part):

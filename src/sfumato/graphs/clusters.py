@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
 from sfumato.errors import BadParameter
+from sfumato.graphs.edge_labels import labelled_edges
 from sfumato.graphs.graph import Graph, Ints, edge_keys
 
 __all__ = ["Clusters"]
@@ -31,6 +32,10 @@ class Clusters:
     second: Ints
     counts: Ints
     """The number of edges between the two clusters."""
+    kinds: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """Where edges have labels: ``first``, ``second`` (from 1), what labels stand for, and the number of ``edges``."""
+    attributes: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """What is released about the nodes of each cluster, one row per cluster; without columns if nothing is."""
 
     def __post_init__(self) -> None:
         room = np.where(
@@ -47,7 +52,17 @@ class Clusters:
         sizes = np.bincount(labels)
         ends = labels[graph.edges()]
         keys, counts = np.unique(edge_keys(ends[:, 0], ends[:, 1], len(sizes)), return_counts=True)
-        return cls(sizes=sizes, first=keys // len(sizes), second=keys % len(sizes), counts=counts)
+        kinds = pl.DataFrame()
+        if graph.labels is not None:
+            told = labelled_edges(graph)
+            pair = labels[told.select("source", "target").to_numpy()]
+            names = [name for name in told.columns if name not in ("source", "target")]
+            kinds = told.select(names).with_columns(
+                pl.Series("first", pair.min(axis=1) + 1), pl.Series("second", pair.max(axis=1) + 1)
+            )
+            kinds = kinds.group_by("first", "second", *names).agg(pl.len().alias("edges"))
+            kinds = kinds.sort("first", "second", *names)
+        return cls(sizes=sizes, first=keys // len(sizes), second=keys % len(sizes), counts=counts, kinds=kinds)
 
     @property
     def edge_count(self) -> int:
@@ -60,14 +75,15 @@ class Clusters:
         own = self.first == self.second
         inside[self.first[own]] = self.counts[own]
         clusters = pl.DataFrame({"cluster": np.arange(1, len(self.sizes) + 1), "nodes": self.sizes, "edges": inside})
+        clusters = clusters.hstack(self.attributes) if self.attributes.width else clusters
         between = pl.DataFrame(
             {"first": self.first[~own] + 1, "second": self.second[~own] + 1, "edges": self.counts[~own]}
         )
         return clusters, between
 
     @classmethod
-    def from_tables(cls, clusters: pl.DataFrame, between: pl.DataFrame) -> Clusters:
-        """The inverse of :meth:`tables`."""
+    def from_tables(cls, clusters: pl.DataFrame, between: pl.DataFrame, kinds: pl.DataFrame | None = None) -> Clusters:
+        """The inverse of :meth:`tables`, with :attr:`kinds` where they were released."""
         inside = clusters["edges"].to_numpy().astype(np.int64)
         own = np.flatnonzero(inside)
         ends = [between[name].to_numpy().astype(np.int64) - 1 for name in ("first", "second")]
@@ -76,6 +92,8 @@ class Clusters:
             first=np.concatenate([own, ends[0]]),
             second=np.concatenate([own, ends[1]]),
             counts=np.concatenate([inside[own], between["edges"].to_numpy().astype(np.int64)]),
+            kinds=pl.DataFrame() if kinds is None else kinds,
+            attributes=clusters.drop("cluster", "nodes", "edges"),
         )
 
     def sample(self, random: np.random.Generator, labels: Ints | None = None) -> Graph:
@@ -96,6 +114,21 @@ class Clusters:
             a, b = a[~fresh], b[~fresh]
         filled = members[self._places_in_dense_blocks(np.flatnonzero(dense), begin, random)]
         return Graph.of(np.concatenate([np.column_stack([keys // size, keys % size]), filled]), size=size)
+
+    @staticmethod
+    def spread_labels(original: Graph, sampled: Graph, labels: Ints, random: np.random.Generator) -> Graph:
+        """A sampled graph whose edges have, between each two clusters, the labels of the original in random order."""
+        told = original.edge_labels()
+        if told is None:
+            return sampled
+        orders = []
+        for graph in (original, sampled):
+            pair = labels[graph.edges()]
+            block = edge_keys(pair[:, 0], pair[:, 1], int(labels.max()) + 1)
+            orders.append(np.lexsort((random.random(len(pair)), block)))
+        spread = np.empty(len(told), dtype=np.int32)
+        spread[orders[1]] = told[orders[0]]
+        return replace(original, nodes=sampled.nodes).with_edges(sampled.edges(), spread)
 
     def _places_in_dense_blocks(self, blocks: Ints, begin: Ints, random: np.random.Generator) -> Ints:
         """All pairs of these blocks in random order, of which each block keeps its number of edges."""

@@ -44,10 +44,25 @@ class Graph:
     """The neighbours of all nodes, sorted for each node."""
     nodes: pl.DataFrame = field(default_factory=pl.DataFrame)
     """Attributes, one row per node; without columns if there are none."""
+    labels: npt.NDArray[np.int32] | None = None
+    """For each entry of ``indices`` the number of the edge's label; None if nothing is known about single edges."""
+    label_table: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """What the labels stand for: ``label`` and columns such as ``relation``; one row per relation of a linked pair."""
 
     @classmethod
-    def of(cls, pairs: Any, *, size: int | None = None, nodes: pl.DataFrame | None = None) -> Graph:
-        """A graph of pairs of node numbers. Pairs must differ, and no node is its own neighbour."""
+    def of(
+        cls,
+        pairs: Any,
+        *,
+        size: int | None = None,
+        nodes: pl.DataFrame | None = None,
+        labels: npt.NDArray[Any] | None = None,
+        label_table: pl.DataFrame | None = None,
+    ) -> Graph:
+        """A graph of pairs of node numbers. Pairs must differ, and no node is its own neighbour.
+
+        ``labels`` holds one number per pair.
+        """
         ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         count = max(int(ends.max(initial=-1)) + 1, 0) if size is None else size
         if nodes is not None and nodes.width and nodes.height != count:
@@ -60,13 +75,24 @@ class Graph:
         if (ends[:, 0] == ends[:, 1]).any():
             raise BadParameter("The graph has a self-loop.", fix="Leave out edges from a node to itself.")
         keys = np.concatenate([ends[:, 0] * count + ends[:, 1], ends[:, 1] * count + ends[:, 0]])
-        keys.sort()
+        both = None
+        if labels is None:
+            keys.sort()
+        else:
+            order = np.argsort(keys, kind="stable")
+            keys, both = keys[order], np.concatenate([labels, labels]).astype(np.int32)[order]
         if (keys[1:] == keys[:-1]).any():
             raise BadParameter("The graph has a duplicate edge.", fix="Name each edge once, in one direction.")
         rows = keys // count if count else keys
         indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int64)
         keys -= rows * count
-        return cls(indptr=indptr, indices=keys.astype(np.int32), nodes=pl.DataFrame() if nodes is None else nodes)
+        return cls(
+            indptr=indptr,
+            indices=keys.astype(np.int32),
+            nodes=pl.DataFrame() if nodes is None else nodes,
+            labels=both,
+            label_table=pl.DataFrame() if label_table is None or labels is None else label_table,
+        )
 
     @property
     def size(self) -> int:
@@ -107,6 +133,12 @@ class Graph:
         once = rows < self.indices
         return np.column_stack([rows[once], self.indices[once].astype(np.int64)])
 
+    def edge_labels(self) -> npt.NDArray[np.int32] | None:
+        """The label of every edge, in the order of :meth:`edges`."""
+        if self.labels is None:
+            return None
+        return self.labels[np.repeat(np.arange(self.size), self.degrees) < self.indices]
+
     def matrix(self) -> Any:
         """The adjacency matrix as ``scipy.sparse.csr_matrix`` of float32."""
         from scipy.sparse import csr_matrix
@@ -114,17 +146,29 @@ class Graph:
         ones = np.ones(len(self.indices), dtype=np.float32)
         return csr_matrix((ones, self.indices, self.indptr), shape=(self.size, self.size))
 
-    def with_edges(self, pairs: npt.NDArray[Any]) -> Graph:
-        """The same nodes with other edges."""
-        return Graph.of(pairs, size=self.size, nodes=self.nodes if self.nodes.width else None)
+    def with_edges(self, pairs: npt.NDArray[Any], labels: npt.NDArray[Any] | None = None) -> Graph:
+        """The same nodes with other edges; without ``labels``, they have none."""
+        nodes = self.nodes if self.nodes.width else None
+        return Graph.of(pairs, size=self.size, nodes=nodes, labels=labels, label_table=self.label_table)
+
+    def with_some_edges(self, kept: npt.NDArray[np.bool_]) -> Graph:
+        """The same nodes with a part of the edges and their labels. ``kept`` is in the order of :meth:`edges`."""
+        labels = self.edge_labels()
+        return self.with_edges(self.edges()[kept], None if labels is None else labels[kept])
 
     def reordered(self, order: Ints) -> Graph:
         """The graph whose node ``i`` is node ``order[i]`` of this one; nodes left out of ``order`` are removed."""
         place = np.full(self.size, -1, dtype=np.int64)
         place[order] = np.arange(len(order))
-        ends = place[self.edges()]
-        ends = ends[(ends >= 0).all(axis=1)]
-        return Graph.of(ends, size=len(order), nodes=self.nodes[order] if self.nodes.width else None)
+        ends, labels = place[self.edges()], self.edge_labels()
+        kept = (ends >= 0).all(axis=1)
+        return Graph.of(
+            ends[kept],
+            size=len(order),
+            nodes=self.nodes[order] if self.nodes.width else None,
+            labels=None if labels is None else labels[kept],
+            label_table=self.label_table,
+        )
 
     def __repr__(self) -> str:
         return f"<Graph: {self.size:,} nodes, {self.edge_count:,} edges>"

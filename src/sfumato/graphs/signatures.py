@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from sfumato.graphs.edge_labels import label_hashes
 from sfumato.graphs.graph import Graph, Ints
 
 __all__ = ["Features", "agreements", "colours", "neighbour_degree_profile", "unique_share"]
@@ -24,6 +25,7 @@ def colours(graph: Graph, depth: int) -> Colours:
     """Weisfeiler-Lehman colours: two nodes have the same one if their surroundings up to ``depth`` look alike.
 
     Depth 0 is the degree, depth 1 the sorted degrees of the neighbours, depth 2 what the neighbours' neighbours add.
+    Labels of edges are part of what is seen.
     Colours are 64-bit hashes; among a million nodes, two different ones are equal by chance once in 40 million graphs.
 
     >>> path = Graph.of([(0, 1), (1, 2), (2, 3), (3, 4)])
@@ -31,11 +33,22 @@ def colours(graph: Graph, depth: int) -> Colours:
     [2, 3, 3]
     """
     now = _mixed(graph.degrees.astype(np.uint64))
+    by_label = None if graph.labels is None else label_hashes(graph)[graph.labels]
+    if by_label is not None:
+        now = _mixed(now + _sums(graph, _mixed(by_label)))
     for _ in range(depth):
-        # The sum of hashes does not depend on the order of the neighbours.
-        total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(_mixed(now)[graph.indices], dtype=np.uint64)])
-        now = _mixed(now * np.uint64(0x9E3779B97F4A7C15) + total[graph.indptr[1:]] - total[graph.indptr[:-1]])
+        seen = _mixed(now)[graph.indices]
+        now = _mixed(
+            now * np.uint64(0x9E3779B97F4A7C15) + _sums(graph, seen if by_label is None else _mixed(seen + by_label))
+        )
     return now
+
+
+def _sums(graph: Graph, hashes: Colours) -> Colours:
+    """For each node the sum over its edges: it does not depend on their order."""
+    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+    sums: Colours = total[graph.indptr[1:]] - total[graph.indptr[:-1]]
+    return sums
 
 
 def _mixed(numbers: Colours) -> Colours:

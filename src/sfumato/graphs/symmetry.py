@@ -36,7 +36,8 @@ def symmetric_graph(graph: Graph, k: int, random: np.random.Generator) -> Symmet
     """A graph near ``graph``, with about as many edges, in which each node has at least ``k`` images.
 
     Similar nodes form rows of k. Orbits are taken in the order of the share of their pairs that are linked, the largest
-    first, until the number of edges of the original is reached. If k does not divide the number of nodes, the nodes of
+    first, until the number of edges of the original is reached. All edges of an orbit get the label that most of its
+    linked pairs have. If k does not divide the number of nodes, the nodes of
     the smallest degrees that are left over, and k more, lose their edges.
     """
     if graph.size < k:
@@ -48,7 +49,7 @@ def symmetric_graph(graph: Graph, k: int, random: np.random.Generator) -> Symmet
     symmetry = np.empty(graph.size, dtype=np.int64)
     symmetry[rows] = np.roll(rows, -1, axis=1)
     symmetry[alone] = np.roll(alone, -1)
-    return SymmetricGraph(graph=graph.with_edges(_densest_orbits(graph, rows, random)), symmetry=symmetry)
+    return SymmetricGraph(graph=graph.with_edges(*_densest_orbits(graph, rows, random)), symmetry=symmetry)
 
 
 def _similar_rows(graph: Graph, nodes: Ints, k: int, random: np.random.Generator) -> Ints:
@@ -84,18 +85,19 @@ def _embedding(graph: Graph, random: np.random.Generator) -> Floats:
     return np.asarray(vectors * values)
 
 
-def _densest_orbits(graph: Graph, rows: Ints, random: np.random.Generator) -> Ints:
-    """Whole orbits of pairs with about as many edges as the graph has."""
+def _densest_orbits(graph: Graph, rows: Ints, random: np.random.Generator) -> tuple[Ints, Ints | None]:
+    """Whole orbits of pairs with about as many edges as the graph has, and their labels."""
     count, k = rows.shape
     row, column = np.full(graph.size, -1, dtype=np.int64), np.zeros(graph.size, dtype=np.int64)
     row[rows], column[rows] = np.arange(count)[:, None], np.arange(k)
-    ends = graph.edges()
-    ends = ends[(row[ends] >= 0).all(axis=1)]
+    ends, labels = graph.edges(), graph.edge_labels()
+    inside = (row[ends] >= 0).all(axis=1)
+    ends = ends[inside]
     low = np.where(row[ends[:, 0]] <= row[ends[:, 1]], ends[:, 0], ends[:, 1])
     high = ends.sum(axis=1) - low
     step = (column[high] - column[low]) % k
     step = np.where(row[low] == row[high], np.minimum(step, k - step), step)
-    keys, linked = np.unique((row[low] * count + row[high]) * k + step, return_counts=True)
+    keys, place, linked = np.unique((row[low] * count + row[high]) * k + step, return_inverse=True, return_counts=True)
     first, second, step = keys // k // count, keys // k % count, keys % k
     # Inside a row, a step of k / 2 pairs every node twice.
     size = np.where((first == second) & (2 * step == k), k // 2, k)
@@ -105,15 +107,29 @@ def _densest_orbits(graph: Graph, rows: Ints, random: np.random.Generator) -> In
     kept = order[:wanted]
     orbit = np.repeat(kept, size[kept])
     turn = np.arange(len(orbit)) - np.repeat(np.cumsum(size[kept]) - size[kept], size[kept])
-    return np.column_stack([rows[first[orbit], turn], rows[second[orbit], (turn + step[orbit]) % k]])
+    pairs = np.column_stack([rows[first[orbit], turn], rows[second[orbit], (turn + step[orbit]) % k]])
+    return pairs, None if labels is None else _most_frequent(place, labels[inside], len(keys))[orbit]
+
+
+def _most_frequent(group: Ints, labels: npt.NDArray[Any], groups: int) -> Ints:
+    """For each group the label that most of its members have."""
+    size = int(labels.max(initial=0)) + 1
+    both, counts = np.unique(group * size + labels, return_counts=True)
+    order = np.lexsort((counts, both // size))
+    most = np.zeros(groups, dtype=np.int64)
+    most[both[order] // size] = both[order] % size  # the largest count of a group comes last
+    return most
 
 
 def is_symmetry(graph: Graph, symmetry: Ints) -> bool:
-    """Whether a permutation of the nodes maps the edges to the edges and every node to one with the same attributes."""
+    """Whether a permutation maps edges to edges with the same label, and nodes to nodes with the same attributes."""
     if not np.array_equal(np.sort(symmetry), np.arange(graph.size)):
         return False
     ends = graph.edges()
     if not graph.has_edges(symmetry[ends[:, 0]], symmetry[ends[:, 1]]).all():
+        return False
+    moved = graph.reordered(symmetry).labels
+    if graph.labels is not None and moved is not None and not np.array_equal(moved, graph.labels):
         return False
     return not graph.nodes.width or graph.nodes[symmetry].equals(graph.nodes)
 

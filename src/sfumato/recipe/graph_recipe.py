@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.graphs.base import GraphMethod, GraphModel
+from sfumato.graphs.edge_columns import check_declaration
 from sfumato.graphs.graph import Graph
-from sfumato.graphs.read_graph import Fault, graph_from_tables
+from sfumato.graphs.read_graph import Fault, Relations, as_graph, graph_from_tables
 from sfumato.measures.graph._base import GraphMeasure
 from sfumato.params import Part
 from sfumato.recipe.recipe import Limits, Recipe
@@ -26,7 +27,7 @@ from sfumato.wording import did_you_mean
 
 __all__ = ["GraphRecipe", "GraphSource", "is_graph_recipe"]
 
-_KEYS = ("edges", "nodes", "key", "source", "target", "drop")
+_KEYS = ("edges", "nodes", "key", "source", "target", "drop", "relations", "edge_columns", "directions")
 
 
 def is_graph_recipe(path: str | Path) -> bool:
@@ -44,6 +45,8 @@ class GraphSource:
 
     edges: tuple[str, ...]
     """Edge tables, one per relation."""
+    names: tuple[str, ...] = ()
+    """Names of the relations; those of the files if left out."""
     nodes: str | None = None
     """The node table; without it, the nodes are those with an edge."""
     key: str | None = None
@@ -54,18 +57,38 @@ class GraphSource:
     """Column of the edge tables that names the other end; the second one if left out."""
     drop: tuple[Fault, ...] = ()
     """Faults that are left out instead of refused: ``self-loops``, ``duplicates``, ``dangling``."""
+    relations: Relations | None = None
+    """Whether relations are released; required if there are several edge tables."""
+    edge_columns: Mapping[str, Any] = field(default_factory=dict)
+    """What is released of each further column of the edge tables."""
+    directions: Literal["drop"] | None = None
+    """``drop`` if edges have a direction, which is not released."""
 
     def read(self) -> Graph:
         """Read the tables."""
         return graph_from_tables(
-            self.edges, nodes=self.nodes, key=self.key, source=self.source, target=self.target, drop=self.drop
+            dict(zip(self.names, self.edges, strict=True)) if self.names else self.edges,
+            nodes=self.nodes,
+            key=self.key,
+            source=self.source,
+            target=self.target,
+            drop=self.drop,
+            relations=self.relations,
+            edge_columns=self.edge_columns,
+            directions=self.directions,
         )
+
+    def of(self, graph: Any) -> Graph:
+        """A graph in memory, read with the same declarations."""
+        return as_graph(graph, drop=self.drop, edge_columns=self.edge_columns, directions=self.directions)
 
     def to_dict(self) -> dict[str, Any]:
         """The section ``graph`` of a recipe."""
         plain = {name: getattr(self, name) for name in _KEYS}
         plain["edges"] = list(self.edges) if len(self.edges) > 1 else self.edges[0]
-        plain["drop"] = list(self.drop)
+        if self.names:
+            plain["edges"] = dict(zip(self.names, self.edges, strict=True))
+        plain["drop"], plain["edge_columns"] = list(self.drop), dict(self.edge_columns)
         return {name: value for name, value in plain.items() if value}
 
 
@@ -164,15 +187,32 @@ def _source(
         if key not in _KEYS:
             problems.append(document.problem(("graph", key), "unknown key. " + did_you_mean(str(key), _KEYS)))
     edges = value.get("edges")
-    listed = [edges] if isinstance(edges, str) else edges
+    names = tuple(map(str, edges)) if isinstance(edges, dict) else ()
+    listed = [edges] if isinstance(edges, str) else list(edges.values()) if isinstance(edges, dict) else edges
     if not isinstance(listed, list) or not listed or not all(isinstance(item, str) for item in listed):
-        problems.append(document.problem(("graph", "edges"), "must be a file name, or a list of them"))
+        words = "must be a file name, a list of them, or relations with their files: {friends: friends.csv}"
+        problems.append(document.problem(("graph", "edges"), words))
     for key in ("nodes", "key", "source", "target"):
         if value.get(key) is not None and not isinstance(value[key], str):
             problems.append(document.problem(("graph", key), "must be text"))
     drop = value.get("drop") or []
     if not isinstance(drop, list) or not set(map(str, drop)) <= {"self-loops", "duplicates", "dangling"}:
         problems.append(document.problem(("graph", "drop"), "must be a list of: self-loops, duplicates, dangling"))
+    if value.get("relations") not in (None, *get_args(Relations)):
+        problems.append(document.problem(("graph", "relations"), f"must be {' or '.join(get_args(Relations))}"))
+    if isinstance(listed, list) and len(listed) > 1 and value.get("relations") is None:
+        words = "is required for several edge tables: `merge` releases that two people are linked, `keep` also by which"
+        problems.append(document.problem(("graph", "relations"), words))
+    if value.get("directions") not in (None, "drop"):
+        words = "can only be `drop`: directed graphs are not released, two nodes are linked in either direction"
+        problems.append(document.problem(("graph", "directions"), words))
+    told = value.get("edge_columns") or {}
+    if not isinstance(told, dict):
+        problems.append(document.problem(("graph", "edge_columns"), "must name columns of the edge tables"))
+        told = {}
+    for name, declared in told.items():
+        if wrong := check_declaration(declared):
+            problems.append(document.problem(("graph", "edge_columns", name), wrong))
     if len(problems) > before:
         return None
     assert isinstance(listed, list)
@@ -183,7 +223,14 @@ def _source(
     nodes = value.get("nodes")
     texts = {key: value.get(key) for key in ("key", "source", "target")}
     return GraphSource(
-        edges=tuple(map(place, listed)), nodes=place(nodes) if nodes else None, drop=tuple(drop), **texts
+        edges=tuple(map(place, listed)),
+        names=names,
+        nodes=place(nodes) if nodes else None,
+        drop=tuple(drop),
+        relations=value.get("relations"),
+        edge_columns={str(name): declared for name, declared in told.items()},
+        directions=value.get("directions"),
+        **texts,
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from sfumato.errors import BadParameter
-from sfumato.graphs.read_graph import Fault
+from sfumato.graphs.edge_columns import DateUnit
+from sfumato.graphs.read_graph import Fault, Relations
 from sfumato.params import Part
 from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Limits
@@ -126,12 +127,36 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "description": "Edge tables and node table of a graph.",
         "properties": {
-            "edges": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
+            "edges": {
+                "anyOf": [
+                    {"type": "string"},
+                    {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                    {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
+                ]
+            },
             **{name: {"type": "string"} for name in ("nodes", "key", "source", "target")},
             "drop": {"type": "array", "items": {"enum": list(get_args(Fault))}},
+            "relations": {"enum": list(get_args(Relations))},
+            "directions": {"const": "drop"},
+            "edge_columns": {
+                "type": "object",
+                "additionalProperties": {
+                    "anyOf": [
+                        {"enum": ["drop", "keep"]},
+                        _only("bands", {"type": "array", "items": {"type": "number"}, "minItems": 1}),
+                        _only("dates", {"enum": list(get_args(DateUnit))}),
+                    ]
+                },
+            },
         },
         "required": ["edges"],
         "additionalProperties": False,
+        "if": {
+            "properties": {
+                "edges": {"anyOf": [{"type": "array", "minItems": 2}, {"type": "object", "minProperties": 2}]}
+            }
+        },
+        "then": {"required": ["relations"]},
     }
     properties["study"] = {"type": "object", "description": "The grid of candidates; for `sfumato study` only."}
     tables: dict[str, Any] = {}
@@ -152,3 +177,7 @@ def json_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def _only(key: str, value: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}

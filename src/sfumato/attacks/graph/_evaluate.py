@@ -31,6 +31,7 @@ from sfumato.attacks.graph._base import (
 )
 from sfumato.deadline import check_deadline
 from sfumato.errors import BadParameter, NotApplicable
+from sfumato.graphs.edge_labels import carry_labels
 from sfumato.graphs.edge_switching import switch_edges
 from sfumato.graphs.graph import Graph, Ints, edge_keys
 from sfumato.progress import SILENT, Progress
@@ -102,7 +103,8 @@ def _outcome(attack: GraphAttack, arms: dict[str, Any], **more: Any) -> Outcome:
 
 
 def _switched(release: Graph, rng: Rng) -> Graph:
-    return switch_edges(release, 1.0, rng.child("control").generator)
+    random = rng.child("control").generator
+    return carry_labels(release, switch_edges(release, 1.0, random), random)
 
 
 def _identity(attack: NodeMatching, scenario: GraphScenario, rng: Rng, wanted: int, progress: Progress) -> Outcome:
@@ -187,7 +189,7 @@ def _links(attack: LinkGuessing, scenario: GraphScenario, rng: Rng, wanted: int,
     truth = np.repeat([1, 0], half)
     asked = edge_keys(friends[:half, 0], friends[:half, 1], original.size)
     gone = np.isin(edge_keys(edges[:, 0], edges[:, 1], original.size), asked)
-    known = original.with_edges(edges[~gone])
+    known = original.with_some_edges(~gone)
     view = GraphView(release=scenario.release, known=known, targets=np.unique(pairs), protect=scenario.protect)
     matrix = known.matrix()
     common = np.asarray(matrix[pairs[:, 0]].multiply(matrix[pairs[:, 1]]).sum(axis=1)).ravel()

@@ -47,7 +47,7 @@ class SeedAndPropagate(NodeMatching):
         if view.seeds is None or not len(view.seeds[0]):
             raise NotApplicable("Nobody is known to start with: none of the seeds is in the release.")
         edges = view.known.edges()
-        known = view.known.with_edges(edges[rng.generator.random(len(edges)) < self.overlap])
+        known = view.known.with_some_edges(rng.generator.random(len(edges)) < self.overlap)
         mapping = np.full(known.size, -1, dtype=np.int64)
         mapping[view.seeds[0]] = view.seeds[1]
         mapping = propagate(

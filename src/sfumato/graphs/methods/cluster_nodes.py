@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
+import polars as pl
 from pydantic import Field
 
 from sfumato.errors import TooFewRows
@@ -15,7 +17,7 @@ from sfumato.graphs.graph import Graph, Ints
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["ClusterNodes"]
+__all__ = ["ClusterNodes", "clustered"]
 
 
 class ClusterNodes(GraphMethod):
@@ -23,7 +25,8 @@ class ClusterNodes(GraphMethod):
 
     Single nodes and edges are not released. Whatever an attacker knows about somebody's friends, they find a cluster
     of at least k people. The counts are exact: that two people are linked is known for sure where all pairs of a
-    cluster are linked, and they are not differentially private. Users draw graphs with the same counts.
+    cluster are linked, and they are not differentially private. Users draw graphs with the same counts. Where relations
+    or values of edges are released, there is one count for each.
     """
 
     main = "k"
@@ -39,11 +42,18 @@ class ClusterNodes(GraphMethod):
     def apply(self, graph: Graph, rng: Rng, progress: Progress = SILENT) -> GraphChange:
         if graph.size < self.k:
             raise TooFewRows(f"k = {self.k}, and the graph has {graph.size} nodes.", fix="Choose a smaller k.")
-        labels = _similar_nodes(graph, self.k, rng)
-        clusters = Clusters.of(graph, labels)
-        sampled = clusters.sample(rng.child("sample").generator, labels)
-        world = sampled if not graph.nodes.width else Graph.of(sampled.edges(), size=graph.size, nodes=graph.nodes)
-        return GraphChange(graph=world, clusters=clusters, labels=labels, counts={"clusters": len(clusters.sizes)})
+        return clustered(graph, _similar_nodes(graph, self.k, rng), rng)
+
+
+def clustered(graph: Graph, labels: Ints, rng: Rng, attributes: pl.DataFrame | None = None) -> GraphChange:
+    """The release of clusters with counts, by the cluster number of each node."""
+    clusters = Clusters.of(graph, labels)
+    if attributes is not None:
+        clusters = replace(clusters, attributes=attributes)
+    random = rng.child("sample").generator
+    sampled = clusters.sample(random, labels)
+    world = replace(Clusters.spread_labels(graph, sampled, labels, random), nodes=graph.nodes)
+    return GraphChange(graph=world, clusters=clusters, labels=labels, counts={"clusters": len(clusters.sizes)})
 
 
 def _similar_nodes(graph: Graph, k: int, rng: Rng) -> Ints:

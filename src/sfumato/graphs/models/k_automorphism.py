@@ -73,12 +73,12 @@ class KAutomorphism(GraphModel):
             return verdict(State.NOT_CHECKED, "there is no symmetry.csv")
         else:
             image = dict(zip(files.symmetry["node"], files.symmetry["image"], strict=True))
-            edges = {frozenset(pair) for pair in files.edges.select("source", "target").iter_rows()}
+            edges = {(frozenset((a, b)), *about) for a, b, *about in files.edges.iter_rows()}
             row = {number: rest for number, *rest in files.nodes.iter_rows()}
             if not set(row) == set(image) == set(image.values()):
                 return verdict(State.FAILS, "symmetry.csv does not map the nodes one to one")
-            if any(frozenset(image[end] for end in edge) not in edges for edge in edges):
-                return verdict(State.FAILS, "symmetry.csv does not map edges to edges")
+            if any((frozenset(image[end] for end in pair), *about) not in edges for pair, *about in edges):
+                return verdict(State.FAILS, "symmetry.csv does not map edges to edges of the same kind")
             if any(row[node] != row[image[node]] for node in row):
                 return verdict(State.NOT_CHECKED, "attributes tell symmetric nodes apart")
             lengths = _walked_cycles(image)

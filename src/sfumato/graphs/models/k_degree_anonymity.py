@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
@@ -13,6 +14,7 @@ from sfumato.graphs.base import GraphModel
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.graph import Graph, Ints
 from sfumato.graphs.released_files import GraphFiles
+from sfumato.graphs.signatures import colours
 from sfumato.release import State, Verdict
 
 __all__ = ["KDegreeAnonymity"]
@@ -21,8 +23,9 @@ __all__ = ["KDegreeAnonymity"]
 class KDegreeAnonymity(GraphModel):
     """k-degree anonymity: every degree of the graph is shared by at least ``k`` nodes.
 
-    A generalized graph meets it if every cluster has at least k nodes. Attackers who know more than the number of
-    somebody's friends are not covered.
+    Where relations or values of edges are released, k nodes must have the same number of edges of each kind: one k for
+    all relations together. A generalized graph meets it if every cluster has at least k nodes. Attackers who know more
+    than the numbers of somebody's friends are not covered.
     """
 
     main = "k"
@@ -31,9 +34,12 @@ class KDegreeAnonymity(GraphModel):
 
     k: Annotated[int, Field(ge=2)]
     """Number of nodes that share a degree, at least."""
+    kinds: Literal["known", "unknown"] = "known"
+    """Whether attackers know how many friends of each released kind somebody has, or only their total number."""
 
     def check(self, graph: Graph, clusters: Clusters | None = None, symmetry: Ints | None = None) -> Verdict:
-        sizes = clusters.sizes if clusters is not None else np.unique(graph.degrees, return_counts=True)[1]
+        seen: npt.NDArray[Any] = colours(graph, 0) if self.kinds == "known" else graph.degrees
+        sizes = clusters.sizes if clusters is not None else np.unique(seen, return_counts=True)[1]
         worst = int(sizes.min(initial=graph.size))
         return Verdict(
             model=self.part_name(),
@@ -41,8 +47,12 @@ class KDegreeAnonymity(GraphModel):
             worst=worst,
             wanted=self.k,
             failing=int(sizes[sizes < self.k].sum()),
-            reason="" if worst >= self.k else "fewer than k nodes share a degree",
+            reason="" if worst >= self.k else self._reason(graph),
         )
+
+    def _reason(self, graph: Graph) -> str:
+        by_kind = graph.labels is not None and self.kinds == "known"
+        return f"fewer than k nodes share a degree{' in all relations and values of edges' if by_kind else ''}"
 
     @classmethod
     def independent_check(cls, parameters: Mapping[str, Any], files: GraphFiles) -> Verdict:
@@ -53,12 +63,12 @@ class KDegreeAnonymity(GraphModel):
             return Verdict(model=name, state=State.NOT_CHECKED, reason="edges.csv or nodes.csv is missing")
         else:
             nodes = files.nodes.select(pl.col("node").cast(pl.Int64))
-            ends = pl.concat([files.edges["source"], files.edges["target"]]).alias("node").to_frame()
-            per_node = ends.group_by("node").len()
-            if per_node.join(nodes, on="node", how="anti").height:
+            ends = _ends(files.edges, by_kind=parameters.get("kinds", "known") == "known")
+            if ends.join(nodes, on="node", how="anti").height:
                 return Verdict(model=name, state=State.FAILS, reason="edges name nodes that nodes.csv does not")
-            degrees = nodes.join(per_node, on="node", how="left").with_columns(pl.col("len").fill_null(0))
-            sizes, what = degrees.group_by("len").agg(pl.len().alias("nodes"))["nodes"], "nodes of a degree"
+            degrees = ends.group_by("node", "kind").len().sort("node", "kind").group_by("node").agg("kind", "len")
+            classes = nodes.join(degrees, on="node", how="left").group_by("kind", "len").agg(pl.len().alias("nodes"))
+            sizes, what = classes["nodes"], "nodes of a degree"
         small = sizes.filter(sizes < k)
         return Verdict(
             model=name,
@@ -68,3 +78,14 @@ class KDegreeAnonymity(GraphModel):
             failing=int(small.sum()),
             reason=f"fewer than {k} {what}" if len(small) else "",
         )
+
+
+def _ends(edges: pl.DataFrame, *, by_kind: bool) -> pl.DataFrame:
+    """Both ends of every linked pair, with all that the rows of the pair say about it."""
+    told = [column for column in edges.columns if column not in ("source", "target")] if by_kind else []
+    texts = [pl.col(column).cast(pl.String).fill_null("") for column in told]
+    kind = pl.concat_str(texts, separator="\x1f") if told else pl.lit("")
+    low, high = pl.min_horizontal("source", "target"), pl.max_horizontal("source", "target")
+    rows = edges.select(low.alias("low"), high.alias("high"), kind.alias("kind"))
+    pairs = rows.group_by("low", "high").agg(pl.col("kind").sort().str.join("\x1e"))
+    return pl.concat([pairs.select(pl.col(end).alias("node"), "kind") for end in ("low", "high")])
