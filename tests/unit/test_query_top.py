@@ -155,7 +155,7 @@ def test_sums_of_selected_groups_are_measured_on_their_grid() -> None:
     for order, expected in (("DESC", truth[::-1][:2]), ("ASC", truth[:2])):
         for one, cost in ((asked, {"epsilon": 300}), (in_rho, {"rho": 300})):
             answer = one.ask(sql.format(order), **cost)
-            assert "selects 2 group(s)" in str(answer.explanation)
+            assert "selects 2 groups" in str(answer.explanation)
             assert [row[0].value for row in answer.rows] == [city for _, city in expected]
             assert [row[1].value for row in answer.rows] == pytest.approx([s for s, _ in expected], abs=2)
 
@@ -213,7 +213,7 @@ def test_the_largest_are_found_and_keys_of_one_person_are_not() -> None:
     assert asked.ask(sql, epsilon=60, delta="1e-9").cached
     only = asked.ask("SELECT drug FROM t GROUP BY drug ORDER BY COUNT(*) DESC LIMIT 3", epsilon=60, delta="1e-9")
     assert only.values == ("d0", "d1", "d2")
-    assert "selects 3 group(s)" in str(only.explanation)
+    assert "selects 3 groups" in str(only.explanation)
     own = "SELECT drug FROM t WHERE drug LIKE 'own%' GROUP BY drug ORDER BY COUNT(*) DESC LIMIT 3"
     few = asked.ask(own, epsilon=1, delta="1e-9")
     assert few.rows == ()

@@ -39,13 +39,13 @@ ALLOWED = {
     "zip": ["021**", "02***", "000**", "021", "*", "*****", None, "{021**, 022**}", "9"],
     "day": ["1996", "1990s", "1900-1999", "1990-1994", "[1990, 1995)", "{1990, 1996}", "< 1937", "*", None],
     "born": ["1937", "1930s", "< 1937", "<= 1936", "< 1950", "1900-1999", "2026", "*", None],
-    "age": ["89", "90", ">= 90", "90+", "0-4", "80-89", ">= 85", "*", None],
+    "age": ["89", "89.5", "90", "90.0", ">= 90", "90+", "0-4", "80-89", ">= 85", "*", None],
 }
 BROKEN = {
     "zip": ["02141", "0214*", "036**", "893", "02141-1234", "{021**, 036**}", "2141"],
     "day": ["1996-12", "1996-12-19", "1996-Q4", "1996-W51", "Dec 1996", "12/19/1996", "[1996-01-02, 1996-02-03]", "96"],
     "born": ["1936", "1920s", "< 1936", "<= 1935", "< 1900", "1900-1936", "1941-08", "1941-08-06"],
-    "age": ["91", "101", "90-94", "95-99", ">= 95", "90.5", "young"],
+    "age": ["91", "101", "90-94", "95-99", ">= 95", "90.5", "91.0", "young"],
 }  # fmt: skip
 
 
@@ -70,8 +70,8 @@ def test_dates_that_nobody_named_fail() -> None:
     assert both(pl.DataFrame({"zip": ["021**"] * 3, "seen": ["1996-12-19", None, "a note"]}), zips=["zip"]) == 0
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(st.text("0129356 -<>=,.[]{}*sQW+", max_size=9), min_size=1, max_size=6), st.sampled_from([*ALL][:4]))
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text("0129356 -<>=,.[]{}*sQW+", max_size=9), min_size=1, max_size=30), st.sampled_from([*ALL][:4]))
 def test_the_two_readings_agree_on_odd_labels(labels: list[str], kind: str) -> None:
     failing = both(pl.DataFrame({"value": labels}), **{kind: ["value"], "year": 2026})
     assert 0 <= failing <= len(labels)

@@ -148,7 +148,7 @@ class SafeHarbor(PrivacyModel):
 
 def _over(label: str) -> bool:
     """Whether a label tells an age over 89 other than by one open group or the number 90."""
-    numbers = [float(found) for found in re.findall(r"\d+(?:\.\d+)?", label)]
+    numbers = [int(found) for found in re.findall(r"\d+", re.sub(r"^(\D*\d+)\.0$", r"\1", label))]
     return not numbers or (numbers[0] > _OLDEST and numbers != [_OLDEST + 1])
 
 
@@ -160,17 +160,14 @@ def _all_days(values: pl.Series) -> bool:
 
 def _breaks_rule(kind: str, value: str, small: set[str], year: int | None) -> bool:
     """The rule again, character by character, for the independent check."""
-    runs = "".join(sign if sign.isdigit() or sign == "." else " " for sign in value).replace(". ", "  ").split()
+    digits = "".join(sign if sign.isdigit() else " " for sign in value).split()
     if kind == "zips":
-        digits = "".join(sign if sign.isdigit() else " " for sign in value).split()
         return any(len(run) > 3 or run in small for run in digits)
     if kind == "ages":
-        if not runs:
-            return True
-        first = float(runs[0].strip(".").split("..")[0])
-        return first > 89 and (len(runs) > 1 or first != 90)
+        whole = digits[:-1] if len(digits) == 2 and value.endswith(".0") else digits
+        return not whole or (int(whole[0]) >= 90 and (len(whole) > 1 or int(whole[0]) > 90))
     spans = []
-    for run in "".join(sign if sign.isdigit() else " " for sign in value).split():
+    for run in digits:
         if len(run) != 4 or not 1600 <= int(run) <= 2199:
             return True
         spans.append(int(run))

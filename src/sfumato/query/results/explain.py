@@ -21,6 +21,7 @@ from sfumato.query.plan.noise import NoisePlan, grid_of
 from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.relational import walk
 from sfumato.query.plan.row_steps import Compute
+from sfumato.wording import counted
 
 __all__ = ["Explanation", "NoiseSummary", "digits", "explain"]
 
@@ -109,17 +110,17 @@ def _needed(plan: NoisePlan) -> tuple[float, str]:
 
 def explain(plan: NoisePlan) -> Explanation:
     """Explain a noise plan."""
-    r, g = plan.rows, plan.groups
+    rows, groups = counted(plan.rows, "row"), counted(plan.groups, "group")
     match plan.bounding:
         case "row":
             bounding = "Each row is a unit of its own."
         case "clip":
             bounding = (
-                f"Each unit counts in all its groups, scaled down to what {r} row(s) in each of {g} group(s) would "
+                f"Each unit counts in all its groups, scaled down to what {rows} in each of {groups} would "
                 "weigh (L2 norm)."
             )
         case _:
-            bounding = f"Each unit counts with at most {r} row(s) in each of at most {g} group(s), chosen at random."
+            bounding = f"Each unit counts with at most {rows} in each of at most {groups}, chosen at random."
     noises = []
     for number in plan.reported():
         if isinstance(number, LinearCombination):
@@ -142,9 +143,9 @@ def explain(plan: NoisePlan) -> Explanation:
         far = digits(step * plan.top_keys.error(confidence="0.95", candidates=number), 3)
         what = "rows" if isinstance(plan.query.aggregates[0], Count) else "in its sum"
         notes.append(
-            f"The exponential mechanism selects {plan.top_keys.count} group(s), one after the other: a group that is "
-            f"left out has up to {far} {what} {'less' if plan.top_keys.smallest else 'more'} than one that is shown "
-            f"(95 %, {number:,} groups)."
+            f"The exponential mechanism selects {counted(plan.top_keys.count, 'group')}, one after the other: a group "
+            f"that is left out has up to {far} {what} {'less' if plan.top_keys.smallest else 'more'} than one that is "
+            f"shown (95 %, {number:,} groups)."
         )
         if plan.top_keys.limit is not None:
             near = digits(step * plan.top_keys.limit, 6)

@@ -16,6 +16,7 @@ from sfumato.query.plan.grouping_sets import MarginalDraw, SetPlan, SetsPlan
 from sfumato.query.plan.marginals import KeySet
 from sfumato.query.results.answer import Answer
 from sfumato.secret import SecretValue
+from sfumato.wording import counted
 
 if TYPE_CHECKING:
     from sfumato.query.session import Session
@@ -30,9 +31,9 @@ def sets_note(plan: SetsPlan) -> str:
     """How the sets are measured, for EXPLAIN."""
     measured = len({draw.keys for draw in plan.draws})
     return (
-        f"The {len(plan.sets)} grouping sets are estimated together from {measured} noisy table(s) of "
-        f"{len(plan.cells.query.keys)} key(s): totals are the sums of their groups. Missing and undeclared values of a "
-        "key have a group that is part of totals and is not shown."
+        f"The {len(plan.sets)} grouping sets are estimated together from {counted(measured, 'noisy table')} of "
+        f"{counted(len(plan.cells.query.keys), 'key')}: totals are the sums of their groups. Missing and undeclared "
+        "values of a key have a group that is part of totals and is not shown."
     )
 
 
