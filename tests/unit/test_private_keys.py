@@ -17,9 +17,10 @@ from sfumato.collecting.parties.agreement import Agreement
 from sfumato.collecting.parties.channels import LocalChannel
 from sfumato.collecting.parties.coordinator import Coordinator
 from sfumato.collecting.parties.party import Party
+from sfumato.collecting.parties.planning import plan_question
 from sfumato.collecting.parties.prime_field import Elements, from_signed, to_signed
-from sfumato.collecting.parties.private_keys import Padding, PrivateKeys, open_keys
-from sfumato.collecting.parties.question import PartiesQuestion, plan_question
+from sfumato.collecting.parties.private_keys import Padding, PrivateKeys
+from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.collecting.parties.sealed_exchange import joined_frame, split_frame
 from sfumato.collecting.parties.shared_computation import SharedComputation
 from sfumato.dp.ledger import Ledger
@@ -146,9 +147,9 @@ def test_the_length_of_a_list_is_noisy_and_rows_that_fill_it_up_are_never_report
     plan = replace(SMALL, limit=-10_000, padding=Padding(scale=Fraction(1), radius=5))
 
     def program(computation: SharedComputation, place: int) -> bytes:
-        return plan.run(computation, {("a",): [7, 1]} if place else {}, [], salt=b"", noise_shares=3)
+        return plan.run(computation, ({("a",): [7, 1]} if place else {}, []), salt=b"", noise_shares=3)
 
-    found, _ = open_keys(plan, computed_together(3, program))
+    found, _ = plan.opened(computed_together(3, program))
     assert list(found) == [("a",)]
 
 
@@ -158,10 +159,10 @@ def test_what_the_analyst_opens_is_in_no_order_and_has_nothing_but_reported_keys
     totals = {(f"key {i}",): [60 if i < 20 else 1, 0] for i in range(60)}
 
     def program(computation: SharedComputation, place: int) -> bytes:
-        return plan.run(computation, totals if place == 0 else {}, [], salt=b"salt", noise_shares=3)
+        return plan.run(computation, (totals if place == 0 else {}, []), salt=b"salt", noise_shares=3)
 
     shares = computed_together(3, program)
-    found, _ = open_keys(plan, shares)
+    found, _ = plan.opened(shares)
     assert set(found) == {(f"key {i}",) for i in range(20)}
     hashed = sorted(found, key=lambda key: private_keys.hashlib.sha256(b"salt" + private_keys._text(key)).digest())
     assert list(found) != hashed
@@ -170,7 +171,7 @@ def test_what_the_analyst_opens_is_in_no_order_and_has_nothing_but_reported_keys
     assert np.count_nonzero(rows.reshape(-1, 12).any(axis=1)) == 20
     wrong = [shares[0], shares[1], bytes(len(shares[2]))]
     with pytest.raises(PartyFailed, match="fit together"):
-        open_keys(plan, wrong)
+        plan.opened(wrong)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_a_budget_without_delta_covers_no_private_keys() -> None:
 
 def test_people_in_several_parties_have_a_smaller_part_of_epsilon_and_delta() -> None:
     plans = [_planned(agreement(3, tables=TABLES, parties_per_person=k)) for k in (1, 2)]
-    one, two = (plan.private for plan in plans)
+    one, two = (plan.program for plan in plans)
     assert one is not None
     assert two is not None
     assert two.scales[0] == 2 * one.scales[0]

@@ -10,24 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import reduce
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sfumato.collecting.parties.agreement import Agreement, Tolerance
 from sfumato.collecting.parties.mask_recovery import open_sum
-from sfumato.collecting.parties.private_keys import PrivateKeys, open_keys
-from sfumato.collecting.parties.question import PartiesPlan, PartiesQuestion, plan_question
+from sfumato.collecting.parties.planning import PartiesPlan, plan_question
+from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.collecting.parties.residues import Residues, add, to_integers
 from sfumato.collecting.parties.sealed_exchange import redistributed
 from sfumato.collecting.parties.secure_sum import Announcement, check_announcements
+from sfumato.collecting.parties.selections import in_units
 from sfumato.collecting.parties.streams import MESSAGES, RESULT, PartyStream
-from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.errors import BadParameter, PartyFailed, SfumatoError
 from sfumato.query.execute.executor import NoisyTable, public_groups, shared_measurements, shared_size, split_parts
 from sfumato.query.options import FIT_SHARE
-from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.results.answer import Answer, answer_rows, column_titles
 from sfumato.query.results.explain import Explanation, explain
 from sfumato.query.results.kept import kept_share
@@ -104,11 +102,12 @@ class Coordinator:
             question, plan = self._planned(sql, epsilon, delta, rows, groups, fit)
             joined = self._joined(question, plan, absent, charged=charged > 0)
             tolerance = self.agreement.tolerance(len(joined))
-            if plan.private is not None:
+            if plan.program is not None:
                 charged += 1
                 shares = self._computed(question, joined)
                 if isinstance(shares, list):
-                    return self._named_answer(plan, plan.private, shares, sorted(joined), charged)
+                    table = plan.program.table(plan.noise, shares)
+                    return self._answer(plan, table, sorted(joined), self._tolerance(plan, len(joined)), charged)
                 stopped = shares
                 absent |= set(stopped)
                 if charged >= attempts or len(self.agreement.parties) - len(absent) < self.agreement.fewest:
@@ -125,10 +124,10 @@ class Coordinator:
                 masked = {name: reply for name, reply in replies.items() if not isinstance(reply, SfumatoError)}
                 total = reduce(add, masked.values())
                 if not tolerance.dropouts:
-                    return self._answer(plan, total, sorted(masked), tolerance, charged)
+                    return self._answer(plan, _table(plan, total), sorted(masked), tolerance, charged)
                 opened = self._opened(question, joined, total, masked, tolerance)
                 if not isinstance(opened, dict):
-                    return self._answer(plan, opened, sorted(masked), tolerance, charged)
+                    return self._answer(plan, _table(plan, opened), sorted(masked), tolerance, charged)
                 stopped |= opened
             absent |= set(stopped)
             if charged >= attempts or len(self.agreement.parties) - len(absent) < self.agreement.fewest:
@@ -253,7 +252,7 @@ class Coordinator:
     def _tolerance(self, plan: PartiesPlan, count: int) -> Tolerance:
         """No party of a computation on shares may stop."""
         tolerance = self.agreement.tolerance(count)
-        return tolerance if plan.private is None else replace(tolerance, agreed=0)
+        return tolerance if plan.program is None else replace(tolerance, agreed=0)
 
     @staticmethod
     def _all(
@@ -269,48 +268,8 @@ class Coordinator:
             return dict(zip(names, pool.map(one, names), strict=True))
 
     def _answer(
-        self, plan: PartiesPlan, total: Residues, parties: Sequence[str], tolerance: Tolerance, attempts: int
+        self, plan: PartiesPlan, table: NoisyTable, parties: Sequence[str], tolerance: Tolerance, attempts: int
     ) -> Answer:
-        totals = to_integers(total)
-        reported = plan.reported(len(parties), tolerance.noise_shares)
-        keys = public_groups(plan.noise.query)
-        assert keys is not None
-        values: dict[int, tuple[float | int, ...]] = {}
-        for measurement in shared_measurements(plan.noise):
-            size = shared_size(plan.noise, measurement)
-            own, totals = totals[:size], totals[size:]
-            mechanism = measurement.mechanism
-            assert isinstance(mechanism, Laplace)
-            values |= split_parts(measurement, _in_units(own, mechanism))
-        table = NoisyTable(keys=keys, values=values)
-        return Answer(
-            columns=column_titles(plan.noise.query),
-            rows=answer_rows(reported, table),
-            kept=kept_share(reported, table),
-            loss=plan.cost.times(attempts),
-            cached=False,
-            explanation=self._explanation(plan, tolerance, parties),
-        )
-
-    def _named_answer(
-        self, plan: PartiesPlan, private: PrivateKeys, shares: Sequence[bytes], parties: Sequence[str], attempts: int
-    ) -> Answer:
-        """The answer with the private keys that were reported."""
-        found, fitting = open_keys(private, shares)
-        keys = tuple(sorted(found))
-        values: dict[int, tuple[float | int, ...]] = {}
-        place = 0
-        for measurement in shared_measurements(plan.noise):
-            mechanism, parts = measurement.mechanism, measurement.parts
-            assert isinstance(mechanism, Laplace)
-            if isinstance(plan.noise.query.aggregates[measurement.aggregate or 0], FittingUnits):
-                values |= split_parts(measurement, tuple(fitting))
-                continue
-            own = [number for key in keys for number in found[key][place : place + parts]]
-            values |= split_parts(measurement, _in_units(own, mechanism))
-            place += parts
-        table = NoisyTable(keys=keys, values=values)
-        tolerance = self._tolerance(plan, len(parties))
         reported = plan.reported(len(parties), tolerance.noise_shares)
         return Answer(
             columns=column_titles(plan.noise.query),
@@ -331,11 +290,20 @@ class Coordinator:
             if colluding
             else "The noise protects as long as none of them shares what it knows with the analyst."
         )
-        return replace(made, notes=(*made.notes, who, trust))
+        notes = (*made.notes, *(() if plan.program is None else plan.program.notes), who, trust)
+        return replace(made, notes=notes)
 
 
-def _in_units(steps: Sequence[int], mechanism: Laplace) -> tuple[float | int, ...]:
-    return tuple(steps) if mechanism.grid == 1 else tuple(float(value * Fraction(mechanism.grid)) for value in steps)
+def _table(plan: PartiesPlan, total: Residues) -> NoisyTable:
+    """The noisy numbers of an opened sum."""
+    totals, keys = to_integers(total), public_groups(plan.noise.query)
+    assert keys is not None
+    values: dict[int, tuple[float | int, ...]] = {}
+    for measurement in shared_measurements(plan.noise):
+        size = shared_size(plan.noise, measurement)
+        own, totals = totals[:size], totals[size:]
+        values |= split_parts(measurement, in_units(own, measurement.mechanism))
+    return NoisyTable(keys=keys, values=values)
 
 
 def _listed(names: Mapping[str, object]) -> str:

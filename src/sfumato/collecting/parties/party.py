@@ -7,7 +7,8 @@ of the noise and the masks, and returns the result, once. Whatever happens later
 Where parties may stop in between there are two more: :meth:`Party.deal` hands out shares of the masks before anything
 is charged, and :meth:`Party.unmask` reveals, once, those that open the sum of the parties that contributed.
 
-Questions with private keys take :meth:`Party.compute` instead of a contribution: many messages, in one go.
+Private keys, extremes, quantiles and modes take :meth:`Party.compute` instead of a contribution: many messages, in one
+go.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from sfumato.collecting.parties.agreement import Agreement, Tolerance
 from sfumato.collecting.parties.mask_recovery import Dealt, deal, receive
-from sfumato.collecting.parties.question import PartiesPlan, PartiesQuestion, plan_question
+from sfumato.collecting.parties.planning import PartiesPlan, plan_question
+from sfumato.collecting.parties.question import PartiesQuestion
 from sfumato.collecting.parties.residues import Residues, add, from_integers
 from sfumato.collecting.parties.sealed_exchange import SealedExchange
 from sfumato.collecting.parties.secure_sum import (
@@ -37,7 +39,7 @@ from sfumato.dp.noise_shares import laplace_shares
 from sfumato.dp.receipt import Receipt, require
 from sfumato.engines.engine import failed
 from sfumato.errors import BadParameter, OverBudget, PartyFailed, QueryRefused, TooManyRequests, UnknownBudget
-from sfumato.query.execute.executor import check_plan, exact_totals_by_key, exact_vectors, shared_measurements
+from sfumato.query.execute.executor import check_plan, exact_vectors, shared_measurements
 from sfumato.query.execute.timing import quantize_response
 from sfumato.query.options import check_least
 from sfumato.query.session import Session
@@ -147,7 +149,7 @@ class Party:
             joined = self._taken(digest, analyst)
             if joined.received is not None:
                 raise QueryRefused("This party contributed to the question before.", fix="Ask again.")
-            if joined.plan.private is not None:
+            if joined.plan.program is not None:
                 raise QueryRefused("The parties compute this answer together.", fix="Use the same version everywhere.")
             tolerance = self._checked_round(joined, announcements)
             mask = joined.round.mask(joined.plan.size, announcements)
@@ -177,8 +179,8 @@ class Party:
         """
         with quantize_response(self._pace):
             joined = self._taken(digest, analyst)
-            private = joined.plan.private
-            if private is None:
+            program = joined.plan.program
+            if program is None:
                 raise QueryRefused(
                     "This question is answered by contributions.", fix="Use the same version everywhere."
                 )
@@ -188,16 +190,15 @@ class Party:
             try:
                 require(receipt, joined.plan.cost)
                 with self._running:
-                    exact = exact_totals_by_key(joined.plan.noise, self._session.running, receipt)
-                totals, fitting = exact.open(receipt)
+                    exact = program.exact(joined.plan.noise, self._session.running, receipt)
             except Exception:
                 # The reason is withheld: it could depend on the data.
                 self.ledger.note_failure(receipt.entry)
                 raise failed() from None
         parties = len(announcements)
         try:
-            return private.run(
-                SharedComputation(place=exchange.place, parties=parties, exchange=exchange), totals, fitting,
+            return program.run(
+                SharedComputation(place=exchange.place, parties=parties, exchange=exchange), exact.open(receipt),
                 salt=transcript(announcements), noise_shares=parties - self.agreement.colluding,
             )  # fmt: skip
         except (PartyFailed, QueryRefused):

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PRIME", "Elements", "add", "from_signed", "interpolation_weights", "multiply", "subtract", "to_signed",
-           "uniform", "weighted_sum"]  # fmt: skip
+__all__ = [
+    "PRIME", "Elements", "add", "from_signed", "interpolation_weights", "multiply", "scaled", "subtract", "to_signed",
+    "uniform", "weighted_sum",
+]  # fmt: skip
 
 Elements = npt.NDArray[np.uint64]
 """Numbers 0 .. 2**61 - 2."""
@@ -23,14 +25,14 @@ _LOW32, _LOW29 = np.uint64((1 << 32) - 1), np.uint64((1 << 29) - 1)
 
 
 def _reduced(values: Elements) -> Elements:
-    """Numbers below 2**63 in their least form."""
+    """Any 64 bits as the element that they are modulo the prime."""
     folded = (values & _P) + (values >> _61)
-    return np.where(folded >= _P, folded - _P, folded)
+    return np.minimum(folded, folded - _P)  # what is below the prime wraps around to a larger number
 
 
 def add(one: Elements, other: Elements) -> Elements:
     total = one + other
-    return np.where(total >= _P, total - _P, total)
+    return np.minimum(total, total - _P)
 
 
 def subtract(one: Elements, other: Elements) -> Elements:
@@ -49,6 +51,15 @@ def multiply(one: Elements, other: Elements | np.uint64) -> Elements:
     bottom = low * low2
     total = ((high * high2) << _3) + (middle >> _29) + ((middle & _LOW29) << _32)  # 2**64 is 8, and 2**61 is 1
     return _reduced(total + (bottom & _P) + (bottom >> _61))
+
+
+def scaled(values: Elements, factor: int) -> Elements:
+    """Products with one number; small ones and their negatives are cheaper."""
+    if factor < 8:
+        return values if factor == 1 else _reduced(values * np.uint64(factor))
+    if PRIME - factor < 8:
+        return _reduced(_P - scaled(values, PRIME - factor))
+    return multiply(values, np.uint64(factor))
 
 
 def uniform(*shape: int) -> Elements:
@@ -89,5 +100,5 @@ def interpolation_weights(places: Sequence[int], at: int = 0) -> list[int]:
 def weighted_sum(weights: Sequence[int], parts: Sequence[Elements]) -> Elements:
     total = np.zeros_like(parts[0])
     for weight, part in zip(weights, parts, strict=True):
-        total = add(total, part if weight == 1 else multiply(part, np.uint64(weight)))
+        total = add(total, scaled(part, weight))
     return total

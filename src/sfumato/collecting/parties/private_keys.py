@@ -21,27 +21,32 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.collecting.parties.prime_field import (
     Elements,
     add,
     from_signed,
-    interpolation_weights,
     subtract,
     to_signed,
     uniform,
     weighted_sum,
 )
-from sfumato.collecting.parties.shared_computation import SharedComputation, degree_for
+from sfumato.collecting.parties.selections import in_units
+from sfumato.collecting.parties.shared_computation import SharedComputation, recombined
 from sfumato.dp.noise_shares import laplace_shares
 from sfumato.dp.noise_sums import laplace_radius
 from sfumato.dp.rational_bounds import exp_bracket
+from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
+from sfumato.engines.engine import Running
 from sfumato.errors import PartyFailed, QueryRefused
+from sfumato.query.execute.executor import NoisyTable, exact_totals_by_key, shared_measurements, split_parts
 from sfumato.query.execute.key_text import key_from_json, key_to_json
+from sfumato.query.plan.aggregates import FittingUnits
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.secret import SecretValue
 
-__all__ = ["COLLISION", "LONGEST_KEY", "MOST_KEYS", "Padding", "PrivateKeys", "open_keys"]
+__all__ = ["COLLISION", "LONGEST_KEY", "MOST_KEYS", "Padding", "PrivateKeys"]
 
 LONGEST_KEY = 63
 """Bytes of a key as JSON; longer ones are left out."""
@@ -57,7 +62,7 @@ _FAR = -(1 << 55)
 _LARGEST = 1 << 52
 """Numbers of one party and key are clipped to this: no sum leaves the range of comparisons."""
 
-Ints = npt.NDArray[np.int64]
+Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,16 +96,25 @@ class PrivateKeys:
     """Scale of the noise of the two numbers of units that limits fit and cut; None where they are not measured."""
     padding: Padding
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the analyst should know about the answer."""
+        return (f"Keys of more than {LONGEST_KEY} bytes as JSON are left out.",)
+
+    def exact(self, plan: NoisePlan, engine: Running, receipt: Receipt) -> SecretValue[Any]:
+        """What :meth:`run` takes."""
+        return exact_totals_by_key(plan, engine, receipt)
+
     def run(
         self,
         computation: SharedComputation,
-        totals: Mapping[tuple[Any, ...], Sequence[int]],
-        fitting: Sequence[int],
+        exact: tuple[Mapping[Key, Sequence[int]], Sequence[int]],
         *,
         salt: bytes,
         noise_shares: int,
     ) -> bytes:
         """One party's side: from its own exact numbers to its shares of the result, for the analyst."""
+        totals, fitting = exact
         own = self._rows(totals, salt)
         lengths = [int(n[0]) for n in computation.exchange_arrays(
             [np.array([len(own)], np.uint64)] * computation.parties, [(1,)] * computation.parties
@@ -120,7 +134,33 @@ class PrivateKeys:
             extra = computation.total(from_signed(np.asarray(fitting, np.int64) + drawn))
         return np.concatenate([extra, chosen.ravel()]).astype("<u8").tobytes()
 
-    def _rows(self, totals: Mapping[tuple[Any, ...], Sequence[int]], salt: bytes) -> Elements:
+    def opened(self, shares: Sequence[bytes]) -> tuple[dict[Key, list[int]], list[int]]:
+        """The analyst's side: the reported keys with their noisy numbers, and the noisy units that limits fit."""
+        values, extra = recombined(shares), 0 if self.fitting is None else 2
+        width = 1 + _WORDS + len(self.scales)
+        if len(values) < extra or (len(values) - extra) % width:
+            raise PartyFailed("The parties' shares of the result do not fit together.")
+        rows = values[extra:].reshape(-1, width)
+        found = {
+            _key(row[1 : 1 + _WORDS]): to_signed(row[1 + _WORDS :]).tolist() for row in rows[rows[:, 0] == 1]
+        }  # fmt: skip
+        return found, to_signed(values[:extra]).tolist()
+
+    def table(self, plan: NoisePlan, shares: Sequence[bytes]) -> NoisyTable:
+        """The answer's numbers by the keys that were reported."""
+        found, fitting = self.opened(shares)
+        keys, place = tuple(sorted(found)), 0
+        values: dict[int, tuple[float | int, ...]] = {}
+        for measurement in shared_measurements(plan):
+            if isinstance(plan.query.aggregates[measurement.aggregate or 0], FittingUnits):
+                values |= split_parts(measurement, tuple(fitting))
+                continue
+            own = [number for key in keys for number in found[key][place : place + measurement.parts]]
+            values |= split_parts(measurement, in_units(own, measurement.mechanism))
+            place += measurement.parts
+        return NoisyTable(keys=keys, values=values)
+
+    def _rows(self, totals: Mapping[Key, Sequence[int]], salt: bytes) -> Elements:
         """Hash, text and numbers of each key, and rows that fill up the list, sorted."""
         texts = {key: _text(key) for key in totals}
         named = [(text, totals[key]) for key, text in texts.items() if len(text) <= LONGEST_KEY]
@@ -155,27 +195,7 @@ class PrivateKeys:
         return np.concatenate([reported[:, None], shown], axis=1)
 
 
-def open_keys(plan: PrivateKeys, shares: Sequence[bytes]) -> tuple[dict[tuple[Any, ...], list[int]], list[int]]:
-    """The analyst's side: the reported keys with their noisy numbers, and the noisy units that limits fit and cut."""
-    parties, extra = len(shares), 0 if plan.fitting is None else 2
-    width = 1 + _WORDS + len(plan.scales)
-    if len({len(part) for part in shares}) > 1 or len(shares[0]) % 8 or (len(shares[0]) // 8 - extra) % width:
-        raise PartyFailed("The parties' shares of the result do not fit together.")
-    parts = [np.frombuffer(part, "<u8").astype(np.uint64) for part in shares]
-    known = degree_for(parties) + 1
-    places = range(1, known + 1)
-    for place in range(known + 1, parties + 1):
-        if (weighted_sum(interpolation_weights(places, place), parts[:known]) != parts[place - 1]).any():
-            raise PartyFailed("The parties' shares of the result do not fit together.")
-    values = weighted_sum(interpolation_weights(places), parts[:known])
-    rows = values[extra:].reshape(-1, width)
-    found: dict[tuple[Any, ...], list[int]] = {}
-    for row in rows[rows[:, 0] == 1]:
-        found[_key(row[1 : 1 + _WORDS])] = to_signed(row[1 + _WORDS :]).tolist()
-    return found, to_signed(values[:extra]).tolist()
-
-
-def _text(key: tuple[Any, ...]) -> bytes:
+def _text(key: Key) -> bytes:
     return json.dumps(key_to_json(key), ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -184,7 +204,7 @@ def _words(text: bytes) -> list[int]:
     return [int.from_bytes(filled[start : start + _WORD], "big") for start in range(0, LONGEST_KEY, _WORD)]
 
 
-def _key(words: Elements) -> tuple[Any, ...]:
+def _key(words: Elements) -> Key:
     try:
         text = b"".join(int(word).to_bytes(_WORD, "big") for word in words)
         return key_from_json(json.loads(text))

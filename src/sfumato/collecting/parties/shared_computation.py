@@ -22,6 +22,7 @@ from sfumato.collecting.parties.prime_field import (
     add,
     interpolation_weights,
     multiply,
+    scaled,
     subtract,
     uniform,
     weighted_sum,
@@ -29,14 +30,14 @@ from sfumato.collecting.parties.prime_field import (
 from sfumato.dp.os_random import bits
 from sfumato.errors import PartyFailed
 
-__all__ = ["BITS", "Exchange", "SharedComputation", "degree_for"]
+__all__ = ["BITS", "Exchange", "SharedComputation", "degree_for", "recombined"]
 
 Exchange = Callable[[Sequence[bytes]], Sequence[bytes]]
 """Sends one message to each party and returns one from each, both in the order of the parties; the own one is empty."""
 Places = npt.NDArray[np.int64]
 BITS = 61
 _POWERS = np.array([1 << place for place in range(BITS)], np.uint64)
-_ONE, _TWO = np.uint64(1), np.uint64(2)
+_ONE = np.uint64(1)
 
 
 def degree_for(parties: int) -> int:
@@ -64,7 +65,7 @@ class SharedComputation:
         for point in range(1, self.parties + 1):
             value = np.zeros_like(secret)
             for coefficient in reversed(coefficients):
-                value = multiply(add(value, coefficient), np.uint64(point))
+                value = scaled(add(value, coefficient), point)
             made.append(add(value, secret))
         return made
 
@@ -126,7 +127,7 @@ class SharedComputation:
         own = bits(count * BITS).astype(np.uint64).reshape(shape) if self.place in dealers else None
         drawn, *others = self.inputs(own, [shape if place in dealers else None for place in self._places])
         for other in others:
-            drawn = subtract(add(drawn, other), multiply(self.product(drawn, other), _TWO))
+            drawn = subtract(add(drawn, other), scaled(self.product(drawn, other), 2))
         return drawn
 
     def _masked(self, values: Elements) -> tuple[Elements, Elements]:
@@ -155,7 +156,7 @@ class SharedComputation:
             same = np.concatenate([both[half:], same[:, even:]], axis=1)
         lowest = _xor_public(drawn[:, 0], opened[:, 0])
         wrapped = above[:, 0]
-        return subtract(add(lowest, wrapped), multiply(self.product(lowest, wrapped), _TWO))
+        return subtract(add(lowest, wrapped), scaled(self.product(lowest, wrapped), 2))
 
     def zero(self, values: Elements) -> Elements:
         """Shares of 1 where a number is 0, else 0: where the opened sum is the mask, bit by bit."""
@@ -229,10 +230,24 @@ class SharedComputation:
         return columns
 
 
+def recombined(shares: Sequence[bytes]) -> Elements:
+    """The numbers behind all parties' shares; shares that do not lie on one polynomial raise ``PartyFailed``."""
+    known = degree_for(len(shares)) + 1
+    places = range(1, known + 1)
+    if len({len(part) for part in shares}) == 1 and len(shares[0]) % 8 == 0:
+        parts = [_elements(part) for part in shares]
+        others = range(known + 1, len(shares) + 1)
+        if all(
+            (weighted_sum(interpolation_weights(places, place), parts[:known]) == parts[place - 1]).all()
+            for place in others
+        ):
+            return weighted_sum(interpolation_weights(places), parts[:known])
+    raise PartyFailed("The parties' shares of the result do not fit together.")
+
+
 def _elements(message: bytes) -> Elements:
     """Numbers as they were received. Any 64 bits become an element."""
-    values = np.frombuffer(message, "<u8").astype(np.uint64)
-    return values % np.uint64(PRIME)
+    return np.frombuffer(message, "<u8").astype(np.uint64) % np.uint64(PRIME)
 
 
 def _xor_public(shares: Elements, known: Elements) -> Elements:

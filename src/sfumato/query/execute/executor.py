@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import isnan, nan
@@ -32,6 +32,7 @@ __all__ = [
     "additive_measurements",
     "additive_totals",
     "check_plan",
+    "exact_histograms",
     "exact_totals_by_key",
     "exact_vectors",
     "execute_plan",
@@ -174,7 +175,10 @@ def exact_vectors(plan: NoisePlan, engine: Running, receipt: Receipt) -> SecretV
     """The exact integers behind each shared measurement of a plan with public keys: key by key, part by part."""
     keys = public_groups(plan.query)
     assert keys is not None
-    table, fitting = _totals_by_key(plan, engine, int.from_bytes(os.urandom(7), "little"), receipt)
+    table: dict[Key, Key] = {}
+    fitting: Key | None = None
+    if additive_measurements(plan):
+        table, fitting = _totals_by_key(plan, engine, int.from_bytes(os.urandom(7), "little"), receipt)
     vectors = [exact for _, exact in _vectors(plan, table, keys)]
     if len(shared_measurements(plan)) > len(vectors):
         if fitting is None:
@@ -195,6 +199,20 @@ def exact_totals_by_key(
         [row] = engine.run(fitting_sql(plan, engine.listed)).open(receipt)
         fitting = [int(number) for number in row]
     return SecretValue((totals, fitting))
+
+
+def exact_histograms(
+    plan: NoisePlan, engine: Running, receipt: Receipt, aggregates: Collection[int]
+) -> SecretValue[dict[int, list[tuple[Ints, Ints]]]]:
+    """Cells and counts of each public group, for some aggregates that values are selected from."""
+    keys, secret = public_groups(plan.query), int.from_bytes(os.urandom(7), "little")
+    assert keys is not None
+    found = {}
+    for index in sorted(aggregates):
+        aggregate = plan.query.aggregates[index]
+        assert isinstance(aggregate, BinCounts | ValueCounts)
+        found[index] = _histograms(bin_counts_sql(plan, aggregate, secret, engine.listed), plan, engine, receipt, keys)
+    return SecretValue(found)
 
 
 def split_parts(measurement: Measurement, noisy: tuple[float | int, ...]) -> dict[int, tuple[float | int, ...]]:
