@@ -31,8 +31,9 @@ def _reduced(values: Elements) -> Elements:
 
 
 def add(one: Elements, other: Elements) -> Elements:
-    total = one + other
-    return np.minimum(total, total - _P)
+    total: Elements = one + other
+    least: Elements = np.minimum(total, total - _P)
+    return least
 
 
 def subtract(one: Elements, other: Elements) -> Elements:
