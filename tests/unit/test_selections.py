@@ -15,7 +15,7 @@ from sfumato.collecting.parties import planning
 from sfumato.collecting.parties.planning import plan_question
 from sfumato.collecting.parties.prime_field import Elements, from_signed
 from sfumato.collecting.parties.question import PartiesQuestion
-from sfumato.collecting.parties.selections import Choice, Selections, _largest
+from sfumato.collecting.parties.selections import Selections, SharedChoice, _largest
 from sfumato.collecting.parties.shared_computation import SharedComputation
 from sfumato.dp.mechanisms.quantile import Quantile
 from sfumato.dp.sampler import discrete_laplace
@@ -56,7 +56,7 @@ def test_extremes_quantiles_and_modes_are_those_of_all_rows(monkeypatch: pytest.
     assert {spent(party) for party in members.values()} == {1100}
 
 
-def together(choice: Choice, counts: list[list[int]], shares: int, times: int) -> Any:
+def together(choice: SharedChoice, counts: list[list[int]], shares: int, times: int) -> Any:
     """How often each candidate is selected, in groups with the same rows at each of three parties."""
 
     def program(computation: SharedComputation, place: int) -> list[Elements]:
@@ -72,12 +72,12 @@ def test_candidates_are_selected_as_by_report_noisy_max_over_all_rows(rank: Frac
     """Frequencies of 700 selections against 200,000 of one curator; a twentieth of the noise is seen."""
     counts = [[3, 0, 2, 0], [0, 4, 0, 1], [1, 0, 0, 3]]
     total, scale = np.sum(counts, axis=0), Fraction(4)
-    choice = Choice(aggregate=0, source=0, candidates=4, noise=scale)
+    choice = SharedChoice(aggregate=0, source=0, candidates=4, noise=scale)
     utility = total.astype(float)
     if rank is not None:
         margin = Fraction(3, 2) if rank == 1 else Fraction(0)
         quantile = Quantile(rank=rank, rate=1, low=Fraction(0), high=Fraction(3), grid=Fraction(1), margin=margin)
-        choice = Choice.of_quantile(quantile, aggregate=0, source=0, noise=scale, stride=1)
+        choice = SharedChoice.of_quantile(quantile, aggregate=0, source=0, noise=scale, stride=1)
         up = np.cumsum(total)
         least, most = (rows - float(rank) * up[-1] + float(margin) for rows in (up - total, up))
         utility = -np.maximum(0, np.maximum(least, -most))
@@ -102,7 +102,7 @@ def test_the_largest_number_is_found_and_the_first_of_equal_ones() -> None:
 def test_a_maximum_is_rounded_down_and_a_minimum_up() -> None:
     for shift, expected in ((0, [0, 0, 0, 1]), (2, [0, 1, 1, 1])):
         quantile = Quantile(rank=1, rate=1, low=Fraction(0), high=Fraction(6), grid=Fraction(3))
-        choice = Choice.of_quantile(quantile, aggregate=0, source=0, noise=Fraction(1), stride=3, shift=shift)
+        choice = SharedChoice.of_quantile(quantile, aggregate=0, source=0, noise=Fraction(1), stride=3, shift=shift)
         for cell, candidate in enumerate(expected):
             assert choice.counts([(np.array([cell]), np.array([5]))])[0, candidate] == 5
 
@@ -154,7 +154,7 @@ def test_many_groups_are_refused_for_what_compares_candidates() -> None:
 
 
 def test_shares_of_a_result_that_do_not_fit_are_refused() -> None:
-    choice = Choice(aggregate=0, source=0, candidates=2, noise=Fraction(1))
+    choice = SharedChoice(aggregate=0, source=0, candidates=2, noise=Fraction(1))
     plan = Selections(choices=(choice,), scales=())
     agreed = agreement(3)
     catalog = agreed.catalog(Path())

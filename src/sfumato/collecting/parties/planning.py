@@ -10,7 +10,7 @@ from math import ceil
 from sfumato.collecting.parties.agreement import Agreement
 from sfumato.collecting.parties.private_keys import COLLISION, Padding, PrivateKeys
 from sfumato.collecting.parties.question import PartiesQuestion
-from sfumato.collecting.parties.selections import MOST_CANDIDATES, Choice, Selections
+from sfumato.collecting.parties.selections import MOST_CANDIDATES, Selections, SharedChoice
 from sfumato.collecting.parties.shared_computation import degree_for
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.dp.mechanism import Mechanism
@@ -197,7 +197,7 @@ def plan_selections(agreement: Agreement, noise: NoisePlan) -> tuple[NoisePlan, 
     check_computing(agreement, what="MIN, MAX, quantiles and MODE")
     widest = Fraction(agreement.fewest, agreement.fewest - agreement.colluding)
     measurements: list[Measurement] = []
-    choices: list[Choice] = []
+    choices: list[SharedChoice] = []
     for measurement in noise.measurements:
         first = measurement.aggregate
         aggregate = None if first is None else noise.query.aggregates[first]
@@ -219,13 +219,15 @@ def plan_selections(agreement: Agreement, noise: NoisePlan) -> tuple[NoisePlan, 
                 ).model_copy(update={"rate": epsilon / (4 * max(one.rank, 1 - one.rank) * reach)})  # fmt: skip
                 scale = 2 * max(one.rank, 1 - one.rank) * reach / epsilon
                 choices.append(
-                    Choice.of_quantile(shown, aggregate=index, source=first, noise=scale, stride=stride, shift=shift)
+                    SharedChoice.of_quantile(
+                        shown, aggregate=index, source=first, noise=scale, stride=stride, shift=shift
+                    )
                 )
                 mechanism: Mechanism = shown
             else:
                 assert isinstance(one, ValueCounts)
                 scale = round_scale_up(reach / epsilon)
-                choices.append(Choice(aggregate=index, source=first, candidates=len(one.candidates), noise=scale))
+                choices.append(SharedChoice(aggregate=index, source=first, candidates=len(one.candidates), noise=scale))
                 mechanism = Exponential.for_epsilon(epsilon / 2, sensitivity=reach, monotone=True)
             measurements.append(replace(measurement, aggregate=index, mechanism=mechanism, loss=each, parts=1))
     noise = replace(noise, measurements=tuple(measurements))

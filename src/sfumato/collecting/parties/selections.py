@@ -39,7 +39,7 @@ from sfumato.query.plan.aggregates import BinCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.secret import SecretValue
 
-__all__ = ["MOST_CANDIDATES", "Choice", "Selections", "in_units"]
+__all__ = ["MOST_CANDIDATES", "Selections", "SharedChoice", "in_units"]
 
 MOST_CANDIDATES = 1024
 """Of one quantile; finer grids are rounded to that many values."""
@@ -49,7 +49,7 @@ Histograms = list[tuple[Ints, Ints]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class SharedChoice:
     """One quantile or mode of each group."""
 
     aggregate: int
@@ -68,7 +68,7 @@ class Choice:
     @classmethod
     def of_quantile(
         cls, mechanism: Quantile, *, aggregate: int, source: int, noise: Fraction, stride: int = 1, shift: int = 0
-    ) -> Choice:
+    ) -> SharedChoice:
         """A quantile with noise of that scale in rows."""
         scale = mechanism.rank.denominator * mechanism.margin.denominator
         inward = int(mechanism.margin * scale) * (1 if mechanism.rank else -1)
@@ -108,7 +108,7 @@ class Choice:
 class Selections:
     """What all parties compute for a query with public keys, from public facts: sums, and choices of each group."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[SharedChoice, ...]
     scales: tuple[tuple[Fraction, int], ...]
     """Of each measurement that is a sum: the scale of its noise in steps, and how many numbers it has."""
 
