@@ -246,6 +246,13 @@ def test_every_node_of_a_symmetric_graph_has_k_images(size: int, k: int) -> None
     assert KDegreeAnonymity(k=k).check(done.graph).holds
 
 
+def test_many_small_communities_keep_most_of_their_edges() -> None:
+    """Communities of 60 hold two in three edges; two in five are kept. Without communities it is one in ten."""
+    graph = synthetic_friends(3000, Rng(2), degree=20.0)
+    done = SymmetrizeEdges(k=10).apply(graph, Rng(3))
+    assert 1 - done.counts["deleted"] / graph.edge_count > 0.42
+
+
 def test_a_wrong_symmetry_proves_nothing() -> None:
     graph = Graph.of(FRIENDS.edges(), size=FRIENDS.size)
     done = SymmetrizeEdges(k=5).apply(graph, Rng(3))

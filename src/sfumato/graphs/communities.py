@@ -19,13 +19,13 @@ __all__ = ["communities", "modularity"]
 _LEVELS = 6
 
 
-def communities(graph: Graph, rng: Rng) -> Ints:
-    """A community number (0, 1, ...) for each node, with high modularity."""
+def communities(graph: Graph, rng: Rng, *, levels: int = _LEVELS) -> Ints:
+    """A community number (0, 1, ...) for each node, with high modularity. One level gives the smallest communities."""
     if not graph.edge_count:
         return np.arange(graph.size)
     matrix: Any = graph.matrix().astype(np.float64)
     labels = np.arange(graph.size)
-    for _ in range(_LEVELS):
+    for _ in range(levels):
         size = matrix.shape[0]
         order = rng.generator.permutation(size)
         weights = np.asarray(matrix.sum(axis=1)).ravel()

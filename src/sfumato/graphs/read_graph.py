@@ -72,19 +72,12 @@ def as_graph(
 
 
 def _networkx_tables(source: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
-    names = list(source.nodes)
-    place = {name: number for number, name in enumerate(names)}
-    held = [dict(source.nodes[name]) for name in names]
-    ends = [(place[a], place[b], dict(about)) for a, b, about in source.edges(data=True)]
-    edges = pl.DataFrame({"source": [a for a, _, _ in ends], "target": [b for _, b, _ in ends]}, schema=_ENDS)
-    nodes = pl.DataFrame({"node": pl.Series(range(len(names)), dtype=pl.Int64)})
-    texts = pl.Series("name", [str(name) for name in names], dtype=pl.String)
-    if texts.to_list() != [str(number) for number in range(len(names))]:
-        nodes = nodes.with_columns(texts)
+    nodes = pl.DataFrame({"node": [str(name) for name in source.nodes]}, schema={"node": pl.String})
+    ends = [(str(a), str(b), dict(about)) for a, b, about in source.edges(data=True)]
+    texts = {"source": [a for a, _, _ in ends], "target": [b for _, b, _ in ends]}
+    edges = pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String))
+    held = [dict(source.nodes[name]) for name in source.nodes]
     return _with_attributes(nodes, held), _with_attributes(edges, [about for _, _, about in ends])
-
-
-_ENDS = {"source": pl.Int64, "target": pl.Int64}
 
 
 def _with_attributes(frame: pl.DataFrame, held: Sequence[Mapping[Any, Any]]) -> pl.DataFrame:

@@ -14,13 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import TooFewRows
+from sfumato.graphs.align_rows import aligned_rows
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.rng import Rng
 
 __all__ = ["SymmetricGraph", "cycle_lengths", "is_symmetry", "symmetric_graph"]
-
-Floats = npt.NDArray[np.float64]
-_DIMENSIONS = 20
-"""Eigenvectors of the adjacency matrix by which nodes are compared."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,57 +30,24 @@ class SymmetricGraph:
     """The image of each node. Every node comes back after k or more applications, and not before."""
 
 
-def symmetric_graph(graph: Graph, k: int, random: np.random.Generator) -> SymmetricGraph:
+def symmetric_graph(graph: Graph, k: int, rng: Rng) -> SymmetricGraph:
     """A graph near ``graph``, with about as many edges, in which each node has at least ``k`` images.
 
-    Similar nodes form rows of k. Orbits are taken in the order of the share of their pairs that are linked, the largest
-    first, until the number of edges of the original is reached. All edges of an orbit get the label that most of its
-    linked pairs have. If k does not divide the number of nodes, the nodes of
-    the smallest degrees that are left over, and k more, lose their edges.
+    Nodes of a community form rows of k, arranged so that many edges lie in the same orbits. Orbits are taken in the
+    order of the share of their pairs that are linked, the largest first, until the number of edges of the original is
+    reached. All edges of an orbit get the label that most of its linked pairs have. If k does not divide the number of
+    nodes, the nodes of the smallest degrees that are left over, and k more, lose their edges.
     """
     if graph.size < k:
         raise TooFewRows(f"k = {k}, and the graph has {graph.size} nodes.", fix="Choose a smaller k.")
     left = graph.size % k
     by_degree = np.argsort(graph.degrees, kind="stable")
     alone = by_degree[: k + left] if left else by_degree[:0]
-    rows = _similar_rows(graph, np.sort(by_degree[len(alone) :]), k, random)
+    rows = aligned_rows(graph, np.sort(by_degree[len(alone) :]), k, rng)
     symmetry = np.empty(graph.size, dtype=np.int64)
     symmetry[rows] = np.roll(rows, -1, axis=1)
     symmetry[alone] = np.roll(alone, -1)
-    return SymmetricGraph(graph=graph.with_edges(*_densest_orbits(graph, rows, random)), symmetry=symmetry)
-
-
-def _similar_rows(graph: Graph, nodes: Ints, k: int, random: np.random.Generator) -> Ints:
-    """Rows of k nodes with similar neighbours: halves along the longest axis of the spectral embedding, repeatedly."""
-    if not len(nodes):
-        return np.empty((0, k), dtype=np.int64)
-    place = _embedding(graph, random)
-    rows, waiting = [], [nodes]
-    while waiting:
-        group = waiting.pop()
-        if len(group) == k:
-            rows.append(group)
-            continue
-        centred = place[group] - place[group].mean(axis=0)
-        axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
-        order = group[np.argsort(centred @ axis, kind="stable")]
-        half = max(len(group) // 2 // k, 1) * k
-        waiting += [order[half:], order[:half]]
-    return np.array(rows)
-
-
-def _embedding(graph: Graph, random: np.random.Generator) -> Floats:
-    """Leading eigenvectors of the adjacency matrix, times eigenvalues: near for nodes with the same neighbours."""
-    if graph.size <= 4 * _DIMENSIONS:
-        values, vectors = np.linalg.eigh(graph.matrix().toarray().astype(np.float64))
-        return np.asarray(vectors * values)
-    from scipy.sparse.linalg import eigsh
-
-    matrix = graph.matrix().astype(np.float64)
-    if not matrix.nnz:
-        return np.zeros((graph.size, 1))
-    values, vectors = eigsh(matrix, k=_DIMENSIONS, v0=random.random(graph.size), tol=1e-4)
-    return np.asarray(vectors * values)
+    return SymmetricGraph(graph=graph.with_edges(*_densest_orbits(graph, rows, rng.generator)), symmetry=symmetry)
 
 
 def _densest_orbits(graph: Graph, rows: Ints, random: np.random.Generator) -> tuple[Ints, Ints | None]:

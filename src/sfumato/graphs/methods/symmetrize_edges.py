@@ -18,8 +18,8 @@ __all__ = ["SymmetrizeEdges"]
 class SymmetrizeEdges(GraphMethod):
     """k-automorphism: the released graph looks the same from at least ``k`` nodes, however far an attacker looks.
 
-    Similar nodes form rows of k, and edges are changed until the graph stays the same when all rows are rotated at
-    once. It implies k-degree anonymity and k-neighbourhood anonymity (Zhou and Pei 2008) for neighbourhoods of any
+    Nodes of a community form rows of k, and edges are changed until the graph stays the same when all rows are rotated
+    at once. It implies k-degree anonymity and k-neighbourhood anonymity (Zhou and Pei 2008) for neighbourhoods of any
     radius. Many edges are changed: the total number and the communities stay, single friendships often do not. Node
     attributes tell symmetric nodes apart; release the edges alone.
     """
@@ -35,7 +35,7 @@ class SymmetrizeEdges(GraphMethod):
     """Number of nodes from which the graph looks the same, at least."""
 
     def apply(self, graph: Graph, rng: Rng, progress: Progress = SILENT) -> GraphChange:
-        done = symmetric_graph(graph, self.k, rng.generator)
+        done = symmetric_graph(graph, self.k, rng)
         kept = int(done.graph.has_edges(*graph.edges().T).sum())
         counts = {"added": done.graph.edge_count - kept, "deleted": graph.edge_count - kept}
         return GraphChange(graph=done.graph, symmetry=done.symmetry, counts=counts)
