@@ -29,6 +29,10 @@ help:           ## list the targets
 demo: $(VENV)/.core  ## run the demonstration: a hospital file, a voter list, what links them, and what helps
 	$(BIN)/sfumato demo
 
+# A process of tests for each core: threads of one that wait for work give their core to the other.
+test quick doctest coverage: export OMP_WAIT_POLICY := passive
+test quick doctest coverage: export OPENBLAS_NUM_THREADS := 1
+
 test:  ## run everything that a change must pass
 	$(MAKE) --no-print-directory -j 2 --output-sync=target $(VENV)/.all $(PEERS)/.installed docs doctest lint site
 	$(PYTEST) $(SPREAD)

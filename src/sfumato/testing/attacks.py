@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -43,10 +44,11 @@ def check_attack(attack: Attack) -> None:
 
 
 class AttackBench:
-    """An attack with the releases it is tried on. The outcome on the unmasked release is computed once."""
+    """An attack with the releases it is tried on. They and the first outcome are made once."""
 
     def __init__(self, attack: Attack) -> None:
         self.attack = attack
+        self._masked: dict[int, tuple[pl.DataFrame, list[dict[str, Any]]]] = {}
 
     @cached_property
     def weak_step(self) -> Step | None:
@@ -79,15 +81,10 @@ class AttackBench:
         return self.run(self.unmasked())
 
     def _rows(self, seed: int) -> AttackScenario:
-        people, original = population(_ROWS, seed=seed), population(_ROWS)
-        table, steps = people.table.frame, []
-        step = self.weak_step
-        if step is not None:
-            # Methods that search for a privacy model get a weak one.
-            change = step.apply(people, Context(rng=Rng(11), models=(KAnonymity(k=2),)))
-            table = change.table.frame
-            published = {"step": step.part_name(), "parameters": step.public(), **change.public}
-            steps.append(published)
+        original = population(_ROWS)
+        if seed not in self._masked:
+            self._masked[seed] = self._mask(population(_ROWS, seed=seed))
+        table, steps = self._masked[seed]
         if self.attack.by_household:
             original = _in_households(original)
             table = table.with_columns(household=1000 - pl.int_range(pl.len()) // 4)
@@ -99,6 +96,14 @@ class AttackBench:
             lineage=Lineage(order),
             control=Table(frame=population_frame(_ROWS, seed=2)) if control else None,
         )
+
+    def _mask(self, people: Dataset) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+        step = self.weak_step
+        if step is None:
+            return people.table.frame, []
+        # Methods that search for a privacy model get a weak one.
+        change = step.apply(people, Context(rng=Rng(11), models=(KAnonymity(k=2),)))
+        return change.table.frame, [{"step": step.part_name(), "parameters": step.public(), **change.public}]
 
     def _events(self, seed: int) -> AttackScenario:
         pseudonym = np.random.default_rng(5).permutation(100)
