@@ -35,10 +35,10 @@ def test_a_refusal_says_how_much_is_needed() -> None:
 
 @pytest.mark.usefixtures("little")
 def test_the_list_of_all_pairs_is_refused_and_their_number_is_not() -> None:
-    """3,000 overlapping ranges over 3,000 values: 4.5 million pairs, which the measures never list."""
-    values = pl.Series("x", np.arange(3000) + 0.5)
-    ranges = pl.Series("x", [f"[0, {end}]" for end in range(3000)])
-    assert int(coverage(values, ranges).counts.sum()) == 3000 * 2999 // 2
+    """6,000 overlapping ranges over 6,000 values: 18 million pairs, which the measures never list."""
+    values = pl.Series("x", np.arange(6000) + 0.5)
+    ranges = pl.Series("x", [f"[0, {end}]" for end in range(6000)])
+    assert int(coverage(values, ranges).counts.sum()) == 6000 * 5999 // 2
     with pytest.raises(OutOfMemory, match="label of `x` covers"):
         compare(values, ranges)
 

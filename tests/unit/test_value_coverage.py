@@ -55,11 +55,13 @@ def test_coverage_is_the_plain_definition(kind: str) -> None:
         released = pl.Series("x", [_label(draw) for _ in range(30)], dtype=pl.String)
         found = coverage(original, released)
         known = Known(values=found.values)
+        table = []
         for code, label in enumerate(found.text.to_list()):
             read = reader(label) if label is not None else Known.everything
             expected = np.array([value is not None and value == label for value in known.text.to_list()])
             if read is not None:
                 expected = expected | read(known)
+            table.append(expected)
             covered = found.members[found.starts[code] : found.stops[code]]
             assert sorted(covered.tolist()) == np.flatnonzero(expected).tolist(), label
             assert found.covers(np.arange(len(found.values)), np.full(len(found.values), code)).tolist() == list(
@@ -70,8 +72,10 @@ def test_coverage_is_the_plain_definition(kind: str) -> None:
         label_of, cell, common = found.by_cell(cells, 4)
         matrix[label_of, cell] = common
         plain = np.zeros_like(matrix)
-        pairs = found.pairs()
-        np.add.at(plain, (pairs[:, 1], cells[pairs[:, 0]]), 1)
+        starts, labels = found.by_value()
+        np.add.at(plain, (labels, np.repeat(cells, np.diff(starts))), 1)
+        for value, row in enumerate(np.array(table).T):
+            assert labels[starts[value] : starts[value + 1]].tolist() == np.flatnonzero(row).tolist()
         assert (matrix == plain).all()
 
 

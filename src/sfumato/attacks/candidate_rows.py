@@ -19,7 +19,7 @@ import polars as pl
 from numba import njit
 
 from sfumato.attacks.base import View
-from sfumato.attacks.value_coverage import coverage
+from sfumato.attacks.value_coverage import Coverage, coverage
 from sfumato.data.row_codes import first_rows, number_rows
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import method_of
@@ -97,14 +97,17 @@ class Match:
         """
         by_person = np.argsort(self.person, kind="stable")
         edges = np.searchsorted(self.person[by_person], np.arange(self.persons + 1))
-        marks = [np.zeros(len(column.cover), dtype=np.bool_) for column in self._columns]
         sizes = np.diff(self.starts)
-        for number in np.argsort(by_person[edges[:-1]]):
-            fits = [
-                column.fits[column.starts[codes[number]] : column.starts[codes[number] + 1]]
-                for column, codes in zip(self._columns, self._codes, strict=True)
+        # Per column and combination, the number of classes that match in this column alone.
+        lengths = np.column_stack(
+            [
+                _listed(column.starts, column.fits, starts)[codes]
+                for column, codes, (starts, _) in zip(self._columns, self._codes, self._lists, strict=True)
             ]
-            classes = self._matching_classes(fits, marks)
+        )
+        shortest = np.argmin(lengths, axis=1)
+        for number in np.argsort(by_person[edges[:-1]]):
+            classes = self._matching_classes(number, int(shortest[number]), int(lengths[number, shortest[number]]))
             yield (
                 by_person[edges[number] : edges[number + 1]],
                 Candidates(classes=classes, sizes=sizes[classes], weight=self._weight[classes]),
@@ -117,9 +120,7 @@ class Match:
         person, number = self.person[targets], class_of[rows]
         matching = np.ones(len(targets), dtype=np.bool_)
         for column, codes, class_codes in zip(self._columns, self._codes, self._class_codes, strict=True):
-            width = len(column.cover)
-            pairs = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts)) * width + column.fits
-            matching &= np.isin(codes[person] * width + class_codes[number], pairs)
+            matching &= _contained(column.starts, column.fits, codes[person], class_codes[number])
         return matching
 
     def weights(self, rows: Ints) -> Floats:
@@ -136,43 +137,78 @@ class Match:
         np.minimum.at(first, self.person, np.arange(len(self.person)))
         return int(np.sort(first)[combinations])
 
-    def _matching_classes(self, fits: list[Ints], marks: list[npt.NDArray[np.bool_]]) -> Ints:
-        lengths = [
-            int((starts[fit + 1] - starts[fit]).sum()) for fit, (starts, _) in zip(fits, self._lists, strict=True)
-        ]
-        best = int(np.argmin(lengths))
-        if lengths[best] == 0:
-            return np.empty(0, dtype=np.int64)
-        starts, members = self._lists[best]
-        classes = _gather(starts, members, fits[best], lengths[best])
-        for index, (fit, mark) in enumerate(zip(fits, marks, strict=True)):
-            if index != best and len(classes):
-                mark[fit] = True
-                classes = _keep(classes, self._class_codes[index], mark)
-                mark[fit] = False
+    def _matching_classes(self, number: int, shortest: int, length: int) -> Ints:
+        """The classes that match a combination: those of the column with the fewest, filtered by the others."""
+        classes = np.empty(0, dtype=np.int64)
+        if length:
+            column, value = self._columns[shortest], self._codes[shortest][number]
+            starts, members = self._lists[shortest]
+            classes = _gather(starts, members, column.fits, column.starts[value], column.starts[value + 1], length)
+        for index, column in enumerate(self._columns):
+            if index != shortest and len(classes):
+                value = self._codes[index][number]
+                classes = _keep(
+                    classes, self._class_codes[index], column.fits, column.starts[value], column.starts[value + 1]
+                )
         return classes
 
 
-@njit(cache=True)
-def _gather(starts: Ints, members: Ints, fit: Ints, length: int) -> Ints:  # pragma: no cover - compiled
+@njit(cache=True, nogil=True)
+def _listed(starts: Ints, fits: Ints, list_starts: Ints) -> Ints:  # pragma: no cover - compiled
+    """For each value the number of entries in the lists of its labels."""
+    total = np.zeros(len(starts) - 1, dtype=np.int64)
+    for value in range(len(total)):
+        for place in range(starts[value], starts[value + 1]):
+            total[value] += list_starts[fits[place] + 1] - list_starts[fits[place]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _gather(
+    starts: Ints, members: Ints, fits: Ints, first: int, last: int, length: int
+) -> Ints:  # pragma: no cover - compiled
     gathered = np.empty(length, dtype=np.int64)
     place = 0
-    for value in fit:
-        for index in range(starts[value], starts[value + 1]):
-            gathered[place] = members[index]
+    for index in range(first, last):
+        for inner in range(starts[fits[index]], starts[fits[index] + 1]):
+            gathered[place] = members[inner]
             place += 1
     return gathered
 
 
-@njit(cache=True)
-def _keep(classes: Ints, codes: Ints, mark: npt.NDArray[np.bool_]) -> Ints:  # pragma: no cover - compiled
+@njit(cache=True, nogil=True)
+def _holds(fits: Ints, first: int, last: int, label: int) -> bool:  # pragma: no cover - compiled
+    """Whether a label is among the sorted ones between two positions."""
+    while first < last:
+        middle = (first + last) // 2
+        if fits[middle] < label:
+            first = middle + 1
+        elif fits[middle] > label:
+            last = middle
+        else:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _keep(classes: Ints, codes: Ints, fits: Ints, first: int, last: int) -> Ints:  # pragma: no cover - compiled
     place = 0
     kept = np.empty(len(classes), dtype=np.int64)
     for number in classes:
-        if mark[codes[number]]:
+        if _holds(fits, first, last, codes[number]):
             kept[place] = number
             place += 1
     return kept[:place].copy()
+
+
+@njit(cache=True, nogil=True)
+def _contained(
+    starts: Ints, fits: Ints, values: Ints, labels: Ints
+) -> npt.NDArray[np.bool_]:  # pragma: no cover - compiled
+    found = np.empty(len(values), dtype=np.bool_)
+    for index in range(len(values)):
+        found[index] = _holds(fits, starts[values[index]], starts[values[index] + 1], labels[index])
+    return found
 
 
 def match(view: View, *, in_release: bool = False) -> Match:
@@ -268,21 +304,15 @@ def compare(
     A label of ``merged`` may represent the known values that no other label names, or every value where it is true.
     """
     read = coverage(targets, released, declared)
-    values, labels, text = read.values, read.labels, read.text
-    pairs = read.pairs()
+    values, labels = read.values, read.labels
     vague = read.vague
     for label, everything in merged.items():
-        pairs = _with_rest(pairs, text, label, len(values), vague, everything=everything)
-    named = bool((~vague[pairs[:, 1]]).any())
+        read = _with_rest(read, label, everything=everything)
+    starts, fits = read.by_value()
     if blanks_unknown and values.null_count():
         place = int(values.is_null().arg_true()[0])
-        every = np.column_stack([np.full(len(labels), place), np.arange(len(labels))])
-        pairs = np.concatenate([pairs[pairs[:, 0] != place], every])
-    # Pairs as single numbers sort several times as fast as by two keys.
-    width = max(1, len(labels))
-    pair = pairs[:, 0] * width + pairs[:, 1]
-    pair.sort()
-    fits = pair % width
+        fits = np.concatenate([fits[: starts[place]], np.arange(len(labels)), fits[starts[place + 1] :]])
+        starts[place + 1 :] += len(labels) - (starts[place + 1] - starts[place])
     cover = np.bincount(fits, minlength=len(labels)).astype(np.float64)
     # A label for all values is less specific than any set of values, even if only one value is known.
     cover[vague] = len(values) + 1
@@ -291,23 +321,22 @@ def compare(
         released=read.released,
         values=values,
         labels=labels,
-        starts=np.searchsorted(pair, np.arange(len(values) + 1) * width).astype(np.int64),
+        starts=starts,
         fits=fits,
         cover=cover,
-        named=named,
+        named=read.named,
         vague=vague,
     )
 
 
-def _with_rest(
-    pairs: Ints, text: pl.Series, label: str, values: int, vague: npt.NDArray[np.bool_], *, everything: bool
-) -> Ints:
-    """The pairs, with this label representing every value that no other label names (or all values)."""
-    place = (text == label).fill_null(False).arg_true()
+def _with_rest(read: Coverage, label: str, *, everything: bool) -> Coverage:
+    """The coverage with this label representing every value that no other label names (or all values)."""
+    place = (read.text == label).fill_null(False).arg_true()
     if not len(place):
-        return pairs
-    rest = np.ones(values, dtype=np.bool_)
+        return read
+    rest = np.ones(len(read.values), dtype=np.bool_)
     if not everything:
-        rest[pairs[~vague[pairs[:, 1]] & (pairs[:, 1] != place[0]), 0]] = False
-    more = np.flatnonzero(rest)
-    return np.concatenate([pairs[pairs[:, 1] != place[0]], np.column_stack([more, np.full(len(more), place[0])])])
+        starts, fits = read.by_value()
+        naming = ~read.vague[fits] & (fits != place[0])
+        rest[np.repeat(np.arange(len(rest)), np.diff(starts))[naming]] = False
+    return read.with_values(int(place[0]), np.flatnonzero(rest))

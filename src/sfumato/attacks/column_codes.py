@@ -138,7 +138,7 @@ def _coded(scenario: AttackScenario, known: pl.Series, own: Ints | None) -> Colu
         return None
     once = int(covered.counts.sum()) == len(covered.values)
     if own is None:
-        points = _most_specific(covered.pairs(), covered.counts, len(covered.values))[covered.known]
+        points = _most_specific(*covered.by_value(), covered.counts)[covered.known]
         true = bool((points >= 0).all())
     else:
         fitting = covered.covers(covered.known, labels[own])
@@ -152,11 +152,12 @@ def _coded(scenario: AttackScenario, known: pl.Series, own: Ints | None) -> Colu
     return max(coded, binned, key=lambda column: _success(column, own))
 
 
-def _most_specific(pairs: Ints, counts: Ints, values: int) -> Ints:
+def _most_specific(starts: Ints, labels: Ints, counts: Ints) -> Ints:
     """For each known value the label that represents it and fewest others; -1 if there is none."""
-    order = np.lexsort((-counts[pairs[:, 1]],))
-    points = np.full(values, -1, dtype=np.int64)
-    points[pairs[order, 0]] = pairs[order, 1]
+    value = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    order = np.lexsort((-counts[labels],))
+    points = np.full(len(starts) - 1, -1, dtype=np.int64)
+    points[value[order]] = labels[order]
     return points
 
 

@@ -7,12 +7,13 @@ thousands of overlapping ranges (Mondrian on continuous columns) needs no list o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from numba import njit
 
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.value_parser import ROOTS, Known, ValueRange, reader, value_range
@@ -85,13 +86,19 @@ class Coverage:
         stored = owner * size + self.members[self.starts[owner] + offset]
         return covered | (of_list & np.isin(labels * size + values, stored))
 
-    def pairs(self) -> Ints:
-        """Every pair of value and label, one per row. This may be large: labels times values in the worst case."""
-        counts = self.counts
-        require_memory(64.0 * int(counts.sum()), f"a list of all values that each label of `{self.labels.name}` covers")
-        label = np.repeat(np.arange(len(counts)), counts)
-        offset = np.arange(len(label)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.column_stack([self.members[self.starts[label] + offset], label])
+    def by_value(self) -> tuple[Ints, Ints]:
+        """The labels that may represent each value, ascending, in CSR format: where those of a value start, and the
+        labels. This may be large: labels times values in the worst case."""
+        pairs = int(self.counts.sum())
+        require_memory(16.0 * pairs, f"a list of all values that each label of `{self.labels.name}` covers")
+        starts, labels = _transposed(self.members, self.starts, self.stops, len(self.values))
+        return starts, labels
+
+    def with_values(self, label: int, values: Ints) -> Coverage:
+        """The same coverage, with this label representing exactly these values."""
+        starts, stops = self.starts.copy(), self.stops.copy()
+        starts[label], stops[label] = len(self.members), len(self.members) + len(values)
+        return replace(self, members=np.concatenate([self.members, values]), starts=starts, stops=stops)
 
     def by_cell(self, cell_of_value: Ints, cells: int) -> tuple[Ints, Ints, Ints]:
         """For labels and cells of values that overlap: label, cell, and the number of common values."""
@@ -121,6 +128,26 @@ class Coverage:
             smallest[some] = np.minimum.reduceat(np.where(held, np.inf, ordered), ends)[::2]
             largest[some] = np.maximum.reduceat(np.where(held, -np.inf, ordered), ends)[::2]
         return smallest, largest
+
+
+@njit(cache=True, nogil=True)
+def _transposed(
+    members: Ints, starts: Ints, stops: Ints, values: int
+) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
+    first = np.zeros(values + 1, dtype=np.int64)
+    for label in range(len(starts)):
+        for place in range(starts[label], stops[label]):
+            first[members[place] + 1] += 1
+    for value in range(values):
+        first[value + 1] += first[value]
+    labels = np.empty(first[values], dtype=np.int64)
+    next_free = first[:-1].copy()
+    for label in range(len(starts)):
+        for place in range(starts[label], stops[label]):
+            value = members[place]
+            labels[next_free[value]] = label
+            next_free[value] += 1
+    return first, labels
 
 
 def coverage(original: pl.Series, released: pl.Series, declared: object = None) -> Coverage:

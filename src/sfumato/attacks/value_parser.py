@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -124,8 +124,19 @@ class Known:
         regex = "^" + "".join("." if sign in "*?" else re.escape(sign) for sign in text) + "$"
         return self._mask(pl.col("v").str.contains(regex))
 
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """Where each spelling is among the values."""
+        places: dict[str, list[int]] = {}
+        for place, text in enumerate(self.text.to_list()):
+            places.setdefault(text, []).append(place)
+        return places
+
     def one_of(self, members: list[str]) -> Bools:
-        return self._mask(pl.col("v").is_in(members))
+        found = np.zeros(len(self.values), dtype=np.bool_)
+        for member in members:
+            found[self.places.get(member, [])] = True
+        return found
 
     def prefix(self, text: str) -> Bools:
         return self._mask(pl.col("v").str.starts_with(text))
@@ -175,6 +186,7 @@ def set_members(label: str) -> list[str] | None:
     return None if parsed is None else [member.strip().strip("'\"") for member in parsed.group(1).split(",")]
 
 
+@lru_cache(maxsize=1 << 16)
 def value_range(label: str) -> ValueRange | None:
     """The range that a label states, or None if it is no range.
 
