@@ -20,7 +20,7 @@ from numba import njit
 from sfumato.attacks.base import Linking, View
 from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.features import numbers
-from sfumato.attacks.likelihood import Likelihood, fill
+from sfumato.attacks.likelihood import Cells, Likelihood, fill
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable
@@ -193,7 +193,7 @@ def _prices(view: View, by: By, rng: Rng, progress: Progress) -> tuple[list[Pric
 
 def _negative_log_likelihood(learned: Likelihood, view: View) -> Price:
     table, joint = learned.table, learned.joint
-    known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
+    known, seen = learned.places(view.targets), learned.seen(view.release.table.frame)
 
     def price(some: slice) -> Singles:
         return _scores(table, joint.scores, joint.columns, joint.excess, known[some], seen)
@@ -203,9 +203,9 @@ def _negative_log_likelihood(learned: Likelihood, view: View) -> Price:
 
 @njit(cache=True, nogil=True)
 def _scores(
-    table: Singles, normal: Singles, tied: Ints, excess: Singles, known: Ints, seen: Ints
+    table: Singles, normal: Singles, tied: Ints, excess: Singles, known: Ints, seen: Cells
 ) -> Singles:  # pragma: no cover - compiled
-    rows = len(seen)
+    rows = seen.shape[1]
     costs = np.empty((len(known), rows), dtype=np.float32)
     for index in range(len(known)):
         scores = np.empty(rows)

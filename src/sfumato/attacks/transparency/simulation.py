@@ -11,7 +11,7 @@ from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.best_row import FAR, PIECE, best_of, share_of, start
-from sfumato.attacks.likelihood import PORTION, Likelihood, fill
+from sfumato.attacks.likelihood import PORTION, Cells, Likelihood, fill
 from sfumato.attacks.remasking import WEAK_MASKING, proxy, runnable_steps
 from sfumato.deadline import batches
 from sfumato.masking.base import Step
@@ -62,7 +62,7 @@ class Simulation(Linking):
         steps = runnable_steps(view)
         learned = Likelihood.learn(view, proxy(view), steps, progress, rounds=self.rounds, cells=self.cells)
         table, joint = learned.table, learned.joint
-        known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
+        known, seen = learned.places(view.targets), learned.seen(view.release.table.frame)
         seeds = rng.child("ties").generator.integers(1, 2**62, size=len(known), dtype=np.int64)
         row, share = np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
         done = 0
@@ -91,11 +91,11 @@ def _link(
     tied: Ints,
     excess: npt.NDArray[np.float32],
     known: Ints,
-    seen: Ints,
+    seen: Cells,
     seeds: Ints,
     far: float,
 ) -> tuple[Ints, Floats]:  # pragma: no cover - compiled
-    rows = len(seen)
+    rows = seen.shape[1]
     row = np.zeros(len(known), dtype=np.int64)
     share = np.zeros(len(known))
     for index in range(len(known)):

@@ -15,7 +15,7 @@ from sfumato.attacks.best_row import FAR, PIECE
 from sfumato.attacks.features import points
 from sfumato.attacks.inference._class_votes import tolerance_windows, votes_within
 from sfumato.attacks.inference.simulation_inference.noise_inversion import Channel
-from sfumato.attacks.likelihood import PORTION, Likelihood, fill
+from sfumato.attacks.likelihood import PORTION, Cells, Likelihood, fill
 from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.attacks.remasking import WEAK_MASKING, companions, proxy, steps_on
 from sfumato.deadline import batches
@@ -94,7 +94,7 @@ class SimulationInference(Inference):
         channel = Channel.of(view, progress, amount=amount)
         learned = Likelihood.learn(view, proxy(view), steps, progress, rounds=self.rounds, cells=self.cells)
         table, joint = learned.table, learned.joint
-        known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
+        known, seen = learned.places(view.targets), learned.seen(view.release.table.frame)
         windows = tolerance_windows(channel.values, self.tolerance)
         best, share = np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
         prior = _priors(view, channel, progress)
@@ -116,7 +116,7 @@ class SimulationInference(Inference):
 
         for part in batches(progress, "weighing by likelihood", len(known), size):
             votes, top = (np.concatenate(arrays) for arrays in zip(*map_slices(weigh, part), strict=True))
-            best[part], share[part] = _decided(votes, top, channel, prior(part), windows, len(seen))
+            best[part], share[part] = _decided(votes, top, channel, prior(part), windows, seen.shape[1])
             done = part.stop
         return Guesses(
             value=channel.values.gather(best[:done]).alias(view.secret),
@@ -175,13 +175,13 @@ def _votes(
     tied: Ints,
     excess: Singles,
     known: Ints,
-    seen: Ints,
+    seen: Cells,
     codes: Ints,
     width: int,
     far: float,
 ) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
     """For each target the likelihoods summed by sensitive value, relative to the most likely row, and its log."""
-    rows = len(seen)
+    rows = seen.shape[1]
     votes = np.zeros((len(known), width))
     top = np.zeros(len(known))
     for index in range(len(known)):
