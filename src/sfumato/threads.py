@@ -1,4 +1,4 @@
-"""Compiled loops on all cores: kernels that release the interpreter lock, called for slices in threads.
+"""Work on all cores: kernels that release the interpreter lock, called for slices in threads, and whole tasks.
 
 Numba compiles a kernel of its own parallel loops two to four times as long, and two threads of a program that run such
 kernels at the same time end the process.
@@ -7,12 +7,14 @@ kernels at the same time end the process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["map_slices"]
+__all__ = ["map_slices", "map_tasks"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _SMALLEST = 64
@@ -43,3 +45,24 @@ def map_slices(work: Callable[[slice], T], items: slice) -> list[T]:
     edges = [items.start + piece * count // pieces for piece in range(pieces + 1)]
     with ThreadPoolExecutor(cores, thread_name_prefix="slices") as pool:
         return list(pool.map(work, map(slice, edges, edges[1:])))
+
+
+def map_tasks(work: Callable[[S], T], items: Sequence[S]) -> Generator[T, None, None]:
+    """The results of ``work`` for the items, in their order; as many items at a time as there are cores.
+
+    For work that spends much of its time outside the interpreter. Each item sees the context variables of the caller.
+    At an error no further item is started.
+
+    >>> list(map_tasks(lambda number: number**2, [1, 2, 3]))
+    [1, 4, 9]
+    """
+    cores = min(_cores(), len(items))
+    if cores < 2:
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(cores, thread_name_prefix="tasks")
+    try:
+        for result in [pool.submit(copy_context().run, work, item) for item in items]:
+            yield result.result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
+from threading import Lock, RLock
 
 import numpy as np
 import numpy.typing as npt
@@ -41,33 +42,37 @@ class MaskingRounds:
         self._rng = rng
         self._kept: dict[int, tuple[pl.DataFrame, npt.NDArray[np.int64]]] = {}
         self._varied: dict[int, MaskingRounds] = {}
+        self._lock = RLock()
 
     def round(self, number: int, progress: Progress) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
         """The masked values, and the row of the file that each comes from."""
-        if number in self._kept:
-            return self._kept[number]
-        masked = mask_again(self.data, self._steps, self._rng.child("round", number), progress)
-        if (len(self._kept) + 1) * self._size <= _MOST_CELLS:
-            self._kept[number] = masked
-        return masked
+        with self._lock:
+            if number in self._kept:
+                return self._kept[number]
+            masked = mask_again(self.data, self._steps, self._rng.child("round", number), progress)
+            if (len(self._kept) + 1) * self._size <= _MOST_CELLS:
+                self._kept[number] = masked
+            return masked
 
     def varied(self, number: int) -> MaskingRounds:
         """Rounds of masking a synthetic file similar to this one, another one for each number."""
-        if number in self._varied:
-            return self._varied[number]
-        own = self._rng.child("varied", number)
-        frame = interpolate_records(self.data.table.frame, self.data.rows, own.child("file"))
-        data = Dataset(table=self.data.table.with_frame(frame), schema=self.data.schema)
-        rounds = MaskingRounds(data, self._steps, own)
-        if 2 * (len(self._varied) + 1) * self._size <= _MOST_CELLS:
-            self._varied[number] = rounds
-        return rounds
+        with self._lock:
+            if number in self._varied:
+                return self._varied[number]
+            own = self._rng.child("varied", number)
+            frame = interpolate_records(self.data.table.frame, self.data.rows, own.child("file"))
+            data = Dataset(table=self.data.table.with_frame(frame), schema=self.data.schema)
+            rounds = MaskingRounds(data, self._steps, own)
+            if 2 * (len(self._varied) + 1) * self._size <= _MOST_CELLS:
+                self._varied[number] = rounds
+            return rounds
 
     @property
     def _size(self) -> int:
         return max(1, self.data.rows * len(self.data.table.columns))
 
 
+_lock = Lock()
 _shared: ContextVar[OrderedDict[str, MaskingRounds] | None] = ContextVar("shared_simulations", default=None)
 
 
@@ -90,12 +95,12 @@ def masking_rounds(data: Dataset, steps: Sequence[Step]) -> MaskingRounds:
     written = json.dumps([[step.part_name(), step.to_dict()] for step in steps], sort_keys=True, default=str)
     key = sha256(rows.tobytes() + "\x00".join(data.table.columns).encode() + written.encode()).hexdigest()
     shared = _shared.get()
-    if shared is not None and key in shared:
+    if shared is None:
+        return MaskingRounds(data, steps, Rng(int(key[:15], 16)).child("simulation"))
+    with _lock:
+        if key not in shared:
+            shared[key] = MaskingRounds(data, steps, Rng(int(key[:15], 16)).child("simulation"))
         shared.move_to_end(key)
-        return shared[key]
-    rounds = MaskingRounds(data, steps, Rng(int(key[:15], 16)).child("simulation"))
-    if shared is not None:
-        shared[key] = rounds
         while len(shared) > _MOST:
             shared.popitem(last=False)
-    return rounds
+        return shared[key]

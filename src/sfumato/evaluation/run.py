@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
@@ -12,14 +13,18 @@ from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
 from sfumato.evaluation.limits import judged_risk, reference_rate
 from sfumato.measures.base import Measure, MeasureResult, ReleasePair
 from sfumato.memory import require_memory
-from sfumato.progress import Progress
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+from sfumato.threads import map_tasks
 
 __all__ = ["attack_to_dict", "run_attacks", "run_measures"]
 
 
 _CELL_BYTES = 100
 """Memory per cell of both tables that any attack or measure needs: codes, sorted copies and text of the values."""
+_TOGETHER = 2_000_000
+"""Cells of both tables up to which attacks run beside each other. In larger ones each attack uses all cores itself, and
+two would need twice the memory."""
 
 
 def run_attacks(
@@ -39,33 +44,40 @@ def run_attacks(
     :class:`~sfumato.errors.OutOfTime`. ``first`` is the number of the random stream of the first attack.
     ``competing`` is that of :func:`~sfumato.attacks.evaluate_attack`.
     """
-    queue = list(attacks)
-    outcomes: list[Outcome | NotApplicable] = []
+    queue = list(enumerate(attacks))
+
+    def run(item: tuple[int, Attack], own: Progress) -> Outcome | NotApplicable:
+        number, attack = item
+        try:
+            require_memory(_CELL_BYTES * scenario.cells, f"`{attack.part_name()}`")
+            return evaluate_attack(
+                attack,
+                scenario,
+                rng=rng.child("attacks", first + number),
+                progress=own,
+                n_targets=n_targets,
+                competing=competing,
+            )
+        except (NotApplicable, MemoryError) as problem:
+            refusal = problem if isinstance(problem, NotApplicable) else _memory_ran_out()
+            refusal.facts |= {
+                "attack": attack.part_name(),
+                "discloses": str(attack.discloses),
+                "setting": attack.setting,
+                "any_columns": attack.any_columns,
+            }
+            return refusal
+
     listener = progress.listener if isinstance(progress, Deadline) else progress
-    with shared_simulations(), listener.task("attacking", len(queue)) as tick:
-        for number, attack in enumerate(queue):
-            own = split_deadline(progress, min(3, len(queue) - number))
-            try:
-                require_memory(_CELL_BYTES * scenario.cells, f"`{attack.part_name()}`")
-                outcomes.append(
-                    evaluate_attack(
-                        attack,
-                        scenario,
-                        rng=rng.child("attacks", first + number),
-                        progress=own,
-                        n_targets=n_targets,
-                        competing=competing,
-                    )
-                )
-            except (NotApplicable, MemoryError) as problem:
-                refusal = problem if isinstance(problem, NotApplicable) else _memory_ran_out()
-                refusal.facts |= {
-                    "attack": attack.part_name(),
-                    "discloses": str(attack.discloses),
-                    "setting": attack.setting,
-                    "any_columns": attack.any_columns,
-                }
-                outcomes.append(refusal)
+    results: Generator[Outcome | NotApplicable, None, None]
+    if isinstance(progress, Deadline) or scenario.cells > _TOGETHER:
+        results = (run(item, split_deadline(progress, min(3, len(queue) - item[0]))) for item in queue)
+    else:
+        results = map_tasks(lambda item: run(item, SILENT), queue)
+    outcomes = []
+    with shared_simulations(), closing(results), listener.task("attacking", len(queue)) as tick:
+        for outcome in results:
+            outcomes.append(outcome)
             tick(1)
     return outcomes
 
