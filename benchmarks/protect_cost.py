@@ -3,7 +3,7 @@
 python benchmarks/protect_cost.py [--against FOLDER] [case ...]
 
 Cases are listed by a wrong name. ``--against`` names a second checkout, whose figures stand beside: the state before a
-change. A case that needs more than 20 GB or 20 minutes is shown as such.
+change. A case that needs more than 12 GB or 15 CPU minutes is stopped and shown as such.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,8 +22,8 @@ import polars as pl
 from record import Figures
 
 ROOT = Path(__file__).parents[1]
-_MEMORY = 20 << 30
-_MINUTES = 20
+_GIGABYTES = 12
+_MINUTES = 15
 
 
 def amounts(rows: int) -> pl.DataFrame:
@@ -73,7 +74,8 @@ def run(name: str) -> None:
 
     make, steps, secret = CASES[name]
     frame = make()
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (_GIGABYTES << 30, _GIGABYTES << 30))
+    resource.setrlimit(resource.RLIMIT_CPU, (60 * _MINUTES, 60 * _MINUTES))
     done = sfumato.protect(recipe(frame, steps, secret), frame)
     used = resource.getrusage(resource.RUSAGE_SELF)
     attacks = done.evaluation.to_dict()["attacks"]
@@ -91,15 +93,12 @@ def run(name: str) -> None:
 def measured(name: str, checkout: Path) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{Path(__file__).parent}"}
     command = [sys.executable, __file__, "--run", name]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=60 * _MINUTES, env=environment
-        )
-    except subprocess.TimeoutExpired:
-        return {}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return {"seconds": f"> {60 * _MINUTES}"}
     if done.returncode:
         print(done.stderr[-500:], file=sys.stderr)
-        return {}
+        return {"gigabytes": f"> {_GIGABYTES}"} if "Memory" in done.stderr or "memory" in done.stderr else {}
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures
 

@@ -63,10 +63,17 @@ def test_attacks_beside_each_other_find_the_same_as_one_after_the_other(monkeypa
         "sfumato": 1,
         "columns": {"age": "quasi", "income": "quasi", "ill": "sensitive"},
         "steps": [{"noise": {"variance_ratio": 0.3}}],
+        "attacks": [
+            {"simulation": {"rounds": 20}},
+            {"simulation-inference": {"rounds": 20}},
+            "distance-linkage",
+            "membership",
+            "value-presence",
+        ],
     }
     found = []
     for cores in (1, 2):
         monkeypatch.setattr(threads, "_cores", lambda cores=cores: cores)
         found.append(sfumato.protect(recipe, frame, seed=5).evaluation.to_dict()["attacks"])
     assert found[0] == found[1]
-    assert sum(entry["risk"] is not None for entry in found[0]) > 5
+    assert sum(entry["risk"] is not None for entry in found[0]) >= 5
