@@ -211,7 +211,7 @@ def test_membership_needs_people_outside() -> None:
 
 def test_descriptions_fit_exactly_one() -> None:
     frame = pl.DataFrame({"a": ["x", "x", "y"], "n": [1, 2, 3]})
-    released = Table(frame=pl.DataFrame({"a": ["x", "y"], "n": ["1-2", "3"]}))
+    released = Release(table=Table(frame=pl.DataFrame({"a": ["x", "y"], "n": ["1-2", "3"]})), manifest={})
     tried = (
         Predicate(conditions=(("a", "=", "y"),)),
         Predicate(conditions=(("a", "=", "x"),)),
@@ -219,7 +219,17 @@ def test_descriptions_fit_exactly_one() -> None:
     )
     assert isolated(tried, frame, released).tolist() == [True, False, False]
     plain = (Predicate(conditions=(("a", "=", "x"), ("n", "<=", 1))), Predicate(conditions=(("n", ">=", 2),)))
-    assert isolated(plain, frame, Table(frame=frame)).tolist() == [True, False]
+    assert isolated(plain, frame, Release(table=Table(frame=frame), manifest={})).tolist() == [True, False]
+
+
+def test_a_predicate_names_a_group_of_the_published_hierarchy() -> None:
+    """Before, "Europe" was true of nobody, so that no predicate on a taxonomy singled anybody out."""
+    frame = pl.DataFrame({"country": ["France", "Poland", "China"]})
+    taxonomy = {"taxonomy": {"tree": {"Europe": {"West": ["France"], "East": ["Poland"]}, "Asia": ["China"]}}}
+    manifest = {"columns": {"country": {"hierarchy": taxonomy}}}
+    released = Release(table=Table(frame=pl.DataFrame({"country": ["Europe", "Asia"]})), manifest=manifest)
+    tried = [Predicate(conditions=(("country", "=", name),)) for name in ("Asia", "Europe", "West", "Africa")]
+    assert isolated(tried, frame, released).tolist() == [True, False, True, False]
 
 
 def test_singling_out_ends_where_classes_are_large() -> None:

@@ -157,6 +157,9 @@ class Guesses:
     member: npt.NDArray[np.bool_] | None = None
     predicates: tuple[Predicate, ...] = ()
     """For singling out and hidden results: one predicate per guess."""
+    by_chance: npt.NDArray[np.float64] | None = None
+    """For predicates: the probability that each is true of exactly one person without what the attack exploits. It is
+    the baseline; without it, the attack is repeated on a release whose columns were shuffled."""
     made: npt.NDArray[np.bool_]
     confidence: npt.NDArray[np.float64]
     detail: Mapping[str, Any] = field(default_factory=dict)

@@ -68,6 +68,10 @@ class Step(Part):
     """Whether each group of rows gets the smallest range that covers its values, so that the ends of ranges are values
     of people."""
 
+    minimal_labels: ClassVar[bool] = False
+    """Whether labels of hierarchies are as fine as the models allow: the lowest common group of each group of rows, or
+    levels from which no column can be refined."""
+
     leaves_values: ClassVar[bool] = False
     """Whether the values of all quasi-identifiers stay unchanged."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,6 @@ import polars as pl
 from sfumato.attacks.base import Predicate
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.value_coverage import Coverage, coverage
-from sfumato.data.table import Table
 from sfumato.errors import BadParameter
 from sfumato.release import Release
 
@@ -20,10 +19,10 @@ __all__ = ["isolated", "shuffled"]
 Bools = npt.NDArray[np.bool_]
 
 
-def isolated(predicates: Iterable[Predicate], frame: pl.DataFrame, released: Table) -> Bools:
+def isolated(predicates: Sequence[Predicate], frame: pl.DataFrame, release: Release) -> Bools:
     """For each predicate whether exactly one row of ``frame`` satisfies it.
 
-    A coarse released value is equal to every value that it may represent.
+    A coarse value is equal to every value that it may represent, by its notation or the published hierarchy.
     """
     compared: dict[str, tuple[Coverage, dict[str | None, int]]] = {}
     isolating = []
@@ -32,14 +31,9 @@ def isolated(predicates: Iterable[Predicate], frame: pl.DataFrame, released: Tab
         for column, operator, value in predicate.conditions:
             if operator == "=":
                 if column not in compared:
-                    read = coverage(frame[column], released.column(column))
-                    compared[column] = read, {label: code for code, label in enumerate(read.text.to_list())}
+                    compared[column] = _read(column, predicates, frame, release)
                 read, codes = compared[column]
-                text = canonical(pl.Series([value])).to_list()[0]
-                if text not in codes:  # a value within a released label
-                    satisfied &= (canonical(frame[column]) == text).fill_null(False).to_numpy()
-                    continue
-                code = codes[text]
+                code = codes[canonical(pl.Series([value])).to_list()[0]]
                 covered = np.zeros(len(read.values), dtype=np.bool_)
                 covered[read.members[read.starts[code] : read.stops[code]]] = True
                 satisfied &= covered[read.known]
@@ -53,6 +47,20 @@ def isolated(predicates: Iterable[Predicate], frame: pl.DataFrame, released: Tab
                 raise BadParameter(f"The operator of a condition is =, <= or >=, not {operator!r}.", sign=operator)
         isolating.append(int(satisfied.sum()) == 1)
     return np.array(isolating, dtype=np.bool_)
+
+
+def _read(
+    column: str, predicates: Iterable[Predicate], frame: pl.DataFrame, release: Release
+) -> tuple[Coverage, dict[str | None, int]]:
+    """What the released values of a column and those that predicates name cover, and the number of each."""
+    values = [value for each in predicates for name, sign, value in each.conditions if (name, sign) == (column, "=")]
+    released = release.table.column(column).unique()
+    named = canonical(pl.Series(values))
+    if not set(named.to_list()) <= set(canonical(released).to_list()):
+        released = pl.concat([canonical(released), named])
+    declared = release.manifest.get("columns", {}).get(column, {}).get("hierarchy")
+    read = coverage(frame[column], released, declared)
+    return read, {label: code for code, label in enumerate(read.text.to_list())}
 
 
 def shuffled(release: Release, names: tuple[str, ...], draw: np.random.Generator) -> Release:

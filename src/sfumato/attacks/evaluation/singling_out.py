@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 
 from sfumato.attacks.base import Attack, Guesses, View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
@@ -34,23 +34,12 @@ def evaluate_singling_out(
     count = len(predicates)
     if not predicates:
         raise NotApplicable("No predicate was found that matches exactly one released row.")
-    hit = isolated(predicates, original, scenario.release.table)
-    # The baseline has no joint values: the same attack on a release whose columns were shuffled independently.
-    changed = getattr(attack, "baseline_release", shuffled)(
-        scenario.release, targets.knows, rng.child("baseline").generator
-    )
-    independent = replace(view, release=changed)
-    baseline = None
-    with suppress(OutOfTime):
-        random = attack.guess(independent, rng.child("guess baseline"), progress).predicates[:n_targets]
-        random_hit = (
-            isolated(random, original, independent.release.table) if random else np.zeros(count, dtype=np.bool_)
-        )
-        baseline = Arm(hits=int(random_hit.sum()), trials=len(random_hit))
+    hit = isolated(predicates, original, scenario.release)
+    baseline = _baseline(attack, view, guesses, original, rng, progress, n_targets)
     control = None
     if scenario.control is not None:
         scenario.control.require(targets.knows)
-        control_hit = isolated(predicates, scenario.control.frame, scenario.release.table)
+        control_hit = isolated(predicates, scenario.control.frame, scenario.release)
         control = Arm(hits=int(control_hit.sum()), trials=len(control_hit))
     counted = Guesses(made=np.ones(count, dtype=np.bool_), confidence=guesses.confidence[:count], detail=guesses.detail)
     planned = min(n_targets, getattr(attack, "descriptions", n_targets)) if guesses.tried is not None else count
@@ -65,3 +54,21 @@ def evaluate_singling_out(
         truth="original values",
         planned=planned,
     )
+
+
+def _baseline(
+    attack: Attack, view: View, guesses: Guesses, original: pl.DataFrame, rng: Rng, progress: Progress, n_targets: int
+) -> Arm | None:
+    """Success without what the attack exploits: as the attack states it, or without joint values, by the same attack on
+    a release whose columns were shuffled independently. None if time is up."""
+    count = min(len(guesses.predicates), n_targets)
+    if guesses.by_chance is not None:
+        return Arm(hits=float(guesses.by_chance[:count].sum()), trials=count)
+    changed = getattr(attack, "baseline_release", shuffled)(view.release, view.knows, rng.child("baseline").generator)
+    try:
+        random = attack.guess(replace(view, release=changed), rng.child("guess baseline"), progress)
+    except OutOfTime:
+        return None
+    predicates = random.predicates[:n_targets]
+    hit = isolated(predicates, original, changed) if predicates else np.zeros(count, dtype=np.bool_)
+    return Arm(hits=int(hit.sum()), trials=len(hit))

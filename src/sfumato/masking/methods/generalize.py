@@ -47,6 +47,7 @@ class Generalize(Step):
     truthful: ClassVar[bool] = True
     simulable = False
     coarsens = True
+    minimal_labels = True
     out_of_core = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
         {"search": "optimal", "suppression": 0.05, "metric": "loss"},

@@ -48,6 +48,7 @@ class LocalRecode(Step):
     simulable = False
     coarsens = True
     tight_labels = True
+    minimal_labels = True
     out_of_core = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"metric": "loss", "weights": {"age": 2.0}})
     reference = (

@@ -51,6 +51,7 @@ class Mondrian(Step):
     simulable = False
     coarsens = True
     tight_labels = True
+    minimal_labels = True
     out_of_core = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"cuts": "relaxed", "values": "set", "choose": "widest"})
     reference = "LeFevre, DeWitt, Ramakrishnan (2006), Mondrian multidimensional k-anonymity, doi:10.1109/ICDE.2006.101"
