@@ -31,8 +31,8 @@ class Downcoding(Attack):
     released as ages 34 to 52, somebody in it is 34. "In this group, and 34 or younger" is then a predicate that nearly
     always matches exactly one person of the original, although every label is shared by k rows. In the same way each
     value of a set such as {asthma, flu} is somebody's: in a group of k rows with nearly k values, most values are those
-    of one person. The attack uses one column of each group, the one in which a single person is most likely. Lowest
-    common groups of hierarchies are not exploited, nor are levels that a search chose for the whole table.
+    of one person. The attack uses one column of each group, the one in which a single person is most likely.
+    Labels of hierarchies are exploited by `minimality`.
     """
 
     discloses: ClassVar[Discloses] = Discloses.SINGLING_OUT
