@@ -6,20 +6,15 @@ sums from the left and from the right (ordered), or sums by group at every level
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.schema.hierarchy import BoundHierarchy
 
-__all__ = ["half_distance", "hierarchical_image", "ordered_image"]
+__all__ = ["Ints", "half_distance", "hierarchical_groups", "ordered_image"]
 
 Floats = npt.NDArray[np.float64]
-Image = Callable[[Floats], Floats]
-
-_SMALL = 100_000
-"""Values times groups up to which a product of matrices is the quickest sum."""
+Ints = npt.NDArray[np.int64]
 
 
 def half_distance(image: Floats, target: Floats) -> Floats:
@@ -42,21 +37,17 @@ def ordered_image(shares: Floats) -> Floats:
     return np.asarray(both / max(shares.shape[-1] - 1, 1))
 
 
-def hierarchical_image(hierarchy: BoundHierarchy) -> Image:
+def hierarchical_groups(hierarchy: BoundHierarchy) -> tuple[Ints, Ints]:
     """Hierarchical ground distance: the level of the lowest common group over the height of the hierarchy.
 
     The mass that crosses the border of a group at level l is joined above l, so it costs 1 / height for every level at
-    which the two groups differ.
+    which the two groups differ. Returns the leaves group by group, and where each group starts; the last start is the
+    end.
     """
-    height = max(hierarchy.height, 1)
     leaves, starts, at = [], [], 0
-    for level in hierarchy.levels[:height]:
+    for level in hierarchy.levels[: max(hierarchy.height, 1)]:
         leaves.append(np.argsort(level.codes, kind="stable"))
         occupied = np.bincount(level.codes, minlength=level.size)
         starts.append(at + np.cumsum(occupied)[occupied > 0] - occupied[occupied > 0])
         at += len(level.codes)
-    order, firsts = np.concatenate(leaves), np.concatenate(starts)
-    if len(hierarchy.leaves) * len(firsts) > _SMALL:
-        return lambda shares: np.asarray(np.add.reduceat(shares[..., order], firsts, axis=-1) / height)
-    member = np.add.reduceat(np.eye(len(hierarchy.leaves))[:, order], firsts, axis=-1) / height
-    return lambda shares: np.asarray(shares @ member)
+    return np.concatenate(leaves).astype(np.int64), np.append(np.concatenate(starts), at).astype(np.int64)

@@ -1,11 +1,45 @@
-"""Compiled bound on the rows of a class that can be kept within a distance of the reference."""
+"""Compiled distances of classes to the reference, and bounds on the rows that can be kept within a distance."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-__all__ = ["most_rows_within"]
+__all__ = ["distances_by_groups", "images_by_groups", "most_rows_within"]
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def distances_by_groups(counts, leaves, starts, height, target):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Half the sum of absolute differences between the shares of groups of values and ``target``, by class.
+
+    Group g has the values ``leaves[starts[g]:starts[g + 1]]``; its share is divided by ``height``.
+    """
+    distance = np.empty(counts.shape[0])
+    for c in range(counts.shape[0]):
+        rows = 0
+        for value in range(counts.shape[1]):
+            rows += counts[c, value]
+        total = 0.0
+        for g in range(target.size):
+            here = 0
+            for place in range(starts[g], starts[g + 1]):
+                here += counts[c, leaves[place]]
+            total += abs(here / max(rows, 1) / height - target[g])
+        distance[c] = total / 2
+    return distance
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def images_by_groups(counts, chosen, leaves, starts, height):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The counts of groups of values, divided by ``height``, of the chosen classes."""
+    image = np.empty((chosen.size, starts.size - 1))
+    for number in range(chosen.size):
+        for g in range(starts.size - 1):
+            here = 0
+            for place in range(starts[g], starts[g + 1]):
+                here += counts[chosen[number], leaves[place]]
+            image[number, g] = here / height
+    return image
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -21,11 +21,7 @@ from sfumato.masking.model import (
     sensitive_column,
     whole_rows,
 )
-from sfumato.masking.models._earth_movers_distance import (
-    half_distance,
-    hierarchical_image,
-    ordered_image,
-)
+from sfumato.masking.models._earth_movers_distance import Ints, half_distance, hierarchical_groups, ordered_image
 from sfumato.masking.models._transport_check import ordered_transport, total_variation, tree_transport
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts, shares
 
@@ -125,31 +121,40 @@ class _Distance(ModelRule):
         self, name: str, column: str, tracked: TrackedColumn, reference: Floats, distance: str, t: float
     ) -> None:
         self.name, self.columns, self.wanted = name, (column,), t
-        self._image: Callable[[Floats], Floats]
-        match distance:
-            case "equal":
-                self._image = lambda shares: shares
-            case "ordered":
-                occurs = (tracked.totals > 0) | (reference > 0)
-                # values of the hierarchy that do not occur are left out of the order, because they would stretch it
-                order = np.flatnonzero(occurs)[_order(tracked, occurs)]
-                self._image = lambda shares: ordered_image(shares[..., order])
-            case _:
-                self._image = hierarchical_image(tracked.hierarchy)
-        self._target = self._image(reference)
+        self._groups: tuple[Ints, Ints, int] | None = None
+        occurs = (tracked.totals > 0) | (reference > 0)
+        # values of the hierarchy that do not occur are left out of the order, because they would stretch it
+        self._ordered = np.flatnonzero(occurs)[_order(tracked, occurs)] if distance == "ordered" else None
+        if self._ordered is not None:
+            self._target = ordered_image(reference[self._ordered])
+            return
+        every = np.arange(len(reference) + 1)
+        leaves, starts = (every[:-1], every) if distance == "equal" else hierarchical_groups(tracked.hierarchy)
+        height = 1 if distance == "equal" else max(tracked.hierarchy.height, 1)
+        self._groups = leaves, starts, height
+        self._target = np.add.reduceat(reference[leaves], starts[:-1]) / height
 
     def values(self, groups: ClassGroups) -> Floats:
         counts = groups.histograms[self.columns[0]]
-        return half_distance(self._image(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)), self._target)
+        if self._groups is None:
+            shares = counts[:, self._ordered] / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+            return half_distance(ordered_image(shares), self._target)
+        from sfumato.masking.models._kept_rows import distances_by_groups
+
+        return np.asarray(distances_by_groups(counts, *self._groups, self._target))
 
     def due(self, groups: ClassGroups, passed: Mask) -> Counts:
         # what a finer table keeps of a class is a union of passing classes, so it passes too
-        from sfumato.masking.models._kept_rows import most_rows_within
+        from sfumato.masking.models._kept_rows import images_by_groups, most_rows_within
 
-        failing = ~passed
-        counts = self._image(groups.histograms[self.columns[0]][failing].astype(np.float64))
+        failing = np.flatnonzero(~passed)
+        counts = groups.histograms[self.columns[0]]
+        if self._groups is None:
+            image = ordered_image(counts[failing][:, self._ordered].astype(np.float64))
+        else:
+            image = images_by_groups(counts, failing, *self._groups)
         due = groups.sizes.astype(np.float64)
-        due[failing] -= most_rows_within(counts, self._target, self.wanted + 2e-9, groups.sizes[failing])
+        due[failing] -= most_rows_within(image, self._target, self.wanted + 2e-9, groups.sizes[failing])
         return whole_rows(due, passed, groups.sizes)
 
 

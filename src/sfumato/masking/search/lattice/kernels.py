@@ -181,12 +181,30 @@ def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compile
     whole = np.empty(of.size, dtype=np.bool_)
     for s in range(of.size):
         whole[s] = lost[of[s]] == class_sizes[of[s]]
+    # in a column of ungeneralized values that all have the same loss, the number of rows is enough
+    varied = np.empty(columns, dtype=np.int64)
+    several = 0
+    for i in range(columns):
+        same = levels[i] == 0
+        for leaf in range(1, first[i + 1] - first[i]):
+            same = same and leaf_losses[leaf_starts[i, 0] + leaf] == leaf_losses[leaf_starts[i, 0]]
+        if not same:
+            varied[several] = i
+            several += 1
+    together = 0
     for j in range(codes.shape[0]):
         if whole[of_parent[j]]:
-            for i in range(columns):
+            together += sizes[j]
+            for number in range(several):
+                i = varied[number]
                 rows[first[i] + codes[j, i]] += sizes[j]
     extra[:] = 0.0
+    number = 0
     for i in range(columns):
+        if number == several or varied[number] != i:
+            extra[i, 0] = together * (star[i] - leaf_losses[leaf_starts[i, 0]])
+            continue
+        number += 1
         for leaf in range(first[i + 1] - first[i]):
             here = rows[first[i] + leaf]
             if here:
