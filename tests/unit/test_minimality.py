@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from sfumato.attacks import AttackScenario, Outcome, default_attacks, evaluate_attack, risk
-from sfumato.attacks.transparency.minimality import Minimality, _Branches
+from sfumato.attacks.transparency._minimal_labels import _Branches
+from sfumato.attacks.transparency.downcoding import Downcoding
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step
@@ -44,8 +45,8 @@ def scenario(data: Dataset, hierarchy: dict[str, Any], step: Step, k: int, **cha
 
 
 def attacked(where: AttackScenario) -> Outcome:
-    assert any(isinstance(attack, Minimality) for attack in default_attacks(where))
-    return evaluate_attack(Minimality(), where, rng=Rng(1))
+    assert any(isinstance(attack, Downcoding) for attack in default_attacks(where))
+    return evaluate_attack(Downcoding(), where, rng=Rng(1))
 
 
 def binary(rows: int) -> Dataset:
@@ -80,7 +81,7 @@ def test_groups_whose_labels_were_fixed_in_advance_are_split_as_by_chance() -> N
                 value = beneath[label][int(draw.random() < share)] if label in beneath else label
                 columns[name][row] = beneath[value][0] if value in beneath else value
     fixed = AttackScenario(original=dataset(pl.DataFrame(columns), HALVES), release=where.release, aligned=True)
-    outcome = evaluate_attack(Minimality(), fixed, rng=Rng(1))
+    outcome = evaluate_attack(Downcoding(), fixed, rng=Rng(1))
     assert outcome.baseline is not None
     assert abs(outcome.main.rate - outcome.baseline.rate) < 0.12
 
@@ -101,7 +102,7 @@ def test_levels_that_no_column_can_leave_say_that_somebody_is_rare() -> None:
     assert outcome.baseline.rate < 0.1
     # Without knowledge of the method, after suppression, or with another model nothing follows.
     with pytest.raises(NotApplicable, match="No published step"):
-        evaluate_attack(Minimality(transparent=False), where, rng=Rng(1))
+        evaluate_attack(Downcoding(transparent=False), where, rng=Rng(1))
     [step] = where.release.manifest["steps"]
     for changed in (
         {"steps": [{**step, "parameters": {**step["parameters"], "suppression": 0.05}}]},
@@ -114,9 +115,9 @@ def test_levels_that_no_column_can_leave_say_that_somebody_is_rare() -> None:
             release=Release(table=where.release.table, manifest={**where.release.manifest, **changed}),
             aligned=True,
         )
-        assert not any(isinstance(attack, Minimality) for attack in default_attacks(other))
+        assert not any(isinstance(attack, Downcoding) for attack in default_attacks(other))
         with pytest.raises(NotApplicable, match="says nothing about single people"):
-            evaluate_attack(Minimality(), other, rng=Rng(1))
+            evaluate_attack(Downcoding(), other, rng=Rng(1))
 
 
 def test_with_many_classes_a_level_says_nothing_about_one_of_them() -> None:
@@ -125,7 +126,7 @@ def test_with_many_classes_a_level_says_nothing_about_one_of_them() -> None:
     data = dataset(pl.DataFrame({name: draw.choice(places, 1000) for name in ("home", "work")}), PLACES)
     where = scenario(data, PLACES, Generalize(), 5)
     assert set(where.release.manifest["steps"][0]["levels"].values()) == {1}
-    assert not any(isinstance(attack, Minimality) for attack in default_attacks(where))
+    assert not any(isinstance(attack, Downcoding) for attack in default_attacks(where))
 
 
 def test_numbers_of_people_in_branches_are_those_of_drawn_proportions() -> None:

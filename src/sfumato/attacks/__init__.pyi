@@ -32,7 +32,6 @@ from sfumato.attacks.record_linkage.linkage import Linkage as Linkage
 from sfumato.attacks.base import Linking as Linking
 from sfumato.attacks.models.loss_threshold import LossThreshold as LossThreshold
 from sfumato.attacks.inference.membership import Membership as Membership
-from sfumato.attacks.transparency.minimality import Minimality as Minimality
 from sfumato.attacks.models.model_attribute import ModelAttribute as ModelAttribute
 from sfumato.attacks.inference.model_inference import ModelInference as ModelInference
 from sfumato.attacks.record_linkage.nearest_documents import NearestDocuments as NearestDocuments

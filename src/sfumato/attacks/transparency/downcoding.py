@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Predicate, Stage, View
+from sfumato.attacks.transparency._minimal_labels import minimality_findings
 from sfumato.attacks.value_parser import bounds, set_members
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Step
@@ -32,7 +33,14 @@ class Downcoding(Attack):
     always matches exactly one person of the original, although every label is shared by k rows. In the same way each
     value of a set such as {asthma, flu} is somebody's: in a group of k rows with nearly k values, most values are those
     of one person. The attack uses one column of each group, the one in which a single person is most likely.
-    Labels of hierarchies are exploited by `minimality`.
+
+    Where no label is a range or a set, labels of published hierarchies are exploited. Two people released with the
+    lowest common group "Europe" are one from the West and one from the East: "in this group, and from the West" singles
+    one of them out. If an optimal search chose one level for the whole table (`generalize` with k-anonymity alone and
+    no suppression), one level lower some class would have had between 1 and k - 1 people. With few classes that is
+    nearly a value of a person: a column released as `*` in one class of 1,000 rows has a group that fewer than k people
+    share. With many classes it says nothing about any one of them. The baseline is then the expected success of the
+    same predicates if labels had been fixed in advance.
     """
 
     discloses: ClassVar[Discloses] = Discloses.SINGLING_OUT
@@ -50,23 +58,30 @@ class Downcoding(Attack):
 
     @classmethod
     def exploits(cls, method: type[Step]) -> bool:
-        return method.tight_labels
+        return method.tight_labels or method.minimal_labels
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        return (cls(),) if scenario.known and cls.exploited(scenario.steps) else ()
+        if not scenario.known or not cls.exploited(scenario.steps):
+            return ()
+        if any(method.tight_labels for method in scenario.methods):
+            return (cls(),)
+        # Levels for the whole table seldom say anything about single people.
+        empty = scenario.original.table.frame.clear()
+        return (cls(),) if minimality_findings(scenario.release, scenario.known, empty, scenario.steps) else ()
 
     @classmethod
     def remedy(cls, detail: object) -> str | None:
         return (
             "Release fixed bands instead of the smallest ranges: declare an interval hierarchy and use `generalize`, "
-            "or `round` numbers before the step."
+            "or `round` numbers before the step. Fix levels of hierarchies in advance (`lowest`), or allow some "
+            "suppression."
         )
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         if not view.transparent or not self.exploited(view.steps):
             raise NotApplicable(
-                "No published step chooses the smallest range or group for each group of rows.",
+                "No published step chooses the smallest range or group that the models allow.",
                 fix="Use `singling-out`.",
             )
         names = view.knows
@@ -95,13 +110,28 @@ class Downcoding(Attack):
                 predicates.append(Predicate(conditions=tuple(conditions)))
                 confidence.append(chance if rows > 1 else 0.999)
         if not predicates:
-            raise NotApplicable(
-                "No group of rows has a range of numbers or a set of values.", fix="Use `singling-out`."
-            )
+            return self._beneath_labels(view)
         return Guesses(
             predicates=tuple(predicates),
             made=np.ones(len(predicates), dtype=np.bool_),
             confidence=np.array(confidence),
+        )
+
+    def _beneath_labels(self, view: View) -> Guesses:
+        """Guesses from labels of hierarchies."""
+        found = minimality_findings(view.release, view.knows, view.targets, view.steps)
+        if not found:
+            raise NotApplicable(
+                "No group of rows has a range of numbers or a set of values, and that labels are as fine as possible "
+                "says nothing about single people here.",
+                fix="Use `singling-out`.",
+            )
+        found = sorted(found, key=lambda finding: -finding.chance)[: self.descriptions]
+        return Guesses(
+            predicates=tuple(finding.predicate for finding in found),
+            made=np.ones(len(found), dtype=np.bool_),
+            confidence=np.array([finding.chance for finding in found]),
+            by_chance=np.array([finding.by_chance for finding in found]),
         )
 
 

@@ -1,30 +1,34 @@
-"""Minimality: what a label of a hierarchy says because the search would have kept a finer one if it could."""
+"""Minimality: what a label of a hierarchy says because the search would have kept a finer one if it could.
+
+The people of a group with the lowest common group of a hierarchy are not all in the same branch beneath it. If an
+optimal search chose one level for the whole table, one level lower some class would have 1 to k - 1 people.
+
+The adversary knows the published hierarchies and considers all proportions of the branches beneath a label equally
+likely, weighted by their numbers of values. Only the branches directly beneath a label are used.
+
+References: Cohen, A. (2022). Attacks on deidentification's defenses. USENIX Security 2022. Wong, R. et al. (2007).
+Minimality attack in privacy preserving data publishing. VLDB 2007.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field
 
-from sfumato.attacks.base import Attack, Discloses, Guesses, Predicate, View
+from sfumato.attacks.base import Predicate
 from sfumato.attacks.value_parser import bounds
-from sfumato.errors import NotApplicable, SfumatoError
-from sfumato.masking.base import Step, method_of
-from sfumato.progress import SILENT, Progress
+from sfumato.errors import SfumatoError
+from sfumato.masking.base import method_of
 from sfumato.release import Release
-from sfumato.rng import Rng
 from sfumato.schema.hierarchy import BoundHierarchy, hierarchy_from_dict
 
-if TYPE_CHECKING:
-    from sfumato.attacks.scenario import AttackScenario
-
-__all__ = ["Minimality"]
+__all__ = ["Finding", "minimality_findings"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,74 +39,10 @@ _NUMBERS = 20_000
 _SURE = 0.999
 
 
-class Minimality(Attack):
-    """An attacker who knows that labels are as fine as the models allow infers how the values beneath them are split.
-
-    If a group of rows is released with the lowest common group of a hierarchy (`local-recode`, `mondrian`), its people
-    are not all in the same branch beneath it: two people released as "Europe" are one from the West and one from the
-    East, and "in this group, and from the West" singles one of them out. If an optimal search chose one level for the
-    whole table (`generalize` with k-anonymity and no suppression), one level lower some class would have had between 1
-    and k - 1 people. With few classes that is nearly a value of a person: a column released as `*` in one class of
-    1,000 rows has a value that fewer than k people share. With many classes it says nothing about any one of them, and
-    the attack does not apply.
-
-    The attacker knows the published hierarchies and considers all proportions of the branches beneath a label equally
-    likely, weighted by their numbers of values. The baseline is the expected success of the same predicates if labels
-    had been fixed in advance. Only the branches directly beneath a label are used.
-    """
-
-    discloses: ClassVar[Discloses] = Discloses.SINGLING_OUT
-    bounded_by_k: ClassVar[bool] = False
-    examples: ClassVar = ({"descriptions": 200},)
-    reference: ClassVar[str] = (
-        "Cohen, A. (2022). Attacks on deidentification's defenses. USENIX Security 2022. arXiv:2202.13470; Wong, R. et "
-        "al. (2007). Minimality attack in privacy preserving data publishing. VLDB 2007."
-    )
-
-    descriptions: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Largest number of predicates; the most likely ones are used."""
-
-    @classmethod
-    def exploits(cls, method: type[Step]) -> bool:
-        return method.minimal_labels
-
-    @classmethod
-    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        if not scenario.known or not cls.exploited(scenario.steps):
-            return ()
-        frame = scenario.original.table.frame.clear()
-        return (cls(),) if _findings(scenario.release, scenario.known, frame, scenario.steps) else ()
-
-    @classmethod
-    def remedy(cls, detail: object) -> str | None:
-        return (
-            "Fix the levels in advance (`lowest` and `highest` of `generalize`), or allow some suppression: the level "
-            "is then no statement about single people."
-        )
-
-    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        if not view.transparent or not self.exploited(view.steps):
-            raise NotApplicable(
-                "No published step chooses the finest labels that the models allow.", fix="Use `singling-out`."
-            )
-        found = _findings(view.release, view.knows, view.targets, view.steps)
-        if not found:
-            raise NotApplicable(
-                "That labels are as fine as possible says nothing about single people of this release: it has many "
-                "classes, suppressed rows, other models than k-anonymity, or no published hierarchy.",
-                fix="Use `singling-out`.",
-            )
-        found = sorted(found, key=lambda finding: -finding.chance)[: self.descriptions]
-        return Guesses(
-            predicates=tuple(finding.predicate for finding in found),
-            made=np.ones(len(found), dtype=np.bool_),
-            confidence=np.array([finding.chance for finding in found]),
-            by_chance=np.array([finding.by_chance for finding in found]),
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
-class _Finding:
+class Finding:
+    """A predicate on an equivalence class, and how likely it is true of exactly one person."""
+
     predicate: Predicate
     chance: float
     """The probability that the predicate is true of one person."""
@@ -146,9 +86,9 @@ class _Branches:
         return min(1.0, few, self.divided(rows)) if rows > 1 else 1.0
 
 
-def _findings(
+def minimality_findings(
     release: Release, names: Sequence[str], known: pl.DataFrame, steps: Sequence[Mapping[str, Any]]
-) -> list[_Finding]:
+) -> list[Finding]:
     """Predicates on equivalence classes that minimality makes likely to be true of one person."""
     step = next((step for step in reversed(steps) if method_of(step).minimal_labels), None)
     if step is None or any(not other.get("truthful", False) for other in steps):
@@ -158,7 +98,7 @@ def _findings(
         return []
     groups = release.table.frame.select(names).group_by(names, maintain_order=True).len("\x00rows")
     rows = groups["\x00rows"].to_list()
-    found: list[_Finding] = []
+    found: list[Finding] = []
     for name in names:
         least = step.get("parameters", {}).get("lowest", {}).get(name, 0)
         if levels is not None and levels.get(name, 0) <= least:
@@ -183,7 +123,7 @@ def _findings(
                     if column == name or groups[column][place] is not None
                 )
                 found.append(
-                    _Finding(predicate=Predicate(conditions=conditions), chance=min(_SURE, one / likely), by_chance=one)
+                    Finding(predicate=Predicate(conditions=conditions), chance=min(_SURE, one / likely), by_chance=one)
                 )
     return found
 
