@@ -28,7 +28,7 @@ from sfumato.masking.base import method_of
 from sfumato.release import Release
 from sfumato.schema.hierarchy import BoundHierarchy, hierarchy_from_dict
 
-__all__ = ["Finding", "minimality_findings"]
+__all__ = ["LikelyPredicate", "minimality_findings"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ _SURE = 0.999
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class LikelyPredicate:
     """A predicate on an equivalence class, and how likely it is true of exactly one person."""
 
     predicate: Predicate
@@ -88,7 +88,7 @@ class _Branches:
 
 def minimality_findings(
     release: Release, names: Sequence[str], known: pl.DataFrame, steps: Sequence[Mapping[str, Any]]
-) -> list[Finding]:
+) -> list[LikelyPredicate]:
     """Predicates on equivalence classes that minimality makes likely to be true of one person."""
     step = next((step for step in reversed(steps) if method_of(step).minimal_labels), None)
     if step is None or any(not other.get("truthful", False) for other in steps):
@@ -98,7 +98,7 @@ def minimality_findings(
         return []
     groups = release.table.frame.select(names).group_by(names, maintain_order=True).len("\x00rows")
     rows = groups["\x00rows"].to_list()
-    found: list[Finding] = []
+    found: list[LikelyPredicate] = []
     for name in names:
         least = step.get("parameters", {}).get("lowest", {}).get(name, 0)
         if levels is not None and levels.get(name, 0) <= least:
@@ -123,7 +123,9 @@ def minimality_findings(
                     if column == name or groups[column][place] is not None
                 )
                 found.append(
-                    Finding(predicate=Predicate(conditions=conditions), chance=min(_SURE, one / likely), by_chance=one)
+                    LikelyPredicate(
+                        predicate=Predicate(conditions=conditions), chance=min(_SURE, one / likely), by_chance=one
+                    )
                 )
     return found
 
