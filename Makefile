@@ -64,6 +64,7 @@ site: $(VENV)/.all docs  ## build the documentation as a website in site/
 pictures: $(VENV)/.all  ## take the screenshots in docs/images (needs Chromium)
 	$(BIN)/python docs/images/screenshots.py
 	$(BIN)/python docs/images/app_screenshots.py
+	$(BIN)/python docs/images/server_screenshots.py
 
 # Node comes from a Python package. Only this target needs it: the built bundle is part of the repository.
 frontend: $(VENV)/.all  ## build the pages of the app and the server from frontend/ into src/sfumato/web/static

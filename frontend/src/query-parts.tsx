@@ -2,7 +2,7 @@
 import { useId, useMemo, useRef, useState } from "react";
 import { Chart } from "./chart";
 import { completions } from "./completions";
-import { Panel, count } from "./ui";
+import { Panel } from "./ui";
 
 interface Cell { value: string | number | boolean | null; low: number | null; high: number | null }
 export interface Answer { columns: string[]; rows: Record<string, Cell>[]; cached?: boolean; notes?: string[] }
@@ -45,11 +45,20 @@ export function AnswerView(props: { answer: Answer }) {
         <thead><tr>{answer.columns.map((name) => <th scope="col" key={name}>{name}</th>)}</tr></thead>
         <tbody>{answer.rows.map((row, n) => <tr key={n}>{answer.columns.map((name) => {
           const cell = row[name];
-          return <td key={name}>{typeof cell?.value === "number" ? cell.value.toLocaleString("en") : String(cell?.value ?? "")}{cell?.low !== null && cell?.low !== undefined && cell.high !== null && <small className="muted"> {count(cell.low)} to {count(cell.high)}</small>}</td>;
+          return <td key={name}>{typeof cell?.value === "number" ? cell.value.toLocaleString("en") : String(cell?.value ?? "")}{cell?.low !== null && cell?.low !== undefined && cell.high !== null && <small className="muted"> {ends(cell.value, cell.low, cell.high)}</small>}</td>;
         })}</tr>)}</tbody>
       </table></div>
       {spec && <Chart spec={spec} label="Answer with its intervals; the table has the numbers" />}
       {(answer.notes ?? []).map((note) => <p key={note} className="muted">{note}</p>)}
     </Panel>
   );
+}
+
+/** An interval with as many digits as its width supports, rounded outwards. */
+function ends(value: Cell["value"], low: number, high: number): string {
+  const whole = typeof value === "number" && Number.isInteger(value);
+  const digits = whole || high <= low ? 0 : Math.min(9, Math.max(0, 2 - Math.ceil(Math.log10(high - low))));
+  const unit = 10 ** digits;
+  const text = (end: number) => (end / unit).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return `${text(Math.floor(low * unit))} to ${text(Math.ceil(high * unit))}`;
 }

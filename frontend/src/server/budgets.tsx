@@ -81,7 +81,7 @@ export function LossOverTime(props: { names: string[] }) {
       {loss.value && points.length === 0 && <p className="muted">Nothing was charged to {name}, and it has no cap.</p>}
       {points.length > 0 && (
         <>
-          <Chart spec={spec} label={`Accumulated loss of ${name}: ${lossText(points.at(-1)!.spent)} of ${lossText(points.at(-1)!.cap)} at the end; the table has the numbers`} />
+          {points.length > 1 && <Chart spec={spec} label={`Accumulated loss of ${name}: ${lossText(points.at(-1)!.spent)} of ${lossText(points.at(-1)!.cap)} at the end; the table has the numbers`} />}
           <details><summary>Numbers ({points.length})</summary>
             <div className="tall" tabIndex={0} role="region" aria-label="Accumulated loss"><table className="list"><thead><tr><th scope="col">Time</th><th scope="col">Entry</th><th scope="col">Spent</th><th scope="col">Cap</th></tr></thead>
               <tbody>{points.map((point) => <tr key={point.entry}><th scope="row">{when(point.at)}</th><td>{point.entry}</td><td>{lossText(point.spent)}</td><td>{lossText(point.cap)}</td></tr>)}</tbody></table></div>
