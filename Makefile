@@ -34,7 +34,7 @@ test quick doctest coverage: export OMP_WAIT_POLICY := passive
 test quick doctest coverage: export OPENBLAS_NUM_THREADS := 1
 
 test:  ## run everything that a change must pass
-	$(MAKE) --no-print-directory -j 2 --output-sync=target $(VENV)/.all $(PEERS)/.installed docs doctest lint site
+	$(MAKE) --no-print-directory -j 2 $(VENV)/.all $(PEERS)/.installed docs doctest lint site
 	$(PYTEST) $(SPREAD)
 
 quick: $(VENV)/.all  ## lint and the fast tests, for use while editing

@@ -49,11 +49,11 @@ class Points:
 def numbers(series: pl.Series) -> Floats | None:
     """A column as numbers, NaN where missing; a released range is its midpoint; None if it holds anything else."""
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:
-        return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return series.cast(pl.Float64).to_numpy()
     if series.dtype == pl.Date:
-        return series.cast(pl.Int32).cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return series.cast(pl.Int32).cast(pl.Float64).to_numpy()
     if series.dtype == pl.Datetime:
-        return (series.dt.epoch("s").cast(pl.Float64) / 86_400).fill_null(np.nan).to_numpy()
+        return (series.dt.epoch("s").cast(pl.Float64) / 86_400).to_numpy()
     if series.dtype != pl.String:
         return None
     labels = series.unique().drop_nulls()

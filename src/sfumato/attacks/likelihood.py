@@ -230,8 +230,9 @@ class Scale:
             place = np.searchsorted(self.edges, np.nan_to_num(level), side="right")
             return np.where(np.isfinite(level), place, self.size - 1).astype(np.int64)
         assert self.values is not None
-        codes = canonical(series).replace_strict(self.values, default=self.size - 1, return_dtype=pl.Int64)
-        return codes.fill_null(self.size - 1).to_numpy()
+        # A short column is placed in each of hundreds of rounds: a dictionary is ten times as fast as a query.
+        labels = canonical(series).to_list()
+        return np.array([self.values.get(label, self.size - 1) for label in labels], dtype=np.int64)
 
     def released_cells(self, frame: pl.DataFrame) -> Ints:
         """The cell of each row of a masked file; a removed column is missing."""
