@@ -14,6 +14,7 @@ __getattr__, __dir__ = exports(
     TextFinding="text_findings",
     TextTaxonomy="text_taxonomy",
     find_identifiers="text_findings",
+    held_out_case_files="held_out_case_files",
     held_out_letters="held_out_letters",
     patient_messages="patient_messages",
     recall_by_kind="known_notes",
