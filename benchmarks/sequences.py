@@ -18,7 +18,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
+from numba import njit
 from record import Figures
 
 from sfumato.attacks import AttackScenario, evaluate_attack
@@ -134,38 +136,55 @@ def searches(users: int = 650_000, queries: int = 20_000_000, picture: str | Non
         draw(curves, Path(picture))
 
 
-def rated(people: int, films: int, count: int) -> tuple[pl.DataFrame, np.ndarray]:
+def rated(people: int, films: int, count: int) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Synthetic ratings and the genre of each film, with the marginals of the Netflix prize.
 
-    The number of ratings of a person is log-normal (median 96, mean 209 at full size, at most half of the films). A
-    film's popularity falls by its rank, so that the first one is rated by half of the people. Two thirds of the ratings
-    are in two favourite genres of the person. Stars depend on the film and the person.
+    The number of ratings of a person is log-normal (median 96, mean 209 at full size, at most a quarter of the films). A
+    film's popularity falls with its rank: the first tenth of the films has six tenths of the ratings. Two thirds of the
+    ratings are in two favourite genres of the person. Stars depend on the film and the person.
     """
     draw = np.random.default_rng(1)
     weight = (np.arange(films) + 300.0) ** -1.3
     genre = draw.integers(0, 12, films)
-    chances = [np.cumsum(np.where(genre == one, weight, 0)) for one in range(12)] + [np.cumsum(weight)]
-    chances = [one / one[-1] for one in chances]
+    # for each genre, and for all films, a table from which equal draws give a film with its chance
+    tables = np.empty((13, 1 << 20), dtype=np.int32)
+    for one in range(13):
+        chance = np.cumsum(weight if one == 12 else np.where(genre == one, weight, 0))
+        tables[one] = np.searchsorted(chance / chance[-1], (np.arange(1 << 20) + 0.5) / (1 << 20))
     size = draw.lognormal(0, 1.25, people)
-    size = np.minimum(size * count / size.sum(), films / 2)
+    size = np.minimum(size * count / size.sum(), films / 4).astype(np.int64) + 1
     quality, kindness = draw.normal(3.6, 0.5, films), draw.normal(0, 0.4, people)
-    parts = []
-    for first in range(0, people, 10_000):
-        own = np.arange(first, min(first + 10_000, people))
-        # repeated draws are dropped: draw more for the same number
-        who = np.repeat(own, (size[own] * (1.1 + 3 * size[own] / films) + draw.random(len(own))).astype(np.int64))
-        taste = draw.integers(0, 12, (len(own), 2))[who - first, draw.integers(0, 2, len(who))]
-        taste[draw.random(len(who)) < 1 / 3] = 12
-        film = np.empty(len(who), dtype=np.int64)
-        for one, chance in enumerate(chances):
-            rows = taste == one
-            film[rows] = np.searchsorted(chance, draw.random(int(rows.sum())), side="right").clip(0, films - 1)
-        key = np.unique(who * films + film)
-        who, film = key // films, key % films
-        stars = (quality[film] + kindness[who] + draw.normal(0, 0.9, len(who))).round().clip(1, 5)
-        columns = {"user": who.astype(np.int32), "film": film.astype(np.int32), "stars": stars.astype(np.uint8)}
-        parts.append(pl.DataFrame(columns))
-    return pl.concat(parts, rechunk=True), genre
+    user, film = np.repeat(np.arange(people, dtype=np.int32), size), np.empty(int(size.sum()), dtype=np.int32)
+    stars = np.empty(len(film), dtype=np.uint8)
+    _rate(size, draw.integers(0, 12, (people, 2)), tables, quality, kindness, film, stars)
+    return pl.DataFrame({"user": user, "film": film, "stars": stars}), genre
+
+
+@njit(cache=True)
+def _rate(
+    size: npt.NDArray[np.int64],
+    taste: npt.NDArray[np.int64],
+    tables: npt.NDArray[np.int32],
+    quality: npt.NDArray[np.float64],
+    kindness: npt.NDArray[np.float64],
+    film: npt.NDArray[np.int32],
+    stars: npt.NDArray[np.uint8],
+) -> None:
+    """Different films for each person, and their stars."""
+    np.random.seed(2)
+    seen = np.full(len(quality), -1)
+    at = 0
+    for person in range(len(size)):
+        stop = at + size[person]
+        while at < stop:
+            which = 12 if np.random.random() < 1 / 3 else taste[person, np.random.randint(0, 2)]
+            one = tables[which, np.random.randint(0, tables.shape[1])]
+            if seen[one] != person:
+                seen[one] = person
+                film[at] = one
+                liked = quality[one] + kindness[person] + 0.9 * np.random.normal()
+                stars[at] = int(min(5.0, max(1.0, np.floor(liked + 0.5))))
+                at += 1
 
 
 def ratings(people: int = 480_000, films: int = 17_770, count: int = 100_000_000) -> None:
@@ -187,7 +206,6 @@ def ratings(people: int = 480_000, films: int = 17_770, count: int = 100_000_000
                 Remove(columns=("stars",)),
                 SuppressItems(item="film", k=20, m=2),
             ],
-            "microaggregated (k = 3)": [MicroaggregateUnits(item="film", k=3, columns=("stars",))],
         },
         "film",
         {"known": SparseLinkage(item="film"), "stars": SparseLinkage(item="film", rating="stars", rating_error=1)},

@@ -71,6 +71,27 @@ def test_folders_that_are_no_texts_are_refused(notes: Path, tmp_path: Path) -> N
         read(notes)
 
 
+def test_files_that_are_not_utf_8_are_refused_by_their_position(notes: Path) -> None:
+    (notes / "Zoë Muñoz.txt").write_bytes("Zoë Muñoz was here.".encode("cp1252"))
+    with pytest.raises(NotThatFormat, match=r"File 16 of 31 of the folder.*not UTF-8 \(byte 3\)") as refused:
+        read(notes)
+    assert "Mu" not in str(refused.value)
+    (notes / "Zoë Muñoz.txt").write_bytes("Zoë was here.".encode("utf-8-sig"))
+    assert "Zoë was here." in read(notes).frame["text"].to_list()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "dangling"])
+def test_symbolic_links_are_refused(notes: Path, tmp_path: Path, kind: str) -> None:
+    outside = tmp_path / "Quentin Private"
+    outside.mkdir()
+    (outside / "diary.txt").write_text("not part of the data", encoding="utf-8")
+    target = {"file": outside / "diary.txt", "folder": outside, "dangling": outside / "gone"}[kind]
+    (notes / "Quentin.txt").symlink_to(target)
+    with pytest.raises(BadParameter, match="contains 1 symbolic link") as refused:
+        read(notes)
+    assert "Quentin" not in str(refused.value)
+
+
 def test_a_folder_goes_out_as_a_folder(notes: Path, tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(RECIPE.format(data=f"{{file: {notes.name}, people: people.csv}}"), encoding="utf-8")

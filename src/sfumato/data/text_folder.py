@@ -7,8 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.data.text_files import decode, to_utf8
-from sfumato.errors import BadParameter, FileMissing
+from sfumato.errors import BadParameter, FileMissing, NotThatFormat
 from sfumato.wording import counted
 
 __all__ = ["TEXT_FOLDER", "read_text_folder", "write_text_folder"]
@@ -23,15 +22,25 @@ def read_text_folder(path: Path, *, people: str | None = None, table: Table | No
 
     ``table`` says who each file is about: it has a column ``file`` with the path below the folder, and further columns
     that are joined. ``people`` is what it is called in messages.
+
+    Symbolic links are refused: they would release texts that lie outside the folder. Files that are not UTF-8 are
+    refused: a wrong guess of the encoding hides names from the rules. Messages give the position of a file, because its
+    name may name a person.
     """
-    files = sorted(one for one in path.rglob("*") if one.suffix.lower() in _SUFFIXES and one.is_file())
-    files = [one for one in files if not any(part.startswith(".") for part in one.relative_to(path).parts)]
+    below = sorted(one for one in path.rglob("*") if not _hidden(one.relative_to(path)))
+    links = sum(one.is_symlink() for one in below)
+    if links:
+        raise BadParameter(
+            f"{path} contains {counted(links, 'symbolic link')}.",
+            fix="Copy the files that belong to the data into the folder, and remove the links (`find -type l`).",
+        )
+    files = [one for one in below if one.suffix.lower() in _SUFFIXES and one.is_file()]
     if not files:
         raise FileMissing(
             f"{path} is a folder without text files (.txt, .md).", fix="Name a file in it, or a folder of texts.",
             path=str(path),
         )  # fmt: skip
-    texts = [_text(one) for one in files]
+    texts = [_text(one, f"File {number} of {len(files)}") for number, one in enumerate(files, start=1)]
     frame = pl.DataFrame({"file": [one.relative_to(path).as_posix() for one in files], "text": texts})
     if table is not None:
         frame = _with_people(frame, table, people or "the table")
@@ -46,9 +55,23 @@ def write_text_folder(texts: pl.Series, folder: Path) -> None:
         (folder / f"{number:0{width}d}.txt").write_text(text or "", encoding="utf-8")
 
 
-def _text(path: Path) -> str:
-    data = path.read_bytes()
-    return bytes(to_utf8(data, decode(data), path.name)).decode("utf-8") if data else ""
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _text(path: Path, which: str) -> str:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotThatFormat(
+            f"{which} of the folder, in order of their paths, is not UTF-8 (byte {error.start + 1}).",
+            fix="Convert it: `iconv -f WINDOWS-1252 -t UTF-8`, or the encoding it was written in.",
+        ) from None
+    if "\0" in text:
+        raise NotThatFormat(
+            f"{which} of the folder, in order of their paths, is not text.", fix="Remove it from the folder."
+        )
+    return text
 
 
 def _with_people(frame: pl.DataFrame, table: Table, name: str) -> pl.DataFrame:

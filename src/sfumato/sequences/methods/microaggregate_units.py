@@ -117,11 +117,13 @@ def profiles(units: Ints, leaf: Codes, hierarchy: BoundHierarchy, people: int, r
     size = np.bincount(units, minlength=people).astype(np.float64)
     points = np.zeros((people, _DIMENSIONS + 1))
     levels = hierarchy.levels[:-1] if hierarchy.levels[-1].size == 1 and hierarchy.height else hierarchy.levels
+    # the sum of an item's coordinates over its labels, so that events are read once
+    place = np.zeros((len(hierarchy.leaves), _DIMENSIONS))
     for level in levels:
-        labels = level.codes[leaf] % _MOST_LABELS
         axes = draw.normal(0, 1 / np.sqrt(_DIMENSIONS), (min(level.size, _MOST_LABELS), _DIMENSIONS))
-        for axis in range(_DIMENSIONS):
-            points[:, axis] += np.bincount(units, weights=axes[labels, axis], minlength=people) / size
+        place += axes[level.codes % _MOST_LABELS]
+    for axis in range(_DIMENSIONS):
+        points[:, axis] = np.bincount(units, weights=place[leaf, axis], minlength=people) / size
     points[:, -1] = np.log(size)
     return points
 
