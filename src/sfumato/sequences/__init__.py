@@ -23,6 +23,7 @@ __getattr__, __dir__ = exports(
     ItemSets="item_sets",
     SearchLog="synthetic_log",
     held_out_queries="held_out_queries",
+    more_held_out_queries="more_held_out_queries",
     identifying_kinds="identifying_queries",
     search_log="synthetic_log",
     smallest_support="item_set_check",
