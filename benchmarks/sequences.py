@@ -139,9 +139,9 @@ def searches(users: int = 650_000, queries: int = 20_000_000, picture: str | Non
 def rated(people: int, films: int, count: int) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Synthetic ratings and the genre of each film, with the marginals of the Netflix prize.
 
-    The number of ratings of a person is log-normal (median 96, mean 209 at full size, at most a quarter of the films). A
-    film's popularity falls with its rank: the first tenth of the films has six tenths of the ratings. Two thirds of the
-    ratings are in two favourite genres of the person. Stars depend on the film and the person.
+    The number of ratings of a person is log-normal (median 96, mean 209 at full size, at most a quarter of the films).
+    A film's popularity falls with its rank: the first tenth of the films has six tenths of the ratings. Two thirds of
+    the ratings are in two favourite genres of the person. Stars depend on the film and the person.
     """
     draw = np.random.default_rng(1)
     weight = (np.arange(films) + 300.0) ** -1.3

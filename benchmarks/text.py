@@ -1,13 +1,20 @@
 """Free text: recall of the rules by kind of identifier, and attacks on de-identified messages with what they cost.
 
-    python benchmarks/text.py [--record]
+    python benchmarks/text.py recall|messages [--record]
+    python benchmarks/text.py synth_dataset_v2.json [--record]
 
-All texts are synthetic. Recall is measured on notes that the rules were written with and on letters that they were not.
+All texts are synthetic. Recall is measured on notes and letters that the rules were written with and on case files that
+they were not. The second command measures it on texts of others: `data/synth_dataset_v2.json` of the repository
+microsoft/presidio-research (MIT), or another one of the same form.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from record import Figures
@@ -20,7 +27,16 @@ from sfumato.attacks.record_linkage.nearest_documents import NearestDocuments
 from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage
 from sfumato.attacks.record_linkage.rare_terms import RareTerms
 from sfumato.data.table import Table
-from sfumato.documents import DeidentifyText, held_out_letters, patient_messages, recall_by_kind, synthetic_notes
+from sfumato.documents import (
+    DeidentifyText,
+    held_out_case_files,
+    held_out_letters,
+    patient_messages,
+    recall_by_kind,
+    synthetic_notes,
+)
+from sfumato.documents.tagger import tag
+from sfumato.documents.text_findings import merged
 from sfumato.masking.pipeline import protect
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.utility.text_classification import TextClassification
@@ -33,16 +49,49 @@ PEOPLE, NOTES = 2000, 5000
 
 
 def recall() -> None:
-    table = Figures("text", "recall", {"kind": "", "notes": "", "letters": ""},
-                    {"kind": "identifier", "notes": "found in notes", "letters": "found in letters"})  # fmt: skip
-    sides = [recall_by_kind(texts) for texts in (synthetic_notes(NOTES, seed=1), held_out_letters(NOTES, seed=1))]
+    titles = {
+        "kind": "identifier",
+        "notes": "found in notes",
+        "letters": "found in letters",
+        "files": "found in case files",
+    }
+    table = Figures("text", "recall", dict.fromkeys(titles, ""), titles)
+    sides = [recall_by_kind(draw(NOTES, seed=1)) for draw in (synthetic_notes, held_out_letters, held_out_case_files)]
     for kind in sides[1]:
-        words = []
-        for side in sides:
-            found = side.get(kind)
-            low, high = wilson(found.found, found.all) if found else (0.0, 0.0)
-            words.append(f"{found.found / found.all:.1%} ({low:.1%} to {high:.1%})" if found else "–")
-        table.add(kind=kind, notes=words[0], letters=words[1])
+        words = [share(found.found, found.all) if (found := side.get(kind)) else "–" for side in sides]
+        table.add(kind=kind, notes=words[0], letters=words[1], files=words[2])
+
+
+def share(hits: int, trials: int) -> str:
+    low, high = wilson(hits, trials)
+    return f"{hits / trials:.1%} ({low:.1%} to {high:.1%})"
+
+
+PUBLIC = {"name": ("PERSON",), "date": ("DATE_TIME",), "place: towns, countries": ("GPE",),
+          "place: whole addresses": ("STREET_ADDRESS",),
+          "id": ("CREDIT_CARD", "IBAN_CODE", "US_SSN", "US_DRIVER_LICENSE"),
+          "contact": ("PHONE_NUMBER", "EMAIL_ADDRESS", "DOMAIN_NAME"), "age": ("AGE",)}  # fmt: skip
+
+
+def public(path: Path) -> None:
+    """Recall on annotated texts of others, and the share of all other words that are hidden."""
+    texts = json.loads(path.read_text(encoding="utf-8"))
+    found, total = Counter[str](), Counter[str]()
+    for text, findings in zip(texts, tag(["rules"], [text["full_text"] for text in texts]), strict=True):
+        hidden = [(one.start, one.end) for one in merged(text["full_text"], findings)]
+        marked = [(one["start_position"], one["end_position"], one["entity_type"]) for one in text["spans"]]
+        for start, end, kind in marked:
+            total[kind] += 1
+            found[kind] += any(a <= start and end <= b for a, b in hidden)
+        for word in re.finditer(r"\w+", text["full_text"]):
+            if not any(start < word.end() and word.start() < end for start, end, _ in marked):
+                total["other"] += 1
+                found["other"] += any(a <= word.start() and word.end() <= b for a, b in hidden)
+    titles = {"kind": "identifier", "count": "number", "found": "found"}
+    table = Figures("text", "public", {"kind": "", "count": ",", "found": ""}, titles)
+    for kind, names in {**PUBLIC, "other words": ("other",)}.items():
+        trials = sum(total[name] for name in names)
+        table.add(kind=kind, count=trials, found=share(sum(found[name] for name in names), trials))
 
 
 def messages() -> None:
@@ -90,5 +139,4 @@ def messages() -> None:
 
 
 if __name__ == "__main__":
-    recall()
-    messages()
+    {"recall": recall, "messages": messages}.get(sys.argv[1], lambda: public(Path(sys.argv[1])))()

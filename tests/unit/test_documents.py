@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from sfumato.attacks import AttackScenario, evaluate_attack
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.data.table import Table
+from sfumato.documents.held_out_case_files import held_out_case_files
 from sfumato.documents.held_out_letters import held_out_letters
 from sfumato.documents.known_notes import KnownNote, recall_by_kind, synthetic_notes
 from sfumato.documents.methods.deidentify_text import DeidentifyText
@@ -47,6 +48,26 @@ from sfumato.schema import Column, Dataset, Role, Schema
         ("12 Old Mill Road", [("place", "12 Old Mill Road")]),
         ("treated at Marlow clinic", [("place", "Marlow")]),
         ("blood pressure 120/80, temperature 37.5", []),
+        (
+            "Born 17Jun1999, seen 20. May 1962 and 03/2014",
+            [("date", "17Jun1999"), ("date", "20. May 1962"), ("date", "03/2014")],
+        ),
+        (
+            "since summer 1998, in 2003, on 3/4, Sat 16 Jul",
+            [("date", "summer 1998"), ("date", "2003"), ("date", "3/4"), ("date", "Sat 16 Jul")],
+        ),
+        ("a man of 44, then a woman in her late forties", [("age", "44"), ("age", "late forties")]),
+        (
+            "a sixty-four-year-old; aged forty; the driver (31)",
+            [("age", "sixty-four"), ("age", "forty"), ("age", "31")],
+        ),
+        ("Ref AB123456C, NI no. QQ 12 34 56 C", [("id", "AB123456C"), ("id", "QQ 12 34 56 C")]),
+        (
+            "NHS number 943 476 5919; IBAN DE89 3704 0044 0532 0130 00",
+            [("id", "943 476 5919"), ("id", "DE89 3704 0044 0532 0130 00")],
+        ),
+        ("ring me on 617 529, ask @jo_17", [("contact", "617 529"), ("contact", "@jo_17")]),
+        ("my name is zofia and its kavita here", [("name", "zofia"), ("name", "kavita")]),
     ],
 )
 def test_rules(text: str, expected: list[tuple[str, str]]) -> None:
@@ -54,20 +75,43 @@ def test_rules(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("notes", "ranges"),
+    "text",
     [
-        (synthetic_notes(1000, seed=2), dict.fromkeys(("name", "place", "date", "id", "contact"), (0.98, 1.0))),
+        "Take 2 tablets of paracetamol 500 mg twice a day for 10 days. Pain was 8/10, pulse 72.",
+        "The wound is 3 cm long and was closed with 4-0 sutures. HbA1c 6.5 %.",
+        "The unit was full. Case closed. Please order 30 tablets. No fever in 3 months.",
+        "This is a difficult case here. I will call again. The text is fine. It's not here.",
+        "Vitamin B12 and COVID19 tests were negative; T10 to L2 are stable. The rate is 1500 ml per day.",
+        "Smoked 20 cigarettes a day for 15 years. Follow up in 6 weeks. The record is complete.",
+        "The dose was raised from 1000 to 2000 mg. We spoke about hope and grace. My name is on the list.",
+        "The study (12) and section (3) were read. The mother of three is tired. One of nine felt better.",
+    ],
+)
+def test_harmless_sentences_stay(text: str) -> None:
+    assert find_identifiers(text) == []
+
+
+@pytest.mark.parametrize(
+    ("draw", "ranges"),
+    [
+        (synthetic_notes, dict.fromkeys(("name", "place", "date", "id", "contact"), (0.98, 1.0))),
         (
-            held_out_letters(1000, seed=2),
-            {"name": (0.88, 0.93), "place": (0.87, 0.94), "date": (0.72, 0.84), "id": (0.45, 0.65),
-             "contact": (0.7, 0.87), "age": (0.25, 0.45)},
+            held_out_letters,
+            {**dict.fromkeys(("name", "date", "id", "contact", "age"), (0.97, 1.0)), "place": (0.87, 0.94)},
+        ),
+        (
+            held_out_case_files,
+            {**dict.fromkeys(("date", "id", "contact", "age"), (0.98, 1.0)), "name": (0.86, 0.92),
+             "place": (0.94, 0.98)},
         ),
     ],
-    ids=["notes that the rules were written with", "letters that they were not written with"],
+    ids=["notes that the rules were written with", "letters too", "case files that they were not written with"],
 )  # fmt: skip
-def test_recall_by_kind_is_known(notes: list[KnownNote], ranges: dict[TextKind, tuple[float, float]]) -> None:
-    """The interval of each recall meets the range; the second table is in the documentation."""
-    found = recall_by_kind(notes)
+def test_recall_by_kind_is_known(
+    draw: Callable[..., list[KnownNote]], ranges: dict[TextKind, tuple[float, float]]
+) -> None:
+    """The interval of each recall meets the range; the table is in the documentation."""
+    found = recall_by_kind(draw(500, seed=2))
     assert set(found) == set(ranges)
     for kind, (least, most) in ranges.items():
         low, high = wilson(found[kind].found, found[kind].all)

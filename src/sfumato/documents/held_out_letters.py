@@ -1,8 +1,9 @@
-"""Synthetic reports, messages and letters with known identifiers: recall on texts that no rule was written for.
+"""Synthetic reports, messages and letters with known identifiers.
 
 Names, places, formats and sentences share nothing with :mod:`sfumato.documents.known_notes`, and the words were chosen
-without the lists of the rules. They were written after the rules, and the rules were not changed by what is measured
-here. Some identifiers are in lower case, in words or without context, as people write. Nobody in the letters exists.
+without the lists of the rules. The rules were later extended with these letters; :func:`held_out_case_files` are texts
+that they were not extended with. Some identifiers are in lower case, in words or without context, as people write.
+Nobody in the letters exists.
 """
 
 from __future__ import annotations

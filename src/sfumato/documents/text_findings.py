@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, get_args
 
+from sfumato.documents.text_patterns import AGES, CARD, CONTACTS, DATES, IBAN, IDS, NAMED_ID
 from sfumato.profiling.check_digits import iban, luhn
 from sfumato.profiling.words import word_list
 
@@ -39,19 +41,15 @@ _TITLED = re.compile(rf"\b{_TITLE}\s+(?P<name>{_CAPITAL}(?:\s+(?:[A-Z]\.|{_CAPIT
 _ROLE = re.compile(
     rf"\b(?:[Pp]atient|[Cc]lient|[Nn]amed?|[Ss]igned(?: by)?|[Dd]ear)[:,]?\s+(?P<name>{_CAPITAL}\s+{_CAPITAL})"
 )
+_ANY = r"(?P<name>[^\W\d_]{3,}(?:\s+(?!(?:and|but|from|here|speaking|calling)\b)[^\W\d_]{2,})?)"
+_SELF = re.compile(rf"\b(?i:my name(?:['’]s| is)|call me)\s+{_ANY}")
+_HERE = re.compile(rf"\b(?i:it['’]?s|this is)\s+{_ANY}\s+(?i:here|speaking|calling)\b")
+_VERSUS = re.compile(rf"\b(?P<name>{_CAPITAL})\s+(?:v|vs|versus)\b\.?\s+(?P<other>{_CAPITAL})")
 _FULL = re.compile(rf"\b(?P<first>{_CAPITAL})(?:\s+[A-Z]\.)?\s+(?P<last>{_CAPITAL})")
-_MONTH = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|"
-    r"Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+_ROAD = (
+    r"(?:St|Street|Ave|Avenue|Rd|Road|Dr|Drive|Ln|Lane|Blvd|Boulevard|Court|Way|Close|Crescent|Square|Place|Row|Alley|"
+    r"Allee|Circle|Gardens|Green|Grove|Highway|Hill|Mews|Parade|Parkway|Plaza|Quay|Terrace|Trail|View|Walk)"
 )
-_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_WEEKDAY = r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s+"
-_DATE = re.compile(
-    r"\b(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})|"
-    rf"(?:{_WEEKDAY})?(?:the\s+)?{_DAY}[ -](?:of\s+)?{_MONTH}(?:,?[ -]\d{{4}}|[ -]\d{{2}}(?!\d))?|"
-    rf"(?:{_WEEKDAY})?{_MONTH}\s+{_DAY}(?:,?\s+\d{{4}})?|{_MONTH}\s+\d{{4}})(?![\w/])"
-)
-_ROAD = r"(?:St|Street|Ave|Avenue|Rd|Road|Dr|Drive|Ln|Lane|Blvd|Boulevard|Court|Way|Close|Crescent|Square|Place|Row)"
 _STREET = re.compile(rf"\b(?:\d{{1,5}}[A-Za-z]?,?\s+)?(?:{_CAPITAL}\s+){{1,3}}{_ROAD}\b\.?")
 _NEAR = re.compile(
     r"\b(?:lives? in|living in|born in|moved (?:to|from)|resident of|(?:seen|treated|works?) (?:in|at)|from|near)"
@@ -61,24 +59,6 @@ _HOUSE = re.compile(
     rf"\b(?P<place>{_CAPITAL}(?:\s+{_CAPITAL})?)\s+(?i:hospital|clinic|school|university|church|county)\b"
 )
 _ZIP = re.compile(r"\b[A-Z]{2}\s+(?P<zip>\d{5}(?:-\d{4})?)\b")
-_CARD = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{2,4}){3,8}\b")
-_SSN = re.compile(r"(?<!\d)(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?!\d)")
-_NUMBERED = re.compile(
-    r"\b(?:MRN|SSN|ID|[Pp]atient (?:no|number|id)|[Rr]ecord (?:no|number)|[Cc]ase (?:no|number)|"
-    r"[Aa]ccount(?: no| number)?|[Pp]olicy(?: no| number)?|[Pp]assport(?: no| number)?)\b\.?[:#]?"
-    r"\s*(?P<id>[A-Z]{0,3}[- ]?\d[\d-]{3,})"
-)
-_LONG = re.compile(r"(?<![\w.,])[A-Z]{0,3}-?\d(?:[ /-]?\d){5,}[A-Z]?(?![\w]|[.,]\d)")
-_MAIL = re.compile(r"[^@\s,;:()<>]+@[^@\s,;:()<>]+\.[A-Za-z]{2,}")
-_URL = re.compile(r"\b(?:https?://|www\.)[^\s,;()<>]+")
-_PHONE = re.compile(
-    r"(?<![\d-])(?:\+\d[\d\s().-]{6,18}\d|\(\d{2,5}\)\s?\d{3,4}[\s.-]?\d{3,4}|\d{3}[\s.-]\d{3}[\s.-]\d{4})(?!\d)"
-)
-_AGE = re.compile(
-    r"\b(?:(?P<age>\d{1,3})[ -](?:years?|yrs?)(?:[ -]old| of age)|[Aa]ge(?:d| of)?:?\s+(?P<aged>\d{1,3})|"
-    r"(?P<short>\d{1,3})\s?(?:yo|y/o)|(?:[Ii]s|[Tt]urned)\s+(?P<plain>\d{1,2})(?=[.,;]|\s+and\b))(?!\w)"
-)
 _SENTENCE = re.compile(r"(?:^|[.!?\n\"“(•-])\s*$")
 """What stands before the first word of a sentence or line."""
 _PLACED = re.compile(r"\b(?:in|from|to|at|near|of|around|outside|via|toward|towards|leaving)\s+(?:the\s+)?$")
@@ -89,8 +69,12 @@ _COMMON = word_list("sentence_words")
 
 def find_identifiers(text: str) -> list[TextFinding]:
     """All identifiers of a text that the rules find, in order and without overlaps."""
+    numbers = [*_numbers(text), *_all(text, IDS, "id")]
+    # a number that the text calls a record or an account is no telephone number
+    named = {(one.start, one.end) for one in _all(text, [NAMED_ID], "id")}
+    contacts = [one for one in _all(text, CONTACTS, "contact") if (one.start, one.end) not in named]
     return merged(
-        text, [*_numbers(text), *_contacts(text), *_dates(text), *_places(text), *_names(text), *_ages(text)]
+        text, [*numbers, *contacts, *_all(text, DATES, "date"), *_places(text), *_names(text), *_ages(text)]
     )  # fmt: skip
 
 
@@ -125,23 +109,18 @@ def _finding(match: re.Match[str], kind: TextKind, group: str | int = 0) -> Text
     return TextFinding(start=match.start(group), end=match.end(group), kind=kind, text=match[group])
 
 
+def _all(text: str, patterns: Iterable[re.Pattern[str]], kind: TextKind) -> Iterator[TextFinding]:
+    """Every match; the identifier is the group of the pattern, if it has one."""
+    for pattern in patterns:
+        group = next(iter(pattern.groupindex), 0)
+        yield from (_finding(match, kind, group) for match in pattern.finditer(text))
+
+
 def _numbers(text: str) -> Iterator[TextFinding]:
-    yield from (_finding(m, "id") for m in _CARD.finditer(text) if luhn(m[0]))
+    yield from (_finding(m, "id") for m in CARD.finditer(text) if luhn(m[0]))
     yield from (
-        _finding(m, "id") for m in _IBAN.finditer(text) if 15 <= len(re.sub(r"\s", "", m[0])) <= 34 and iban(m[0])
+        _finding(m, "id") for m in IBAN.finditer(text) if 15 <= len(re.sub(r"\s", "", m[0])) <= 34 and iban(m[0])
     )
-    yield from (_finding(m, "id") for m in _SSN.finditer(text))
-    yield from (_finding(m, "id", "id") for m in _NUMBERED.finditer(text))
-    yield from (_finding(m, "id") for m in _LONG.finditer(text))
-
-
-def _contacts(text: str) -> Iterator[TextFinding]:
-    for pattern in (_MAIL, _URL, _PHONE):
-        yield from (_finding(m, "contact") for m in pattern.finditer(text))
-
-
-def _dates(text: str) -> Iterator[TextFinding]:
-    yield from (_finding(m, "date") for m in _DATE.finditer(text))
 
 
 def _places(text: str) -> Iterator[TextFinding]:
@@ -153,15 +132,22 @@ def _places(text: str) -> Iterator[TextFinding]:
 
 
 def _ages(text: str) -> Iterator[TextFinding]:
-    for match in _AGE.finditer(text):
-        group = next(name for name, value in match.groupdict().items() if value is not None)
-        if int(match[group]) <= 120:
-            yield _finding(match, "age", group)
+    yield from (one for one in _all(text, AGES, "age") if not one.text.isdecimal() or int(one.text) <= 120)
+
+
+@cache
+def _dictionaries() -> tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]]:
+    """Given names, family names, words that are neither, and given names that are names in lower case too."""
+    english, census = word_list("english_words"), word_list("census_given_names")
+    return word_list("given_names") | census, word_list("surnames"), english | _COMMON, census - english
 
 
 def _names(text: str) -> Iterator[TextFinding]:
-    given, surnames = word_list("given_names"), word_list("surnames")
+    given, surnames, plain, lower = _dictionaries()
     found = [_finding(m, "name", "name") for pattern in (_TITLED, _ROLE) for m in pattern.finditer(text)]
+    told = (m for pattern in (_SELF, _HERE) for m in pattern.finditer(text))
+    found += [_finding(m, "name", "name") for m in told if m["name"].split()[0].lower() not in plain]
+    found += [_finding(m, "name", group) for m in _VERSUS.finditer(text) for group in ("name", "other")]
     at = 0
     while (match := _FULL.search(text, at)) is not None:
         first, last = match["first"].lower(), match["last"].lower()
@@ -173,6 +159,8 @@ def _names(text: str) -> Iterator[TextFinding]:
     for match in re.finditer(rf"\b{_CAPITAL}\b", text):
         if match[0].lower() in given and match[0].lower() not in _COMMON:
             found.append(_finding(match, "name"))
+    # given names in lower case, as in messages
+    found.extend(_finding(m, "name") for m in re.finditer(r"(?<![\w@.-])[a-z]{3,}(?![\w@-])", text) if m[0] in lower)
     found.extend(_capitals(text))
     yield from found
     # a family name that stands alone later in the text

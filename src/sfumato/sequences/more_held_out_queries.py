@@ -14,9 +14,9 @@ from sfumato.rng import Rng
 __all__ = ["more_held_out_queries"]
 
 _GIVEN = (
-    "agnieszka amit beatrice brenda bronwyn callum cheryl daisuke deborah dolores emeka esther fatoumata frances gareth "
-    "gerald gladys imran irene ivana joyce kelechi kenneth lachlan leticia lorraine mehmet miriam nadia nigel obinna "
-    "paulette pradeep raymond roisin rosa saskia sergio tobias usha valerie wendell xavier yolanda zofia"
+    "agnieszka amit beatrice brenda bronwyn callum cheryl daisuke deborah dolores emeka esther fatoumata frances "
+    "gareth gerald gladys imran irene ivana joyce kelechi kenneth lachlan leticia lorraine mehmet miriam nadia "
+    "nigel obinna paulette pradeep raymond roisin rosa saskia sergio tobias usha valerie wendell xavier yolanda zofia"
 )
 _FAMILY = (
     "abbott adeyemi bakker bhatt bianchi carver castellanos dubois eriksen fairweather fitzgerald gallagher goldberg "
@@ -24,10 +24,10 @@ _FAMILY = (
     "pereira petrov prescott ramirez reddy rossi sandoval schreiber sinclair takahashi thornton underwood vasquez "
     "whitaker yilmaz zimmerman"
 )
-_ASKED = ("{first} {last}", "{first} {initial} {last}", "{first} {last} attorney", "{last} {first}", "{first} {last} age",
-          "is {first} {last} married", "{first} {last} myspace", "{last} obituaries", "professor {last}",
-          "{first} {last} 1974", "{last} funeral home", "phone number for {first} {last}", "mrs {last} 4th grade",
-          "{first}_{last}")  # fmt: skip
+_ASKED = ("{first} {last}", "{first} {initial} {last}", "{first} {last} attorney", "{last} {first}",
+          "{first} {last} age", "is {first} {last} married", "{first} {last} myspace", "{last} obituaries",
+          "professor {last}", "{first} {last} 1974", "{last} funeral home", "phone number for {first} {last}",
+          "mrs {last} 4th grade", "{first}_{last}")  # fmt: skip
 _OTHER = (
     "will there be rain",
     "may day",

