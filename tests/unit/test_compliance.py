@@ -87,6 +87,19 @@ def test_an_identifier_that_leaves_is_not_met_whatever_is_answered() -> None:
     assert items(replace(report, column_table=pseudonym))[key].evidence.startswith("Identifiers leave in another form")
 
 
+@pytest.mark.parametrize(
+    ("state", "of_dates", "words"), [("holds", "open", "holds for"), ("fails", "not met", "fails"), (None, "open", "")]
+)
+def test_the_form_of_safe_harbor_is_judged_by_its_model(state: str | None, of_dates: str, words: str) -> None:
+    report = attacked(met=True)
+    verdicts = ({"model": "safe-harbor", "state": state, "worst": 0, "wanted": 0, "failing": 0, "reason": ""},)
+    found = items(replace(report, verdicts=verdicts) if state else report)
+    for key in ("hipaa-safe-harbor.dates", "hipaa-safe-harbor.places"):
+        assert found[key].state == of_dates
+        assert words in found[key].evidence
+        assert ("safe-harbor" in found[key].evidence) is (state is not None)
+
+
 def test_roles_need_a_named_person_for_every_column() -> None:
     key = "iso-27559.features"
     assert items(attacked(met=True))[key].state == "open"

@@ -62,6 +62,18 @@ def _leaving_columns(report: ReportData) -> Evidence:
 
 
 @_evidence
+def _safe_harbor_form(report: ReportData) -> Evidence:
+    """Dates, ZIP codes and ages have the form of HIPAA Safe Harbor, if a model checked it."""
+    leaving = _leaving_columns(report)
+    states = {verdict["state"] for verdict in report.verdicts if verdict["model"] == "safe-harbor"}
+    if "fails" in states:
+        return Evidence("not met", f"The model safe-harbor fails. {leaving.text}".strip())
+    if states == {"holds"}:
+        return Evidence("open", f"The model safe-harbor holds for the columns that the recipe names. {leaving.text}")
+    return leaving
+
+
+@_evidence
 def _unchanged_columns(report: ReportData) -> Evidence:
     """Columns that leave as they were."""
     unchanged = [column for column in report.column_table if column.released and column.unchanged]
