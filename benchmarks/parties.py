@@ -2,6 +2,7 @@
 
 python benchmarks/parties.py [--record]             # 5 processes, 1,000,000 rows each
 python benchmarks/parties.py --parties 3 --rows 100000
+python benchmarks/parties.py --parties 3 --keys [--record]  # the cells are private keys
 python benchmarks/parties.py --encodings [--record] # attacks on encoded names, and what hardening costs in links
 """
 
@@ -29,21 +30,21 @@ from sfumato.collecting.parties.party_file import PartyFile
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.demos.people import hospital
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import pure
+from sfumato.dp.loss import approximate
 from sfumato.query.session import Session
 
 SQL = "SELECT cell, COUNT(*) AS n FROM rows GROUP BY cell"
 
 
-def party(path: str, pipe: Connection) -> None:
+def party(path: str, delta: str | None, pipe: Connection) -> None:
     """Serve one party in this process, and tell its CPU seconds for the local query and for the shared one."""
     import threading
 
     server = PartyFile.load(Path(path)).server(Path(path).parent)
     session: Session = server.party._session
-    session.ask(SQL, epsilon="1/10")  # loads what is loaded once
+    session.ask(SQL, epsilon="1/10", delta=delta)  # loads what is loaded once
     start = time.process_time()
-    session.ask(SQL, epsilon="1/9")
+    session.ask(SQL, epsilon="1/9", delta=delta)
     local = time.process_time() - start
     threading.Thread(target=server.serve_forever, daemon=True).start()
     pipe.send(server.port)
@@ -93,6 +94,7 @@ def _mistyped(name: str, draw: np.random.Generator) -> str:
 def main() -> None:
     reader = argparse.ArgumentParser()
     reader.add_argument("--encodings", action="store_true")
+    reader.add_argument("--keys", action="store_true")
     reader.add_argument("--parties", type=int, default=5)
     reader.add_argument("--rows", type=int, default=1_000_000)
     reader.add_argument("--cells", type=int, default=1000)
@@ -102,13 +104,18 @@ def main() -> None:
         return
     names = [f"p{i}" for i in range(given.parties)]
     cells = [f"c{i:05d}" for i in range(given.cells)]
+    column: dict[str, object] = {"kind": "category"}
+    if not given.keys:
+        column["domain"] = {"values": cells}
+    delta = "1e-6" if given.keys else None
+    epsilon = "1" if given.keys else "1/10"
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         public = make_certificates(folder, parties=dict.fromkeys(names, "127.0.0.1"), analysts=["analyst"])
         document = {
             "sfumato": 1, "federation": "benchmark", "parties_per_person": 1, "colluding": 1,
             "parties": {name: {"address": "https://127.0.0.1:1", "key": public[name]} for name in names},
-            "tables": {"rows": {"unit": "row", "columns": {"cell": {"kind": "category", "domain": {"values": cells}}}}},
+            "tables": {"rows": {"unit": "row", "columns": {"cell": column}}},
         }  # fmt: skip
         (folder / "parties.yaml").write_text(yaml_text(document))
         draw = np.random.default_rng(1)
@@ -116,7 +123,7 @@ def main() -> None:
             pl.DataFrame({"cell": np.array(cells)[draw.integers(0, len(cells), given.rows)]}).write_parquet(
                 folder / f"{name}.parquet"
             )
-            Ledger.open(folder / f"{name}.db").set_cap(pure(100), dataset="benchmark")
+            Ledger.open(folder / f"{name}.db").set_cap(approximate(100, "1e-3"), dataset="benchmark")
             own = {
                 "sfumato": 1, "party": name, "parties": "parties.yaml", "data": {"rows": f"{name}.parquet"},
                 "ledger": f"{name}.db", "key": f"{name}.key", "certificate": f"{name}.crt",
@@ -127,7 +134,7 @@ def main() -> None:
         pipes, processes = [], []
         for name in names:
             here, there = context.Pipe()
-            process = context.Process(target=party, args=(str(folder / f"{name}.yaml"), there))
+            process = context.Process(target=party, args=(str(folder / f"{name}.yaml"), delta, there))
             process.start()
             pipes.append(here)
             processes.append(process)
@@ -146,7 +153,7 @@ def main() -> None:
             pipe.send(None)
             pipe.recv()
         start = time.process_time()
-        answer = asked.ask(SQL, epsilon="1/10")
+        answer = asked.ask(SQL, epsilon=epsilon, delta=delta)
         coordinator = time.process_time() - start
         for pipe in pipes:
             pipe.send(None)
@@ -159,7 +166,8 @@ def main() -> None:
         "rows": "rows each", "local": "CPU s, local query", "shared": "CPU s, shared query",
         "beyond": "CPU s beyond", "coordinator": "CPU s, coordinator",
     }  # fmt: skip
-    figures = Figures("parties", "histogram", {**forms, "coordinator": ".2f"}, titles)
+    forms |= {"coordinator": ".2f"}
+    figures = Figures("parties", "private-keys" if given.keys else "histogram", forms, titles)
     local, shared = spent.mean(axis=0)
     figures.add(
         parties=given.parties, rows=given.rows, cells=given.cells, local=local, shared=shared,

@@ -194,6 +194,7 @@ def test_garbage_is_refused_with_a_code_and_costs_nothing(tmp_path: Path) -> Non
         ("/contribute", b'{"question": "00", "announcements": [], "sealed": {"a": 1}}'),
         ("/contribute", b'{"question": "00", "announcements": [], "sealed": {}}'), ("/deal", b'{"question": "00"}'),
         ("/unmask", b'{"question": "00", "survivors": [1]}'), ("/unmask", b'{"question": "00", "survivors": ["a"]}'),
+        ("/compute", b'{"question": "00", "announcements": []}'), ("/compute", b'{"question": "00"}'),
     ]  # fmt: skip
     with serving(files) as ports:
         for path, body in bodies:
@@ -240,6 +241,39 @@ def test_a_party_that_sends_garbage_ends_the_question(tmp_path: Path, reply: str
     assert isinstance(result.exception, PartyFailed)
     assert "b" in str(result.exception)
     assert spent(tmp_path, "a") == 0
+
+
+SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: sfumato-compute\r\n\r\n"
+FRAMES = {
+    "no switch": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    "no frame": SWITCHED + b"zzzzzzzz",
+    "a frame too long": SWITCHED + b"m\xff\xff\xff\xff",
+    "half a frame": SWITCHED + b"m\x00\x00\x00\x09abc",
+    "an error without words": SWITCHED + b"e\x00\x00\x00\x02[]",
+    "an error that is none": SWITCHED + b"e\x00\x00\x00\x01{",
+}  # fmt: skip
+
+
+def test_frames_that_are_none_are_the_failure_of_a_party(tmp_path: Path) -> None:
+    setting(tmp_path, ("a", "b"))
+    keys = tmp_path / "keys"
+    served = server_context(certificate=keys / "b.crt", key=keys / "b.key", authority=keys / "authority.crt")
+    context = client_context(certificate=keys / "ann.crt", key=keys / "ann.key", authority=keys / "authority.crt")
+    for reply in FRAMES.values():
+        with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
+
+            def answer(listening: socket.socket = listening, reply: bytes = reply) -> None:
+                with served.wrap_socket(listening.accept()[0], server_side=True) as secure:
+                    secure.recv(65536)
+                    secure.sendall(reply)
+
+            answering = pool.submit(answer)
+            address = f"https://127.0.0.1:{listening.getsockname()[1]}"
+            stream = HttpsChannel(name="b", address=address, context=context, seconds=60).compute("00", [])
+            with pytest.raises(PartyFailed, match="b"):
+                stream.receive()
+            stream.close()
+            answering.result(60)
 
 
 def test_a_party_whose_table_is_not_as_agreed_does_not_start(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def visits(first: int, **people: int) -> pl.DataFrame:
     )
 
 
+HOLES = visits(3000, Basel=5).with_columns(city=pl.Series([None, None, "Basel", "x" * 70, "é" * 25], dtype=pl.String))
 FRAMES = [visits(0, Basel=60, Bern=3, Aarau=1), visits(1000, Basel=40, Genf=100), visits(2000, Bern=3, Zürich=70)]
 
 
@@ -72,6 +73,21 @@ def test_keys_of_all_parties_are_answered_as_one_table_would_and_charged_to_each
     np.testing.assert_allclose(one["a"], [15, 14, 16, 14], atol=0.1)
     assert spent(members) == [400] * 3
     assert {party.ledger.balance(dataset="clinics").spent.delta for party in members.values()} == {Fraction(1, 10**6)}
+
+
+def test_missing_and_long_keys() -> None:
+    """Both as for one table, but for a key of 70 letters, which is left out."""
+    asked, _ = federation([HOLES, HOLES, HOLES.head(2)])
+    answer = asked.ask(CITIES, epsilon=400, delta="1e-6")
+    ledger = Ledger.open(":memory:")
+    ledger.set_cap(approximate(10**4, Fraction(1, 10)), dataset="clinics")
+    table = pl.concat([HOLES, HOLES, HOLES.head(2)]).with_columns(person=pl.int_range(12))
+    central = Session(asked.agreement.catalog(Path()), {"visits": table}, ledger=ledger, analyst="ann")
+    whole = central.ask(CITIES, epsilon=400, delta="1e-6").frame
+    assert answer.frame.rows() == [row for row in whole.rows() if row[0] != "x" * 70]
+    assert "é" * 25 in answer.frame["city"]
+    assert whole.height == answer.frame.height + 1
+    assert "63 bytes" in str(answer.explanation)
 
 
 def test_keys_of_few_people_are_withheld_and_numbers_and_dates_keep_their_type() -> None:
@@ -147,7 +163,8 @@ def test_the_length_of_a_list_is_noisy_and_rows_that_fill_it_up_are_never_report
     plan = replace(SMALL, limit=-10_000, padding=Padding(scale=Fraction(1), radius=5))
 
     def program(computation: SharedComputation, place: int) -> bytes:
-        return plan.run(computation, ({("a",): [7, 1]} if place else {}, []), salt=b"", noise_shares=3)
+        own = plan.prepared(({("a",): [7, 1]} if place else {}, []), salt=b"")
+        return plan.run(computation, own, noise_shares=3)
 
     found, _ = plan.opened(computed_together(3, program))
     assert list(found) == [("a",)]
@@ -159,7 +176,8 @@ def test_what_the_analyst_opens_is_in_no_order_and_has_nothing_but_reported_keys
     totals = {(f"key {i}",): [60 if i < 20 else 1, 0] for i in range(60)}
 
     def program(computation: SharedComputation, place: int) -> bytes:
-        return plan.run(computation, (totals if place == 0 else {}, []), salt=b"salt", noise_shares=3)
+        own = plan.prepared((totals if place == 0 else {}, []), salt=b"salt")
+        return plan.run(computation, own, noise_shares=3)
 
     shares = computed_together(3, program)
     found, _ = plan.opened(shares)

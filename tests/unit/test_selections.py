@@ -60,8 +60,7 @@ def together(choice: SharedChoice, counts: list[list[int]], shares: int, times: 
     """How often each candidate is selected, in groups with the same rows at each of three parties."""
 
     def program(computation: SharedComputation, place: int) -> list[Elements]:
-        own = (np.arange(len(counts[place])), np.array(counts[place]))
-        return [choice.run(computation, [own] * times, shares)]
+        return [choice.run(computation, np.array([counts[place]] * times), shares)]
 
     [index] = opened(computed_together(3, program))
     return np.bincount(index.astype(np.int64), minlength=choice.candidates) / times

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sfumato.collecting.parties.agreement import Agreement, Tolerance
 from sfumato.collecting.parties.mask_recovery import Dealt, deal, receive
@@ -190,17 +190,16 @@ class Party:
             try:
                 require(receipt, joined.plan.cost)
                 with self._running:
-                    exact = program.exact(joined.plan.noise, self._session.running, receipt)
+                    exact = program.exact(joined.plan.noise, self._session.running, receipt).open(receipt)
+                prepared: Any = program.prepared(exact, salt=transcript(announcements))
             except Exception:
                 # The reason is withheld: it could depend on the data.
                 self.ledger.note_failure(receipt.entry)
                 raise failed() from None
         parties = len(announcements)
         try:
-            return program.run(
-                SharedComputation(place=exchange.place, parties=parties, exchange=exchange), exact.open(receipt),
-                salt=transcript(announcements), noise_shares=parties - self.agreement.colluding,
-            )  # fmt: skip
+            computation = SharedComputation(place=exchange.place, parties=parties, exchange=exchange)
+            return program.run(computation, prepared, noise_shares=parties - self.agreement.colluding)
         except (PartyFailed, QueryRefused):
             raise  # about other parties, or about the lengths of the lists, which are public
         except Exception:

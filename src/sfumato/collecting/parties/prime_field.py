@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "PRIME", "Elements", "add", "from_signed", "interpolation_weights", "multiply", "scaled", "subtract", "to_signed",
-    "uniform", "weighted_sum",
+    "PRIME", "Elements", "add", "from_bits", "from_signed", "interpolation_weights", "multiply", "scaled", "subtract",
+    "to_signed", "uniform", "weighted_sum",
 ]  # fmt: skip
 
 Elements = npt.NDArray[np.uint64]
@@ -61,6 +61,18 @@ def scaled(values: Elements, factor: int) -> Elements:
     if PRIME - factor < 8:
         return _reduced(_P - scaled(values, PRIME - factor))
     return multiply(values, np.uint64(factor))
+
+
+def from_bits(bits: Elements) -> Elements:
+    """The sums over the last axis of elements times 1, 2, 4 and so on, up to 61 of them.
+
+    >>> int(from_bits(np.array([[1, 0, 1]], np.uint64))[0])
+    5
+    """
+    places = np.arange(bits.shape[-1], dtype=np.uint64)
+    turned = ((bits << places) & _P) | (bits >> (_61 - places))  # a product with a power of two is a rotation
+    low, high = (turned & _LOW32).sum(axis=-1), (turned >> _32).sum(axis=-1)
+    return add(_reduced(low), _reduced((high >> _29) + ((high & _LOW29) << _32)))
 
 
 def uniform(*shape: int) -> Elements:

@@ -21,6 +21,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.collecting.parties.prime_field import (
     Elements,
@@ -37,7 +38,7 @@ from sfumato.dp.noise_shares import laplace_shares
 from sfumato.dp.noise_sums import laplace_radius
 from sfumato.dp.rational_bounds import exp_bracket
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.sampler import discrete_laplace
+from sfumato.dp.sampler import discrete_laplace, round_scale_up
 from sfumato.engines.engine import Running
 from sfumato.errors import PartyFailed, QueryRefused
 from sfumato.query.execute.executor import NoisyTable, exact_totals_by_key, shared_measurements, split_parts
@@ -63,6 +64,7 @@ _LARGEST = 1 << 52
 """Numbers of one party and key are clipped to this: no sum leaves the range of comparisons."""
 
 Key = tuple[Any, ...]
+Prepared = tuple[Elements, npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,7 @@ class Padding:
 
     @classmethod
     def for_budget(cls, epsilon: Fraction, delta: Fraction, *, keys: int) -> Padding:
-        scale = keys / epsilon
+        scale = round_scale_up(keys / epsilon)
         # Cutting the noise off at the radius changes each of two distributions by that probability.
         return cls(scale=scale, radius=ceil(laplace_radius(scale, Fraction(1), delta / (1 + exp_bracket(epsilon)[1]))))
 
@@ -102,20 +104,17 @@ class PrivateKeys:
         return (f"Keys of more than {LONGEST_KEY} bytes as JSON are left out.",)
 
     def exact(self, plan: NoisePlan, engine: Running, receipt: Receipt) -> SecretValue[Any]:
-        """What :meth:`run` takes."""
+        """What :meth:`prepared` takes."""
         return exact_totals_by_key(plan, engine, receipt)
 
-    def run(
-        self,
-        computation: SharedComputation,
-        exact: tuple[Mapping[Key, Sequence[int]], Sequence[int]],
-        *,
-        salt: bytes,
-        noise_shares: int,
-    ) -> bytes:
-        """One party's side: from its own exact numbers to its shares of the result, for the analyst."""
+    def prepared(self, exact: tuple[Mapping[Key, Sequence[int]], Sequence[int]], *, salt: bytes) -> Prepared:
+        """One party's own list and numbers: all that takes a time that depends on its data."""
         totals, fitting = exact
-        own = self._rows(totals, salt)
+        return self._rows(totals, salt), np.asarray(fitting, np.int64)
+
+    def run(self, computation: SharedComputation, prepared: Prepared, *, noise_shares: int) -> bytes:
+        """One party's side: from what it prepared to its shares of the result, for the analyst."""
+        own, fitting = prepared
         lengths = [int(n[0]) for n in computation.exchange_arrays(
             [np.array([len(own)], np.uint64)] * computation.parties, [(1,)] * computation.parties
         ) if n is not None]  # fmt: skip
@@ -131,7 +130,7 @@ class PrivateKeys:
         extra = np.zeros(0, np.uint64)
         if self.fitting is not None:
             drawn = laplace_shares(self.fitting, noise_shares, 2)
-            extra = computation.total(from_signed(np.asarray(fitting, np.int64) + drawn))
+            extra = computation.total(from_signed(fitting + drawn))
         return np.concatenate([extra, chosen.ravel()]).astype("<u8").tobytes()
 
     def opened(self, shares: Sequence[bytes]) -> tuple[dict[Key, list[int]], list[int]]:

@@ -46,6 +46,7 @@ MOST_CANDIDATES = 1024
 _LARGEST = 1 << 52
 Ints = npt.NDArray[np.int64]
 Histograms = list[tuple[Ints, Ints]]
+Prepared = tuple[list[Ints], list[Ints]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +86,8 @@ class SharedChoice:
             np.add.at(row, (cells + self.shift) // self.stride, numbers)
         return counts
 
-    def run(self, computation: SharedComputation, histograms: Histograms, noise_shares: int) -> Elements:
+    def run(self, computation: SharedComputation, counts: Ints, noise_shares: int) -> Elements:
         """Shares of the index that is selected in each group."""
-        counts = self.counts(histograms)
         noise = laplace_shares(self.noise, noise_shares, counts.size).reshape(counts.shape)
         if self.quantile is None:
             return _largest(computation, computation.total(from_signed(_clipped(counts) + noise)))
@@ -119,22 +119,24 @@ class Selections:
         return (f"Values are selected by report noisy max among up to {most:,} candidates of each group.",)
 
     def exact(self, plan: NoisePlan, engine: Running, receipt: Receipt) -> SecretValue[Any]:
-        """What :meth:`run` takes."""
+        """What :meth:`prepared` takes."""
         sums = exact_vectors(plan, engine, receipt).open(receipt) if self.scales else []
         histograms = exact_histograms(plan, engine, receipt, {choice.source for choice in self.choices}).open(receipt)
         return SecretValue((sums, histograms))
 
-    def run(
-        self, computation: SharedComputation, exact: tuple[list[Ints], dict[int, Histograms]], *, salt: bytes,
-        noise_shares: int,
-    ) -> bytes:  # fmt: skip
-        """One party's side: from its own exact numbers to its shares of the result, for the analyst."""
+    def prepared(self, exact: tuple[list[Ints], dict[int, Histograms]], *, salt: bytes) -> Prepared:
+        """One party's own numbers: all that takes a time that depends on its data."""
         sums, histograms = exact
+        whole = [_clipped(own.astype(np.int64)) for own in sums]
+        return whole, [choice.counts(histograms[choice.source]) for choice in self.choices]
+
+    def run(self, computation: SharedComputation, prepared: Prepared, *, noise_shares: int) -> bytes:
+        """One party's side: from what it prepared to its shares of the result, for the analyst."""
+        sums, counts = prepared
         parts = [np.zeros(0, np.uint64)]
         for (scale, size), own in zip(self.scales, sums, strict=True):
-            noisy = _clipped(own.astype(np.int64)) + laplace_shares(scale, noise_shares, size)
-            parts.append(computation.total(from_signed(noisy)))
-        parts += [choice.run(computation, histograms[choice.source], noise_shares) for choice in self.choices]
+            parts.append(computation.total(from_signed(own + laplace_shares(scale, noise_shares, size))))
+        parts += [choice.run(computation, own, noise_shares) for choice, own in zip(self.choices, counts, strict=True)]
         return np.concatenate(parts).astype("<u8").tobytes()
 
     def table(self, plan: NoisePlan, shares: Sequence[bytes]) -> NoisyTable:

@@ -20,6 +20,7 @@ from sfumato.collecting.parties.prime_field import (
     PRIME,
     Elements,
     add,
+    from_bits,
     interpolation_weights,
     multiply,
     scaled,
@@ -36,7 +37,6 @@ Exchange = Callable[[Sequence[bytes]], Sequence[bytes]]
 """Sends one message to each party and returns one from each, both in the order of the parties; the own one is empty."""
 Places = npt.NDArray[np.int64]
 BITS = 61
-_POWERS = np.array([1 << place for place in range(BITS)], np.uint64)
 _ONE = np.uint64(1)
 
 
@@ -133,8 +133,7 @@ class SharedComputation:
     def _masked(self, values: Elements) -> tuple[Elements, Elements]:
         """Values plus uniform numbers, opened, as bits, and the shares of the bits of these numbers."""
         drawn = self.random_bits(len(values))
-        mask = weighted_sum([1] * BITS, [multiply(drawn[:, place], _POWERS[place]) for place in range(BITS)])
-        opened = self.opened(add(values, mask))
+        opened = self.opened(add(values, from_bits(drawn)))
         return (opened[:, None] >> np.arange(BITS, dtype=np.uint64)) & _ONE, drawn
 
     def negative(self, values: Elements) -> Elements:
@@ -145,7 +144,7 @@ class SharedComputation:
         more if the sum has wrapped around, that is if it is below the mask.
         """
         opened, drawn = self._masked(add(values, values))
-        above = multiply(drawn, _ONE - opened)  # at this bit alone, the mask is above the sum
+        above = np.where(opened == 1, np.uint64(0), drawn)  # at this bit alone, the mask is above the sum
         same = _xor_public(drawn, _ONE - opened)
         while above.shape[1] > 1:  # pairs of (low, high) neighbours; the highest may have none
             even = above.shape[1] // 2 * 2
