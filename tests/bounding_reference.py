@@ -9,7 +9,7 @@ from sfumato.engines.aggregation import RowNumber
 from sfumato.engines.contribution_bounding import FIT, bounded_totals, sampled_rows
 from sfumato.engines.expressions import IsNull, Not, constant, when
 from sfumato.engines.statements import Select, Subquery
-from sfumato.query.execute.executor import additive_totals
+from sfumato.query.execute.executor import additive_totals, stated_totals
 from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.execute.grouped_rows import (
     column_of,
@@ -21,7 +21,7 @@ from sfumato.query.execute.grouped_rows import (
     whole_column,
 )
 from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
-from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
+from sfumato.query.execute.sqlgen import bounding_pieces
 from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.secret import Permit
@@ -46,14 +46,15 @@ def disagreements(plan: NoisePlan, engine: Any, secret: int = 7) -> list[str]:
             if _pair(fitting_units(plan, engine, secret)) != _pair(fitting[1:]):
                 different.append("fitting by the engine")
         wanted = _totals([row if width else row[1:] for row in defined], width)
-        stated = engine.run(additive_sql(plan, secret)).open(PERMIT)
-        if plan.query.keys and plan.query.public_keys:
-            marked = [row for row in stated if row[0] == FIT]
-            stated = [row for row in stated if row[0] != FIT]
-            if [_pair(row[1:3]) for row in marked] != ([] if pieces.limits is None else [_pair(fitting[1:])]):
-                different.append("fitting by the statement")
-        if _totals(stated, width) != wanted:
-            different.append("statement")
+        for passes in {False, engine.passes}:
+            stated = stated_totals(plan, engine, secret, passes=passes).open(PERMIT)
+            if plan.query.keys and plan.query.public_keys:
+                marked = [row for row in stated if row[0] == FIT]
+                stated = [row for row in stated if row[0] != FIT]
+                if [_pair(row[1:3]) for row in marked] != ([] if pieces.limits is None else [_pair(fitting[1:])]):
+                    different.append("fitting by the statement")
+            if _totals(stated, width) != wanted:
+                different.append("statement")
         if _totals(groups_of_totals(plan, engine, secret), width) != wanted:
             different.append("engine")
     for aggregate in plan.query.aggregates:

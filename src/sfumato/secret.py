@@ -6,6 +6,7 @@ that a leak fails a test instead of appearing in a log file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar
 
 from sfumato.errors import SecretAccessRefused
@@ -13,6 +14,7 @@ from sfumato.errors import SecretAccessRefused
 __all__ = ["Permit", "SecretValue"]
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Permit:
@@ -46,6 +48,10 @@ class SecretValue(Generic[T]):
         if not isinstance(permit, Permit):
             raise SecretAccessRefused("A secret value is opened with a permit only.")
         return self._value
+
+    def map(self, function: Callable[[T], R]) -> SecretValue[R]:
+        """The result of a function of the value, which is as secret."""
+        return SecretValue(function(self._value))
 
     def __repr__(self) -> str:
         return "<SecretValue>"

@@ -23,9 +23,8 @@ from sfumato.engines.contribution_bounding import Bounded, Cut, Term, bounded_to
 from sfumato.engines.expressions import Cast, ColumnRef
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable, Session
-from sfumato.query.execute import sqlgen
-from sfumato.query.execute.executor import additive_totals
-from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
+from sfumato.query.execute.executor import additive_totals, stated_totals
+from sfumato.query.execute.sqlgen import bounding_pieces
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
@@ -97,7 +96,7 @@ def test_code_and_statement_agree_to_the_last_bit(engine: Duckdb, rows: int) -> 
         if found is None:
             assert not pieces.fits()
             continue
-        assert exact(found) == exact(running.run(additive_sql(plan, 7)))
+        assert exact(found) == exact(stated_totals(plan, running, 7, passes=True))
         seen.update((plan.bounding, term.cut) for term in pieces.terms)
     running.close()
     assert set(seen) == {("sample", Cut.CLIP), ("sample", Cut.MEAN), ("sample", Cut.SUM), ("clip", Cut.CLIP),
@@ -133,7 +132,7 @@ def test_a_table_in_slices_has_the_same_numbers(slices: int, monkeypatch: pytest
     """Each slice has all rows of some units; all of them together are all rows."""
     frame = people(random.Random(12), 1400)
     running = Duckdb(compiled=0, threads=1).start({"t": frame})
-    wanted = [exact(running.run(additive_sql(plan, 7))) for plan in plans(6, seed=13)]
+    wanted = [exact(stated_totals(plan, running, 7, passes=True)) for plan in plans(6, seed=13)]
     read = []
     batches_of = running._batches  # type: ignore[attr-defined]
     monkeypatch.setattr(running, "_batches", lambda source: read.append(source) or batches_of(source))
@@ -203,7 +202,7 @@ def test_a_million_public_groups_are_answered() -> None:
     assert pieces is not None
     assert pieces.fits()
     found = exact(additive_totals(plan, running, 7))
-    assert found == exact(running.run(additive_sql(plan, 7, running.listed)))
+    assert found == exact(stated_totals(plan, running, 7, passes=True))
     assert {row[0] for row in found} > {0, (1 << 20) - 1}
     with pytest.raises(QueryRefused, match="1,049,600 groups; at most 1,048,576"):
         parse_query(sql, known(1025))
@@ -238,7 +237,7 @@ def test_persons_with_names_are_left_to_the_statement() -> None:
     pieces = bounding_pieces(plan, 7)
     assert pieces is not None
     assert running.fold(pieces) is None
-    assert exact(additive_totals(plan, running, 7)) == exact(running.run(additive_sql(plan, 7)))
+    assert exact(additive_totals(plan, running, 7)) == exact(stated_totals(plan, running, 7, passes=True))
 
 
 @pytest.mark.parametrize("ids", [pl.String, pl.Int32, pl.Float64])
@@ -254,7 +253,7 @@ def test_few_persons_may_have_names_and_numbers(ids: Any) -> None:
         assert pieces is not None
         found = running.fold(pieces)
         assert (found is None) == (ids is pl.Float64)
-        assert exact(additive_totals(plan, running, 7)) == exact(running.run(additive_sql(plan, 7)))
+        assert exact(additive_totals(plan, running, 7)) == exact(stated_totals(plan, running, 7, passes=True))
 
 
 def test_a_file_that_has_grown_is_left_to_the_statement(tmp_path: Path) -> None:
@@ -267,7 +266,7 @@ def test_a_file_that_has_grown_is_left_to_the_statement(tmp_path: Path) -> None:
     assert running.fold(pieces) is not None
     people(random.Random(7), 3000).write_parquet(path)
     assert running.fold(pieces) is None
-    assert exact(additive_totals(plan, running, 7)) == exact(running.run(additive_sql(plan, 7)))
+    assert exact(additive_totals(plan, running, 7)) == exact(stated_totals(plan, running, 7, passes=True))
 
 
 def test_tables_of_middling_size_are_left_to_the_statement() -> None:
@@ -331,7 +330,7 @@ def test_more_rows_than_are_taken_on_are_left_to_the_statement(monkeypatch: pyte
     """The source has been read halfway by then; the connection must be free for the statement."""
     running = Duckdb(compiled=0).start({"t": people(random.Random(10), 3000)})
     [plan] = plans(1, seed=4)
-    expected = exact(running.run(additive_sql(plan, 7)))
+    expected = exact(stated_totals(plan, running, 7, passes=True))
     monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._BATCH", 10)
     monkeypatch.setattr("sfumato.engines.backends.duckdb.engine.MOST_ROWS", 100)
     monkeypatch.setattr(running, "_most", 50)
@@ -346,7 +345,8 @@ MUTANTS = {
         "sfumato.query.execute.sqlgen._share",
         lambda term, index, place: Cast(ColumnRef(f"m{index}", "huge"), "int"),
     ),
-    "one end of the order": ("sfumato.query.execute.sqlgen._passes", None),
+    "one end of the order": ("sfumato.query.execute.sqlgen.any_of", lambda first, last: first),
+    "one end in passes": ("sfumato.query.execute.group_passes.any_of", lambda first, *others: first),
 }
 
 
@@ -355,8 +355,7 @@ def test_another_way_of_bounding_is_noticed(mutant: str, monkeypatch: pytest.Mon
     """Statement, engine and definition agree on sums, quantiles and distinct counts; a mutant does not."""
     if mutant:
         target, change = MUTANTS[mutant]
-        passes = sqlgen._passes
-        monkeypatch.setattr(target, change or (lambda rows, unit, groups, secret: passes(rows, unit, 1, secret)))
+        monkeypatch.setattr(target, change)
     running = Duckdb(threads=1).start({"t": people(random.Random(11), 300)})
     known, found = catalog(2, 2), []
     for items in ("SUM(n), COUNT(*)", "AVG(x)", "MEDIAN(n), COUNT(DISTINCT n)"):

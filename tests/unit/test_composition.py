@@ -306,3 +306,15 @@ def test_budgets_shrink_with_the_charges() -> None:
         spent.append(book.balance(dataset="flu").spent.size)
     assert all(a < b for a, b in pairwise(spent))
     assert composition.within(grains(*[normal(Fraction(1, 1500))] * 40), cap_in_grains(CAP), None)
+
+
+def test_a_cost_in_rho_after_one_in_epsilon_is_refused_with_the_reason() -> None:
+    """The sum of epsilons ends with a cost in rho; in rho, epsilon counts as its square."""
+    book = Ledger.open(":memory:")
+    book.set_cap(approximate(1, "1e-6"), dataset="d")
+    book.reserve(pure("0.5"), dataset="d", analyst="a", query="q")
+    with pytest.raises(OverBudget, match="Ask with an epsilon"):
+        book.reserve(concentrated("0.001"), dataset="d", analyst="a", query="r")
+    book.reserve(pure("0.5"), dataset="d", analyst="a", query="s")
+    with pytest.raises(OverBudget, match="smaller epsilon"):
+        book.reserve(concentrated("0.001"), dataset="d", analyst="a", query="t")

@@ -11,7 +11,7 @@ import pytest
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism
 from sfumato.dp.mechanisms.partition_selection import PartitionSelection
-from sfumato.errors import AnswerFailed
+from sfumato.errors import AnswerFailed, BadParameter
 from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import NoisePlan
@@ -60,6 +60,30 @@ def test_a_mechanism_that_understates_its_loss_is_refused(name: str, monkeypatch
     monkeypatch.setattr(cls, "loss_at", less)
     with pytest.raises(AnswerFailed, match="disagree"):
         plan(name)
+
+
+def test_an_understated_loss_is_refused_even_if_its_curve_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "rounded-gaussian"
+    cls = kinds(plan(name))[name]
+    honest = cls.loss_at
+
+    def less(self: Mechanism, distance: Any) -> PrivacyLoss:
+        loss = honest(self, distance)
+        assert loss.curve is not None
+        return replace(loss, size=loss.size * Fraction(999, 1000))
+
+    monkeypatch.setattr(cls, "loss_at", less)
+    with pytest.raises(AnswerFailed, match="disagree"):
+        plan(name)
+
+
+def test_bounds_that_fit_no_loss_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(self: Mechanism, bounds: Any) -> PrivacyLoss:
+        raise BadParameter("no loss has these bounds.")
+
+    monkeypatch.setattr(kinds(plan("laplace"))["laplace"], "loss_from_bounds", none)
+    with pytest.raises(AnswerFailed, match="disagree"):
+        plan("laplace")
 
 
 @pytest.mark.parametrize("name", CASES)

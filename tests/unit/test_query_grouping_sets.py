@@ -107,6 +107,18 @@ def test_totals_are_the_sums_of_their_groups(cost: dict[str, Any]) -> None:
         assert abs(unknown_sex) > 0  # noise of the group that is not shown
 
 
+def test_explain_names_the_grouping_sets() -> None:
+    asked = session()
+    for sql in ("SELECT ward, sex, COUNT(*) FROM t GROUP BY ROLLUP (ward, sex)",
+                "SELECT ward, sex, COUNT(*) FROM t GROUP BY ROLLUP (1, 2)"):  # fmt: skip
+        found = asked.explain(sql, epsilon=1)
+        names = ["Number of rows by ward, sex", "Number of rows by ward", "Number of rows in total"]
+        assert [noise.what for noise in found.noises] == names
+        assert asked.ask(sql, epsilon=1).explanation.noises == found.noises
+    apart = asked.explain("SELECT ward, MEDIAN(bill) FROM t GROUP BY ROLLUP (ward)", epsilon=1)
+    assert [noise.what.split(")")[1] for noise in apart.noises] == [" by ward", " in total"]
+
+
 def test_rows_with_missing_and_undeclared_keys_are_in_the_totals() -> None:
     answer = session(rows=10).ask("SELECT ward, grade, COUNT(*) FROM t GROUP BY ROLLUP (ward, grade)", epsilon=10**6)
     got = numbers(answer, 2)

@@ -280,9 +280,13 @@ _WHEN = {
 def _over(
     cost: PrivacyLoss, left: PrivacyLoss, cap: Grains, account: Account, period: Period = Period.LIFETIME
 ) -> OverBudget:
+    fix = "Ask with a smaller epsilon (a larger error), or ask the owner for more budget."
+    mixed = cost.measure is PrivacyMeasure.RHO and cap.measure is PrivacyMeasure.EPSILON
+    if mixed and 0 < left.size < loss_of(cap).size:
+        fix = "Ask with an epsilon: costs in ρ and earlier costs in ε add up in ρ only, where ε counts as ε²/2."
     return OverBudget(
         f"This costs {cost}, and {account}{_WHEN[period]} has {left} left of {loss_of(cap)}.",
-        fix="Ask with a smaller epsilon (a larger error), or ask the owner for more budget.",
+        fix=fix,
         requested=cost,
         remaining=left,
         account=str(account),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sfumato.engines.expressions import Expression, Unary
 
-__all__ = ["CountRows", "DenseRank", "Descending", "Largest", "RowNumber", "Shifted", "Total"]
+__all__ = ["CountRows", "DenseRank", "Descending", "Largest", "RowNumber", "Shifted", "Total", "WholePartition"]
 
 
 @dataclass(frozen=True)
@@ -82,3 +82,18 @@ class Shifted(Expression):
     @property
     def type(self) -> str:
         return self.a.type
+
+
+@dataclass(frozen=True)
+class WholePartition(Expression):
+    """An aggregate over all rows of a row's partition."""
+
+    aggregate: Expression
+    partition: tuple[Expression, ...]
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.aggregate, *self.partition)
+
+    @property
+    def type(self) -> str:
+        return self.aggregate.type

@@ -137,9 +137,10 @@ class SqlDialect(ABC):
         """The exact product of two whole numbers, wider than 64 bits."""
         return f"({a} * {b})"
 
-    def sum(self, a: str, *, small: bool) -> str:
-        """An exact sum of whole numbers, wider than 64 bits; of ``small`` ones 64 bits hold 2**39 rows."""
-        return f"SUM({a})"
+    def sum(self, a: str, *, small: bool, over: str = "") -> str:
+        """An exact sum of whole numbers, wider than 64 bits; of ``small`` ones 64 bits hold 2**39 rows. ``over`` is the
+        window of a window function."""
+        return f"SUM({a}){over}"
 
     def window_order(self, by: list[str]) -> str:
         return f" ORDER BY {', '.join(by)}" if by else ""

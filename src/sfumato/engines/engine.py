@@ -29,6 +29,8 @@ class Running:
 
     folds: bool = False
     """Whether :meth:`fold` may be faster than a statement."""
+    passes: bool = False
+    """Whether a few groups of each unit are chosen faster by passes over the rows than by sorting them."""
 
     def connect(self) -> None:
         """Reconnect to the server if the connection was lost. Raises DatabaseFailed where that is not possible.

@@ -10,7 +10,16 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from sfumato.engines.aggregation import CountRows, DenseRank, Descending, Largest, RowNumber, Shifted, Total
+from sfumato.engines.aggregation import (
+    CountRows,
+    DenseRank,
+    Descending,
+    Largest,
+    RowNumber,
+    Shifted,
+    Total,
+    WholePartition,
+)
 from sfumato.engines.dialect import SqlDialect
 from sfumato.engines.expressions import (
     And,
@@ -296,9 +305,19 @@ class SqlGenerator(SqlDialect):
         else:
             function = "dense_rank()" if isinstance(node, DenseRank) else "row_number()"
         by = [self._in_order(item) for item in node.order]
-        return (
-            f"{function} OVER (PARTITION BY {', '.join(map(self.expression, node.partition))}{self.window_order(by)})"
-        )
+        return f"{function} OVER ({self._partition(node)}{self.window_order(by)})"
+
+    def _whole_partition(self, node: WholePartition) -> str:
+        over = f" OVER ({self._partition(node)})"
+        if isinstance(node.aggregate, Total):
+            return self._total(node.aggregate, over)
+        return self.expression(node.aggregate) + over
+
+    def _total(self, node: Total, over: str = "") -> str:
+        return self.sum(self.expression(node.a), small=_largest(node.a) < 2.0**24, over=over)
+
+    def _partition(self, node: RowNumber | Shifted | WholePartition) -> str:
+        return f"PARTITION BY {', '.join(map(self.expression, node.partition))}"
 
 
 def _largest(node: Expression) -> float:
@@ -345,9 +364,10 @@ _RULES: dict[type[Expression], Callable[[SqlGenerator, Any], str]] = {
     JoinedText: lambda g, node: g.joined([g.expression(item) for item in node.items]),
     Hash: lambda g, node: g.hash(node),
     CountRows: SqlGenerator._count,
-    Total: lambda g, node: g.sum(g.expression(node.a), small=_largest(node.a) < 2.0**24),
+    Total: SqlGenerator._total,
     Largest: SqlGenerator._largest_of,
     RowNumber: SqlGenerator._window,
     DenseRank: SqlGenerator._window,
     Shifted: SqlGenerator._window,
+    WholePartition: SqlGenerator._whole_partition,
 }

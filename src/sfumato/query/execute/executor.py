@@ -21,7 +21,7 @@ from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.execute.grouped_rows import ValueTables, group_columns, inline_values
 from sfumato.query.execute.key_text import key_from_json, key_to_json
 from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
-from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
+from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces, tells_fitting, with_fitting_row
 from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.sql.parse import Query
@@ -40,6 +40,7 @@ __all__ = [
     "shared_measurements",
     "shared_size",
     "split_parts",
+    "stated_totals",
     "statements",
 ]
 
@@ -102,7 +103,13 @@ def additive_totals(plan: NoisePlan, engine: Running, secret: int) -> SecretValu
     numbered = plan.query.keys and plan.query.public_keys
     pieces = bounding_pieces(plan, secret, engine.listed) if engine.folds and numbered else None
     folded = None if pieces is None else engine.fold(pieces)
-    return engine.run(additive_sql(plan, secret, engine.listed)) if folded is None else folded
+    return stated_totals(plan, engine, secret, passes=engine.passes) if folded is None else folded
+
+
+def stated_totals(plan: NoisePlan, engine: Running, secret: int, *, passes: bool) -> SecretValue[list[tuple[Any, ...]]]:
+    """The same by SQL; for ``passes`` see ``additive_sql``."""
+    rows = engine.run(additive_sql(plan, secret, engine.listed, passes=passes))
+    return rows.map(with_fitting_row) if tells_fitting(plan) else rows
 
 
 def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTable:

@@ -22,7 +22,7 @@ from sfumato.query.plan.aggregates import clipped
 from sfumato.query.plan.fitting import counted_once
 from sfumato.query.plan.noise import NoisePlan
 
-__all__ = ["fitting_limits", "fitting_sql", "fitting_test", "numbers_of_units"]
+__all__ = ["fitting_limits", "fitting_numbers", "fitting_sql", "fitting_test"]
 
 
 def fitting_limits(plan: NoisePlan) -> tuple[int, int]:
@@ -37,7 +37,8 @@ def fitting_sql(plan: NoisePlan, listed: ValueTables = inline_values) -> Stateme
     number: Expression = CountRows() if rows else constant(1)
     each = grouped((("m", number),), Subquery(grouped_rows(plan.query, (), listed)), (*unit, *keys))
     items, fits = fitting_test(plan, whole_column("m"))
-    return Select(numbers_of_units(fits), Subquery(grouped(items, Subquery(each), unit)))
+    counts = tuple((name, CountRows(where=test)) for name, test in fitting_numbers(fits))
+    return Select(counts, Subquery(grouped(items, Subquery(each), unit)))
 
 
 def fitting_test(plan: NoisePlan, number: Expression) -> tuple[Items, Expression]:
@@ -54,6 +55,6 @@ def fitting_test(plan: NoisePlan, number: Expression) -> tuple[Items, Expression
     return (("most", Largest(number, False)), ("n", CountRows())), fits
 
 
-def numbers_of_units(fits: Expression) -> Items:
-    """How many units the limits fit, and how many they cut."""
-    return ("fit", CountRows(where=fits)), ("cut", CountRows(where=Not(fits)))
+def fitting_numbers(fits: Expression) -> Items:
+    """The names of both numbers of units, and which units they count: those that the limits fit, and cut."""
+    return ("fit", fits), ("cut", Not(fits))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
+from sfumato.engines.contribution_bounding import CODE_BITS
 from sfumato.engines.expressions import (
     Arithmetic,
     Cast,
@@ -15,6 +16,7 @@ from sfumato.engines.expressions import (
     In,
     IsNull,
     Not,
+    ShiftRight,
     all_of,
     constant,
     equal,
@@ -36,6 +38,7 @@ __all__ = [
     "ValueTables",
     "column_of",
     "group_columns",
+    "group_place",
     "grouped",
     "grouped_rows",
     "inline_values",
@@ -124,6 +127,17 @@ def grouped(items: Items, source: Source, keys: Items) -> Select:
 
 def keyed_hash(values: tuple[Expression, ...], unit: Items, secret: int) -> Expression:
     return Hash((*values, unit[0][1], constant(secret)))
+
+
+def group_place(unit: Items, secret: int) -> Expression:
+    """Rank of group ``g`` in the random order of unit ``u``: a keyed hash of both, the group's number in the low bits.
+
+    Two groups of a unit never have the same rank, and a rank depends only on unit, group and the query's secret. Which
+    groups of a unit are kept therefore depends on that unit's own rows only, for any hash. The secret prevents anyone
+    from choosing which groups are kept.
+    """
+    high = ShiftRight(keyed_hash((GROUP_NUMBER,), unit, secret), CODE_BITS + 1)
+    return Arithmetic("+", Arithmetic("*", high, constant(1 << CODE_BITS)), GROUP_NUMBER)
 
 
 def keeps_all_groups(plan: NoisePlan) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from math import isqrt
+from typing import Any
 
-from sfumato.engines.aggregation import CountRows, Largest, RowNumber, Total
-from sfumato.engines.contribution_bounding import CODE_BITS, FIT, SAFE, Bounded, Cut, Term
+from sfumato.engines.aggregation import CountRows, Largest, RowNumber, Total, WholePartition
+from sfumato.engines.contribution_bounding import FIT, SAFE, Bounded, Cut, Term
 from sfumato.engines.expressions import (
     TRUE,
     Arithmetic,
@@ -15,9 +16,7 @@ from sfumato.engines.expressions import (
     Compare,
     Expression,
     Extreme,
-    IsNull,
     Quotient,
-    ShiftRight,
     Unit,
     all_of,
     any_of,
@@ -26,9 +25,10 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import Function
-from sfumato.engines.statements import Join, NamedView, Select, Source, Subquery, UnionAllQuery, With
 from sfumato.engines.statements import Query as Statement
-from sfumato.query.execute.fitting import fitting_limits, fitting_test, numbers_of_units
+from sfumato.engines.statements import Select, Source, Subquery, With
+from sfumato.query.execute.fitting import fitting_limits, fitting_numbers, fitting_test
+from sfumato.query.execute.group_passes import group_passes
 from sfumato.query.execute.grouped_rows import (
     GROUP_NUMBER,
     ZERO,
@@ -36,6 +36,7 @@ from sfumato.query.execute.grouped_rows import (
     ValueTables,
     column_of,
     group_columns,
+    group_place,
     grouped,
     grouped_rows,
     inline_values,
@@ -47,10 +48,10 @@ from sfumato.query.plan.aggregates import BernsteinSum, Count, FittingUnits, Sum
 from sfumato.query.plan.noise import NoisePlan, refinement
 from sfumato.query.sql.parse import Query
 
-__all__ = ["additive_sql", "bounding_pieces"]
+__all__ = ["additive_sql", "bounding_pieces", "tells_fitting", "with_fitting_row"]
 
 _FEW = 6
-"""Up to this number of groups per unit, groups are chosen by passes, two per pass; more by a window function."""
+"""Up to this number of groups per unit, they are kept from both ends of the unit's order; more from its beginning."""
 
 _FACTOR = 1.0, 2.0**-70
 """Bounds of the factor by which a vector is scaled down: the square of its norm has at most 127 bits."""
@@ -81,44 +82,65 @@ def _additive_columns(query: Query) -> tuple[Items, Items]:
     return tuple(columns), tuple(sums)
 
 
-def additive_sql(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Statement:
-    """The counts and sums: per group the keys, one number per count and sum, then the number of units."""
+def additive_sql(
+    plan: NoisePlan, secret: int, listed: ValueTables = inline_values, *, passes: bool = False
+) -> Statement:
+    """The counts and sums: per group the keys, one number per count and sum, then the number of units.
+
+    A unit's rows are summed by group; window functions over each unit then choose its groups, or scale them down, and
+    the groups are summed over units. Rows are read once, and nothing is joined. With ``passes`` a few groups are chosen
+    by joins instead. Where the plan counts them (``tells_fitting``), two numbers follow: how many of the units whose
+    first group this is the limits fit, and cut.
+    """
     query = plan.query
     keys, unit, chosen = group_columns(query), query.rows.unit(), _chosen(query)
     columns, sums = _additive_columns(query)
     source = grouped_rows(query, columns, listed)
     if plan.bounding == "row":
         return grouped((*sums, ("units", CountRows())), Subquery(source), keys)
-    every = keeps_all_groups(plan)
-    passes = not every and plan.bounding == "sample" and keys == (("g", GROUP_NUMBER),) and plan.groups <= _FEW
-    views, rows = _passes(source, unit, plan.groups, secret) if passes else ((), source)
-    counted: Items = ()
-    if _tells_fitting(plan):
-        counted = (("c", CountRows()), *((("n", Largest(whole_column("n"), False)),) if passes else ()))
-    each = _each(plan, rows, (*unit, *keys), sums, counted)
-    if plan.bounding == "clip":
-        return _clipped(plan, each, keys, chosen)
-    kept: Source = NamedView("each") if counted else Subquery(each)
-    if counted:
-        views = (*views, ("each", each))
-    if not every and not passes:
-        named = tuple(node for _, node in keys)
-        order = (_place(unit, secret),) if keys == (("g", GROUP_NUMBER),) else (keyed_hash(named, unit, secret), *named)
-        ranked = Select((("place", RowNumber((unit[0][1],), order)),), kept, star=True)
-        within = Compare("<=", whole_column("place"), constant(plan.groups))
-        kept = Subquery(Select((), Subquery(ranked), where=within, star=True))
+    clip, told, whole = plan.bounding == "clip", tells_fitting(plan), (unit[0][1],)
+    counted: Items = (("c", CountRows()),) if told else ()
+    tested, fits = fitting_test(plan, _number_of_rows(plan)) if told else ((), TRUE)
+    views: tuple[tuple[str, Statement], ...] = ()
+    ranked = not clip and not keeps_all_groups(plan)
+    if ranked and passes and keys == (("g", GROUP_NUMBER),) and plan.groups <= _FEW:
+        views, source = group_passes(source, unit, plan.groups, secret)
+        ranked = False
+        if told:
+            counted = (*counted, ("n", Largest(whole_column("n"), False)))
+            tested, fits = _kept_whole(plan)
+    own = tuple((name, WholePartition(node, whole)) for name, node in tested)
     totals: Items = tuple((f"m{i}", _sum(whole_column(f"m{i}"))) for i, _ in chosen)
-    last: Statement = grouped((*totals, ("units", CountRows())), kept, keys)
-    if counted:
-        items, fits = _kept_whole(plan) if passes else fitting_test(plan, _number_of_rows(plan))
-        last = UnionAllQuery(_first_row(fits, Subquery(grouped(items, NamedView("each"), unit)), len(chosen)), last)
+    first: Expression = equal(whole_column("first"), GROUP_NUMBER)
+    if ranked:
+        rows = _ranked(plan, source, sums, counted, own, secret)
+        first = equal(whole_column("place"), constant(1))
+    else:
+        rows = Subquery(_each(plan, source, (*unit, *keys), sums, counted))
+        if told:
+            own = (*own, ("first", WholePartition(Largest(GROUP_NUMBER, True), whole)))
+        if clip:
+            rows, totals = _scaled(plan, rows, own)
+        elif told:
+            rows = Subquery(Select(own, rows, star=True))
+    numbers: Items = ()
+    if told:
+        numbers = tuple((name, CountRows(where=all_of(first, test))) for name, test in fitting_numbers(fits))
+    last = grouped((*totals, ("units", CountRows()), *numbers), rows, keys)
     return With(views, last) if views else last
 
 
-def _tells_fitting(plan: NoisePlan) -> bool:
-    """Whether the statement has a further row, ``FIT``, with the numbers of units that the limits fit and cut."""
+def with_fitting_row(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Totals with the row ``FIT`` in front, in place of two numbers at the end of each row."""
+    fit, cut = (sum(int(row[place]) for row in rows) for place in (-2, -1))
+    return [(FIT, fit, cut), *(row[:-2] for row in rows)]
+
+
+def tells_fitting(plan: NoisePlan) -> bool:
+    """Whether the statement also counts the units that the limits fit and cut."""
     query = plan.query
-    return any(isinstance(m, FittingUnits) for m in query.aggregates) and bool(query.keys and query.public_keys)
+    counted = any(isinstance(m, FittingUnits) for m in query.aggregates)
+    return plan.bounding != "row" and counted and bool(query.keys and query.public_keys)
 
 
 def _number_of_rows(plan: NoisePlan) -> Expression:
@@ -133,13 +155,38 @@ def _kept_whole(plan: NoisePlan) -> tuple[Items, Expression]:
     tests: tuple[Expression, ...] = (equal(column_of(*kept), whole_column("n")),)
     if rows:
         tests = (*tests, Compare("<=", whole_column("most"), constant(rows)))
-    items = (kept, ("n", Largest(whole_column("n"), False)), ("most", Largest(whole_column("c"), False)))
-    return items, all_of(*tests)
+    return (kept, ("most", Largest(whole_column("c"), False))), all_of(*tests)
 
 
-def _first_row(fits: Expression, own: Source, numbers: int) -> Statement:
-    padding = tuple((f"p{i}", ZERO) for i in range(numbers - 1))
-    return Select((("g", constant(FIT)), *numbers_of_units(fits), *padding), own)
+def _ends(plan: NoisePlan) -> tuple[int, int]:
+    """Number of groups of a unit that are kept from the beginning and from the end of its order."""
+    g = plan.groups
+    return ((g + 1) // 2, g // 2) if group_columns(plan.query) == (("g", GROUP_NUMBER),) and g <= _FEW else (g, 0)
+
+
+def _ranked(plan: NoisePlan, source: Statement, sums: Items, counted: Items, own: Items, secret: int) -> Source:
+    """Contribution bounding: keep groups of each unit, from both ends of its keyed random order.
+
+    Places are distinct, so at most ``groups`` groups are kept, and all groups of a unit that has no more.
+    """
+    keys, unit = group_columns(plan.query), plan.query.rows.unit()
+    named = tuple(node for _, node in keys)
+    order: tuple[Expression, ...]
+    if keys == (("g", GROUP_NUMBER),):
+        # Rows are grouped in the order of the window function, so that an engine that sorts them does so once.
+        by, order = (*unit, ("h", group_place(unit, secret)), *keys), (whole_column("h"),)
+    else:
+        by, order = (*unit, *keys), (keyed_hash(named, unit, secret), *named)
+    first, last = _ends(plan)
+    place, number = whole_column("place"), whole_column("n")
+    windows: Items = (("place", RowNumber((unit[0][1],), order)), *own)
+    if last and "n" not in dict(own):
+        windows = (*windows, ("n", WholePartition(CountRows(), (unit[0][1],))))
+    kept: Expression = Compare("<=", place, constant(first))
+    if last:
+        kept = any_of(kept, Compare(">", place, Arithmetic("-", number, constant(last))))
+    ranked = Select(windows, Subquery(_each(plan, source, by, sums, counted)), star=True)
+    return Subquery(Select((), Subquery(ranked), where=kept, star=True))
 
 
 def _common(share: BernsteinSum) -> Items:
@@ -165,12 +212,13 @@ def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items, counted: I
     each = grouped((*parts, *counted) or (("one", constant(1)),), Subquery(source), by)
     if not any(isinstance(m, BernsteinSum) for _, m in _chosen(plan.query)):
         return each
-    return Select((*by, *cut, *((name, whole_column(name)) for name, _ in counted)), Subquery(each))
+    kept_names = ((name, node if isinstance(node, Unit) else column_of(name, node)) for name, node in by)
+    return Select((*kept_names, *cut, *((name, whole_column(name)) for name, _ in counted)), Subquery(each))
 
 
 def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Bounded | None:
     """The description of what ``additive_sql`` computes; None if each row is a unit, so that nothing is bounded."""
-    query, g = plan.query, plan.groups
+    query = plan.query
     if plan.bounding == "row":
         return None
     columns: list[tuple[str, Expression]] = []
@@ -193,10 +241,10 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
     numbered, named = keys == (("g", GROUP_NUMBER),), tuple(node for _, node in keys)
     place: Items = (("place", ZERO),)
     if numbered:
-        place = (("place", GROUP_NUMBER if clip else _place(unit, secret)),)
+        place = (("place", GROUP_NUMBER if clip else group_place(unit, secret)),)
     elif keys:
         place = (("place", keyed_hash(named, unit, secret)), *keys)
-    ends = None if clip else ((g + 1) // 2, g // 2) if numbered and g <= _FEW else (g, 0)
+    ends = None if clip else _ends(plan)
     source = Select((*unit, *place, *numbers), Subquery(grouped_rows(query, tuple(columns), listed)))
     terms = tuple(_term(m, plan) for _, m in _chosen(query) if not (isinstance(m, BernsteinSum) and m.place))
     groups, private = (0, len(keys)) if keys and not numbered else (query.combinations or 1, 0)
@@ -225,63 +273,6 @@ def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
         low, high = -far if low < 0 else 0, 1 if isinstance(aggregate, Count) and aggregate.once else far
     every = isinstance(aggregate, Count) and aggregate.condition == TRUE
     return Term(reach=reach, low=low, high=high, times=times, bound=bound, every=every)
-
-
-def _place(unit: Items, secret: int) -> Expression:
-    """Rank of group ``g`` in the random order of unit ``u``: a keyed hash of both, the group's number in the low bits.
-
-    Two groups of a unit never have the same rank, and a rank depends only on unit, group and the query's secret. Which
-    groups of a unit are kept therefore depends on that unit's own rows only, for any hash. The secret prevents anyone
-    from choosing which groups are kept.
-    """
-    high = ShiftRight(keyed_hash((GROUP_NUMBER,), unit, secret), CODE_BITS + 1)
-    return Arithmetic("+", Arithmetic("*", high, constant(1 << CODE_BITS)), GROUP_NUMBER)
-
-
-def _passes(
-    source: Statement, unit: Items, groups: int, secret: int
-) -> tuple[tuple[tuple[str, Statement], ...], Statement]:
-    """Contribution bounding: keep ``groups`` groups of each unit, from both ends of its keyed random order.
-
-    Each pass over the rows finds the next group from the beginning and the next from the end, which takes a third of
-    the time of a window function. Ranks are distinct, so at most ``groups`` groups are kept, and all groups of a unit
-    that has no more.
-    """
-    first, last = (groups + 1) // 2, groups // 2
-    origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
-
-    def of(table: str) -> Items:
-        return (("u", Unit(origin, table)),)
-
-    def joined(table: str) -> Source:
-        return Join(NamedView("r"), NamedView(table), equal(Unit(origin, "r"), Unit(origin, table)))
-
-    h = whole_column("h", "r")
-    views: list[tuple[str, Statement]] = [("r", Select((("h", _place(unit, secret)),), Subquery(source), star=True))]
-    ends: Items = (
-        ("a1", Largest(whole_column("h"), True)),
-        *([("b1", Largest(whole_column("h"), False))] if last else []),
-        ("n", CountRows()),
-    )
-    views.append(("f1", grouped(ends, NamedView("r"), unit)))
-    for i in range(2, first + 1):
-        f = f"f{i - 1}"
-        later = Largest(h, True, Compare(">", h, whole_column(f"a{i - 1}", f)))
-        earlier = Largest(h, False, Compare("<", h, whole_column(f"b{i - 1}", f))) if i <= last else Largest(
-            whole_column(f"b{last}", f), True
-        )  # fmt: skip
-        ends = ((f"a{i}", later), (f"b{min(i, last)}", earlier), ("n", CountRows()))
-        views.append((f"f{i}", grouped(ends, joined(f), of("r"))))
-    f = f"f{first}"
-    a, b = whole_column(f"a{first}", f), whole_column(f"b{last}", f)
-    # Each unit has a first group; it may lack a second.
-    ends_of: list[Expression] = [
-        *([IsNull(a)] if first > 1 else []),
-        Compare("<=", h, a),
-        *([Compare(">=", h, b)] if last else []),
-    ]
-    kept = Select((("n", whole_column("n", f)),), joined(f), where=any_of(*ends_of), star="r")
-    return tuple(views), kept
 
 
 def _part(aggregate: Count | Sum, rows: int) -> tuple[int, int]:
@@ -319,47 +310,37 @@ def _share(term: Term, index: int, place: int) -> Expression:
     return Cast(inside if place else Arithmetic("-", weight, inside), "int")
 
 
-def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[int, Count | Sum]]) -> Statement:
-    """Scale every unit's vector over the groups down to its L2 bound; the squares are summed exactly.
+def _scaled(plan: NoisePlan, each: Source, own: Items) -> tuple[Source, Items]:
+    """Rows of units and groups with the factors of their unit's vectors, and the totals of the scaled numbers.
 
-    The shares of a number are one vector and are scaled alike, so that a unit's mean does not change.
+    Every unit's vector over the groups is scaled down to its L2 bound; the squares are summed exactly. The shares of a
+    number are one vector and are scaled alike, so that a unit's mean does not change.
     """
-    written = dict(each.items) if isinstance(each, Select) else {}
-    own = {i: column_of(f"m{i}", written[f"m{i}"]) for i, _ in chosen}
+    unit, chosen = plan.query.rows.unit(), _chosen(plan.query)
+    assert isinstance(each, Subquery) and isinstance(each.query, Select)  # noqa: PT018
+    written = dict(each.query.items)
+    numbers = {i: column_of(f"m{i}", written[f"m{i}"]) for i, _ in chosen}
     squares: list[tuple[str, Expression]] = []
-    for i, aggregate in chosen:
-        shares = range(i, i + aggregate.parts) if isinstance(aggregate, BernsteinSum) else range(i, i + 1)
-        if not isinstance(aggregate, BernsteinSum) or not aggregate.place:
-            square: Expression | None = None
-            for k in shares:
-                one = Total(Arithmetic("*", Cast(own[k], "huge"), own[k]))
-                square = one if square is None else Arithmetic("+", square, one)
-            assert square is not None
-            squares.append((f"s{i}", square))
-    unit = plan.query.rows.unit()
     factors: list[tuple[str, Expression]] = []
     parts: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
-        first = i - aggregate.place if isinstance(aggregate, BernsteinSum) else i
-        bound, factor = _term(aggregate, plan).bound, ColumnRef(f"f{first}", "float", "norms", size=_FACTOR)
-        if first == i:
-            # 1 where nothing is scaled, else below 1. It is computed once for a unit, not for each of its groups.
-            norm = ColumnRef(f"s{i}", "huge")
+        place, count = (aggregate.place, aggregate.parts) if isinstance(aggregate, BernsteinSum) else (0, 1)
+        start = i - place
+        factor = ColumnRef(f"f{start}", "float", size=_FACTOR)
+        if start == i:
+            square: Expression | None = None
+            for k in range(i, i + count):
+                total = Total(Arithmetic("*", Cast(numbers[k], "huge"), numbers[k]))
+                one = WholePartition(total, (unit[0][1],))
+                square = one if square is None else Arithmetic("+", square, one)
+            assert square is not None
+            squares.append((f"s{i}", square))
+            # 1 where nothing is scaled, else below 1.
+            norm, bound = ColumnRef(f"s{i}", "huge"), _term(aggregate, plan).bound
             root = Function(Arithmetic("/", constant(float(bound)), Cast(norm, "float")), "sqrt")
             scale = Arithmetic("*", root, constant(SAFE))
             factors.append((f"f{i}", when(Compare("<=", norm, constant(bound)), constant(1.0), scale)))
-        scaled = Cast(Function(Arithmetic("*", Cast(own[i], "float"), factor), "trunc"), "int")
-        parts.append((f"m{i}", _sum(when(equal(factor, constant(1.0)), own[i], scaled))))
-    told = _tells_fitting(plan)
-    items, fits = fitting_test(plan, _number_of_rows(plan)) if told else ((), TRUE)
-    sums = Subquery(grouped((*squares, *items), NamedView("each"), unit))
-    fit: Items = (("fits", when(fits, constant(1), ZERO)),) if told else ()
-    norms = Select((*unit, *factors, *fit), sums)
-    origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
-    both = Join(NamedView("each"), NamedView("norms"), equal(Unit(origin, "each"), Unit(origin, "norms")))
-    last: Statement = grouped((*parts, ("units", CountRows())), both, keys)
-    if told:
-        last = UnionAllQuery(
-            _first_row(equal(whole_column("fits"), constant(1)), NamedView("norms"), len(chosen)), last
-        )
-    return With((("each", each), ("norms", norms)), last)
+        scaled = Cast(Function(Arithmetic("*", Cast(numbers[i], "float"), factor), "trunc"), "int")
+        parts.append((f"m{i}", _sum(when(equal(factor, constant(1.0)), numbers[i], scaled))))
+    squared = Select((*squares, *own), each, star=True)
+    return Subquery(Select(tuple(factors), Subquery(squared), star=True)), tuple(parts)

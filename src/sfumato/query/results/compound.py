@@ -43,9 +43,9 @@ def explain_parts(session: Session, sql: str, options: CheckedOptions) -> Explan
         return None
     together = _together(query, options)
     if together is not None:
-        return _combined_explanation([explain(p) for p in together.sets], together.cost, sets_note(together))
+        return _combined_explanation(query, [explain(p) for p in together.sets], together.cost, sets_note(together))
     plans = _plans(session, query, options)
-    return _combined_explanation([explain(p) for p in plans], sequential(p.cost for p in plans), _apart(query))
+    return _combined_explanation(query, [explain(p) for p in plans], sequential(p.cost for p in plans), _apart(query))
 
 
 def _together(query: CompoundQuery, options: CheckedOptions) -> SetsPlan | None:
@@ -74,17 +74,26 @@ def _combined_answer(query: CompoundQuery, answers: Sequence[Answer], cost: Priv
         loss=cost,
         cached=all(answer.cached for answer in answers),
         kept=min((a.kept for a in answers if a.kept is not None), key=lambda kept: kept.high or 0, default=None),
-        explanation=_combined_explanation([answer.explanation for answer in answers], cost, note),
+        explanation=_combined_explanation(query, [answer.explanation for answer in answers], cost, note),
     )
 
 
-def _combined_explanation(parts: Sequence[Explanation], cost: PrivacyLoss, note: str) -> Explanation:
-    """The explanations of all parts as one."""
+def _combined_explanation(
+    query: CompoundQuery, parts: Sequence[Explanation], cost: PrivacyLoss, note: str
+) -> Explanation:
+    """The explanations of all parts as one; the noise of a grouping set with the name of the set."""
     groups = [part.groups for part in parts]
+    noises = [noise for part in parts for noise in part.noises]
+    if query.sets:
+        noises = [
+            replace(noise, what=f"{noise.what} {name}")
+            for name, part in zip(query.sets, parts, strict=True)
+            for noise in part.noises
+        ]
     return replace(
         parts[0],
         cost=str(cost),
         groups=None if any(count is None for count in groups) else sum(count or 0 for count in groups),
-        noises=tuple(dict.fromkeys(noise for part in parts for noise in part.noises)),
+        noises=tuple(dict.fromkeys(noises)),
         notes=tuple(dict.fromkeys([*(line for part in parts for line in part.notes), note])),
     )

@@ -36,8 +36,8 @@ class CompoundQuery:
     order: tuple[tuple[int, bool], ...] = ()
     """Places of columns, and whether descending."""
     limit: int | None = None
-    sets: bool = False
-    """Whether the parts are the grouping sets of one SELECT."""
+    sets: tuple[str, ...] = ()
+    """Names of the grouping sets, such as `by ward, sex`, where the parts are those of one SELECT."""
 
 
 def parse_compound(sql: str, catalog: Catalog) -> CompoundQuery | None:
@@ -64,8 +64,19 @@ def parse_compound(sql: str, catalog: Catalog) -> CompoundQuery | None:
         parts=parts,
         order=tuple(_ordered(item, names, text) for item in order.expressions) if order is not None else (),
         limit=None if limit is None else _whole(limit, text),
-        sets=isinstance(tree, exp.Select),
+        sets=tuple(_set_name(select) for select in selects) if isinstance(tree, exp.Select) else (),
     )
+
+
+def _set_name(select: Any) -> str:
+    group = select.args.get("group")
+    return f"by {', '.join(_key_name(key, select) for key in group.expressions)}" if group is not None else "in total"
+
+
+def _key_name(key: Any, select: Any) -> str:
+    """A key as it is written; one that is a place in SELECT by the title of the column."""
+    place = int(key.this) - 1 if isinstance(key, exp.Literal) and key.is_int else -1
+    return title(select.expressions[place]) if 0 <= place < len(select.expressions) else str(key.sql("duckdb"))
 
 
 def _selects(tree: Any, text: str) -> Iterator[Any]:

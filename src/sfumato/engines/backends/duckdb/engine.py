@@ -116,6 +116,8 @@ class Duckdb(Engine):
 
 
 class _RunningDuckdb(Running):
+    passes = True
+
     def __init__(self, setup: Duckdb, tables: Mapping[str, Any]) -> None:
         import duckdb
 

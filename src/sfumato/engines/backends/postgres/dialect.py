@@ -271,9 +271,9 @@ class PostgresGenerator(SqlGenerator):
     def product(self, a: str, b: str) -> str:
         return f"(CAST({a} AS numeric) * {b})"
 
-    def sum(self, a: str, *, small: bool) -> str:
+    def sum(self, a: str, *, small: bool, over: str = "") -> str:
         """Sums of 32-bit numbers have 64 bits and are exact; those of 64-bit numbers are decimals, which take long."""
-        return f"SUM(CAST({a} AS integer))" if small else f"SUM({a})"
+        return f"SUM(CAST({a} AS integer)){over}" if small else f"SUM({a}){over}"
 
     def joined(self, items: list[str]) -> str:
         return "(" + " || ".join(items) + ")"

@@ -206,8 +206,8 @@ class SparkGenerator(SqlGenerator):
     def joined(self, items: list[str]) -> str:
         return f"concat({', '.join(items)})"
 
-    def sum(self, a: str, *, small: bool) -> str:
-        return f"CAST(SUM({a}) AS DECIMAL(38, 0))" if small else f"SUM(CAST({a} AS DECIMAL(38, 0)))"
+    def sum(self, a: str, *, small: bool, over: str = "") -> str:
+        return f"CAST(SUM({a}){over} AS DECIMAL(38, 0))" if small else f"SUM(CAST({a} AS DECIMAL(38, 0))){over}"
 
     def window_order(self, by: list[str]) -> str:
         return f" ORDER BY {', '.join(by) or '1'}"
