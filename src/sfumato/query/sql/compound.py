@@ -70,13 +70,7 @@ def parse_compound(sql: str, catalog: Catalog) -> CompoundQuery | None:
 
 def _set_name(select: Any) -> str:
     group = select.args.get("group")
-    return f"by {', '.join(_key_name(key, select) for key in group.expressions)}" if group is not None else "in total"
-
-
-def _key_name(key: Any, select: Any) -> str:
-    """A key as it is written; one that is a place in SELECT by the title of the column."""
-    place = int(key.this) - 1 if isinstance(key, exp.Literal) and key.is_int else -1
-    return title(select.expressions[place]) if 0 <= place < len(select.expressions) else str(key.sql("duckdb"))
+    return f"by {', '.join(key.sql('duckdb') for key in group.expressions)}" if group is not None else "in total"
 
 
 def _selects(tree: Any, text: str) -> Iterator[Any]:
@@ -99,7 +93,13 @@ def _selects(tree: Any, text: str) -> Iterator[Any]:
             tree, text, "Window functions are not supported with grouping sets.", "Use one query a grouping set."
         )
     for keys in _grouping_sets(group, text):
-        yield _grouped_by(tree, keys, text)
+        yield _grouped_by(tree, [_key(key, tree) for key in keys], text)
+
+
+def _key(node: Any, select: Any) -> Any:
+    """A key of a grouping set; one that is a place in SELECT as the expression there."""
+    place = int(node.this) if isinstance(node, exp.Literal) and node.is_int else 0
+    return select.expressions[place - 1].unalias() if 0 < place <= len(select.expressions) else node
 
 
 def _grouping_sets(group: Any, text: str) -> list[list[Any]]:
@@ -132,7 +132,7 @@ def _tuple(node: Any) -> list[Any]:
 
 def _grouped_by(tree: Any, keys: list[Any], text: str) -> Any:
     """The SELECT of one grouping set: keys that are not in it are NULL."""
-    every = {key.sql().lower() for item in tree.args["group"].expressions
+    every = {_key(key, tree).sql().lower() for item in tree.args["group"].expressions
              for part in (item.expressions if isinstance(item, _SETS) else [item]) for key in _tuple(part)}  # fmt: skip
     here = {key.sql().lower() for key in keys}
     made = tree.copy()
