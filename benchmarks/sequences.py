@@ -46,6 +46,7 @@ from sfumato.sequences import (
     SuppressItems,
     held_out_queries,
     identifying_kinds,
+    more_held_out_queries,
     search_log,
 )
 from sfumato.sequences.identifying_queries import KINDS as QUERY_KINDS
@@ -213,16 +214,17 @@ def ratings(people: int = 480_000, films: int = 17_770, count: int = 100_000_000
 
 
 def detector(count: int = 20_000) -> None:
-    """Recall of the detector of identifying queries: on a log it was written with, and on queries it was not."""
+    """Recall of the detector: on a log and queries it was written with, and on queries it was not."""
     log = search_log(2000, count, seed=1)
     sides = [
         log.events.select("query").with_columns(kind=log.kinds),
         held_out_queries(count, seed=1),
+        more_held_out_queries(count, seed=1),
     ]
     found = [side.with_columns(found=identifying_kinds(side["query"])) for side in sides]
-    names = {"kind": "", "log": "", "held_out": ""}
-    titles = {"kind": "query", "log": "found in the synthetic log", "held_out": "found in held-out queries"}
-    table = Figures("sequences", "detector", names, titles)
+    titles = {"kind": "query", "log": "found in the synthetic log", "held_out": "in queries written later",
+              "more": "in held-out queries"}  # fmt: skip
+    table = Figures("sequences", "detector", dict.fromkeys(titles, ""), titles)
     for kind in (*QUERY_KINDS, None):
         words = []
         for side in found:
@@ -230,7 +232,7 @@ def detector(count: int = 20_000) -> None:
             hits = own["found"].is_not_null().sum()
             low, high = wilson(hits, own.height) if own.height else (0.0, 0.0)
             words.append(f"{hits / own.height:.1%} ({low:.1%} to {high:.1%})" if own.height else "–")
-        table.add(kind=kind or "not identifying", log=words[0], held_out=words[1])
+        table.add(kind=kind or "not identifying", log=words[0], held_out=words[1], more=words[2])
 
 
 def draw(curves: dict[str, dict[str, float]], path: Path) -> None:

@@ -1,8 +1,8 @@
-"""Synthetic queries with known identifiers that the detector was not written with, to measure its recall.
+"""Synthetic queries with known identifiers, to measure the recall of the detector.
 
 Words, towns, names and ways of asking share nothing with :mod:`sfumato.sequences.synthetic_log`, and were chosen
-without the lists of the detector. They were written after the rules, and the rules were not changed by
-what is measured here.
+without the lists of the detector. The detector was later extended with them; :func:`more_held_out_queries` are queries
+that it was not extended with.
 """
 
 from __future__ import annotations
