@@ -14,10 +14,11 @@ SPREAD := -n 2 --dist loadgroup --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 # The fast tests: guards, and units of data, schema, recipe, masking, query planning and reports. Slow files are left out.
-SLOW   := advice assignment attack_reads audit copied deadline household interrupt judging kill learned ledger other_attacks \
-          people_like policy_front probabilistic query_hazards query_outsider query_promises reconstruction remasking sampler \
-          scale simulation singling study time_limit transparency utility verbs workload partitioning postgres engines \
-          methods_bad methods_details measures_hostile missing_extra pipeline cli python_api front_door notebook
+SLOW   := advice any_columns app_ assignment attack audit classical collect copied deadline documents engines front_door graph household \
+          integral interrupt judging kill learn ledger measures_hostile methods_bad methods_details missing_extra notebook part \
+          people_like pipeline cli policy postgres probabilistic protect_seconds python_api query_hazards query_outsider \
+          query_promises reconstruction remasking sampler scale search_log server simulation singling study synth text time_limit \
+          topdown transparency utility verbs workload
 QUICK  := $(addprefix tests/guards/test_,layers.py speaks_of_itself.py project_files.py figures.py) tests/contract/test_metrics.py \
           $(filter-out $(foreach word,$(SLOW),$(wildcard tests/unit/*$(word)*)),$(wildcard tests/unit/test_*.py))
 
@@ -40,7 +41,7 @@ test:  ## run everything that a change must pass
 quick: $(VENV)/.all  ## lint and the fast tests, for use while editing
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format --check -q .
-	$(PYTEST) -q -n 2 -m "not slow" $(QUICK)
+	$(PYTEST) -q $(SPREAD) -m "not slow" -k "not spark" $(QUICK)
 
 lint: $(VENV)/.all  ## ruff and mypy --strict
 	$(BIN)/ruff check .
