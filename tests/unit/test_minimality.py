@@ -63,6 +63,17 @@ def test_two_people_with_a_lowest_common_group_are_in_different_branches() -> No
     assert risk(outcome).low > outcome.baseline.rate + 0.2
 
 
+def test_bands_of_a_hierarchy_are_divided_and_not_taken_for_smallest_ranges() -> None:
+    """Released as 20-39, two people are one below 30 and one above; before, somebody was assumed to be 20."""
+    draw = np.random.default_rng(7)
+    frame = pl.DataFrame({name: draw.integers(0, 40, 120) for name in ("age", "years", "weeks")})
+    bands = {"intervals": {"widths": [5, 10, 20, 40]}}
+    outcome = attacked(scenario(dataset(frame, bands), bands, LocalRecode(), 2))
+    assert outcome.main.trials > 20
+    assert outcome.baseline is not None
+    assert risk(outcome).low > outcome.baseline.rate + 0.1
+
+
 def test_groups_whose_labels_were_fixed_in_advance_are_split_as_by_chance() -> None:
     """The same manifest, but values drawn anew beneath the released labels: the attack succeeds as the baseline says.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ def isolated(predicates: Sequence[Predicate], frame: pl.DataFrame, release: Rele
                 if column not in compared:
                     compared[column] = _read(column, predicates, frame, release)
                 read, codes = compared[column]
-                code = codes[canonical(pl.Series([value])).to_list()[0]]
+                code = codes[_text(value)]
                 covered = np.zeros(len(read.values), dtype=np.bool_)
                 covered[read.members[read.starts[code] : read.stops[code]]] = True
                 satisfied &= covered[read.known]
@@ -49,15 +50,21 @@ def isolated(predicates: Sequence[Predicate], frame: pl.DataFrame, release: Rele
     return np.array(isolating, dtype=np.bool_)
 
 
+def _text(value: Any) -> str | None:
+    """A value of a condition in canonical spelling."""
+    return value if isinstance(value, str) else canonical(pl.Series([value])).to_list()[0]  # type: ignore[no-any-return]
+
+
 def _read(
     column: str, predicates: Iterable[Predicate], frame: pl.DataFrame, release: Release
 ) -> tuple[Coverage, dict[str | None, int]]:
     """What the released values of a column and those that predicates name cover, and the number of each."""
-    values = [value for each in predicates for name, sign, value in each.conditions if (name, sign) == (column, "=")]
+    named = dict.fromkeys(
+        _text(value) for each in predicates for name, sign, value in each.conditions if (name, sign) == (column, "=")
+    )
     released = release.table.column(column).unique()
-    named = canonical(pl.Series(values))
-    if not set(named.to_list()) <= set(canonical(released).to_list()):
-        released = pl.concat([canonical(released), named])
+    if not named.keys() <= set(canonical(released).to_list()):
+        released = pl.concat([canonical(released), pl.Series(list(named), dtype=pl.String)])
     declared = release.manifest.get("columns", {}).get(column, {}).get("hierarchy")
     read = coverage(frame[column], released, declared)
     return read, {label: code for code, label in enumerate(read.text.to_list())}

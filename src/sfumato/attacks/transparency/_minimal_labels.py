@@ -28,7 +28,7 @@ from sfumato.masking.base import method_of
 from sfumato.release import Release
 from sfumato.schema.hierarchy import BoundHierarchy, hierarchy_from_dict
 
-__all__ = ["LikelyPredicate", "minimality_findings"]
+__all__ = ["LikelyPredicate", "branches_beneath", "minimality_findings"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def minimality_findings(
         least = step.get("parameters", {}).get("lowest", {}).get(name, 0)
         if levels is not None and levels.get(name, 0) <= least:
             continue
-        beneath = _beneath(release, name, known.schema[name])
+        beneath = branches_beneath(release, name, known.schema[name])
         of_group = [beneath.get(label) for label in groups[name].to_list()]
         event = [1.0] * len(rows)
         if levels is not None:
@@ -139,7 +139,7 @@ def _only_k(manifest: Mapping[str, Any]) -> int | None:
     return int(stated["k"] if isinstance(stated, Mapping) else stated)
 
 
-def _beneath(release: Release, name: str, kind: pl.DataType) -> dict[Any, _Branches]:
+def branches_beneath(release: Release, name: str, kind: pl.DataType) -> dict[Any, _Branches]:
     """For each released label that a published hierarchy divides: its branches."""
     bound = _domain(release, name, kind)
     if bound is None:

@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Predicate, Stage, View
-from sfumato.attacks.transparency._minimal_labels import minimality_findings
+from sfumato.attacks.transparency._minimal_labels import branches_beneath, minimality_findings
 from sfumato.attacks.value_parser import bounds, set_members
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Step
@@ -89,9 +89,7 @@ class Downcoding(Attack):
         groups = groups.sample(
             min(groups.height, self.descriptions), shuffle=True, seed=int(rng.generator.integers(2**62))
         )
-        tight = [
-            _ranges(groups[name]) if view.targets.schema[name].is_numeric() else _sets(groups[name]) for name in names
-        ]
+        tight = [_ends(view, groups[name]) for name in names]
         predicates, confidence = [], []
         with progress.task("downcoding", groups.height) as tick:
             for place, (*labels, rows) in enumerate(groups.iter_rows()):
@@ -149,6 +147,14 @@ class _Tight:
         """The chance that nobody else among so many rows has the value, if values are equally frequent."""
         free = max(0, rows - 1 - self.others)
         return 0.999 * float(1 - 1 / self.possible) ** free if self.possible > 1 else 0.0
+
+
+def _ends(view: View, labels: pl.Series) -> list[_Tight]:
+    """The ends of the labels of one column. A group of a published hierarchy was not fitted to the values in it."""
+    kind = view.targets.schema[labels.name]
+    fixed = branches_beneath(view.release, labels.name, kind)
+    ends = _ranges(labels) if kind.is_numeric() else _sets(labels)
+    return [_Tight() if label in fixed else end for label, end in zip(labels.to_list(), ends, strict=True)]
 
 
 def _ranges(labels: pl.Series) -> list[_Tight]:
