@@ -52,7 +52,7 @@ def isolated(predicates: Sequence[Predicate], frame: pl.DataFrame, release: Rele
 
 def _text(value: Any) -> str | None:
     """A value of a condition in canonical spelling."""
-    return value if isinstance(value, str) else canonical(pl.Series([value])).to_list()[0]  # type: ignore[no-any-return]
+    return value if isinstance(value, str) else canonical(pl.Series([value])).to_list()[0]
 
 
 def _read(
