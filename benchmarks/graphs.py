@@ -2,6 +2,7 @@
 
 python benchmarks/graphs.py --degrees FILE [--record]    # optimal cost, edges kept and CPU seconds by k
 python benchmarks/graphs.py --symmetric FILE [--record]  # edges kept by k-automorphism
+python benchmarks/graphs.py --statistics FILE [--picture FILE.svg] [--record]  # error of private statistics
 python benchmarks/graphs.py --attacks FILE [--record]    # rate of each attack with 5, 10 and 20 % switched edges
 python benchmarks/graphs.py --large 1000000 [--record]   # synthetic people with 20 friends each: CPU seconds, memory
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,25 @@ from record import Figures
 
 from sfumato.attacks.graph._base import GraphAttack, GraphView, NodeMatching
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
-from sfumato.graphs import AnonymizeDegrees, ClusterNodes, Graph, SwitchEdges, SymmetrizeEdges, as_graph
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import pure
+from sfumato.graphs import (
+    AnonymizeDegrees,
+    ClusterNodes,
+    Graph,
+    SwitchEdges,
+    SymmetrizeEdges,
+    as_graph,
+    private_graph_summary,
+)
 from sfumato.graphs.degree_sequence import anonymous_degrees, smallest_class
+from sfumato.graphs.private_triangles import triangles
 from sfumato.graphs.realize_degrees import anonymize_degrees
 from sfumato.graphs.signatures import colours, unique_share
 from sfumato.graphs.symmetry import cycle_lengths
 from sfumato.graphs.synthetic import synthetic_friends
 from sfumato.registry import registry
+from sfumato.reports.graph_picture import degrees_svg
 from sfumato.rng import Rng
 
 IDENTITY = (
@@ -115,6 +129,44 @@ def attacks(graph: Graph) -> None:
         figures.add(**row)
 
 
+def statistics(graph: Graph, picture: str) -> None:
+    """Errors of differentially private statistics, and a picture of the degree distributions at epsilon = 1."""
+    forms = {"protected": "", "epsilon": "", "edges": ".2%", "degrees": ".1%", "triangles": ".1%", "cpu": ".1f"}
+    titles = {"edges": "error of edges", "degrees": "error of degrees", "triangles": "error of triangles"}
+    figures = Figures("graphs", "statistics", forms, titles | {"cpu": "CPU s"})
+    found, true_counts = triangles(graph)[0], np.bincount(graph.degrees)
+    lines = {"true": true_counts}
+    settings: dict[str, dict[str, Any]] = {"edges": {}, "nodes": {"max_degree": 200, "max_triangles": 40_000}}
+    for protected, bounds in settings.items():
+        for epsilon in ("0.1", "1", "10"):
+            start, errors = time.process_time(), []
+            for _ in range(10):
+                ledger = Ledger.open(":memory:")
+                ledger.set_cap(pure(10), dataset="g")
+                done = private_graph_summary(
+                    graph, protect=protected, epsilon=epsilon, ledger=ledger, dataset="g", **bounds
+                )
+                counts = dict(done.counts.select("statistic", "value").iter_rows())
+                assert done.degrees is not None
+                people = done.degrees["people"].to_numpy()
+                wide = max(len(people), len(true_counts))
+                shares = [np.cumsum(np.pad(p, (0, wide - len(p)))) / max(p.sum(), 1) for p in (people, true_counts)]
+                errors.append(
+                    (
+                        abs(counts["edges"] / graph.edge_count - 1),
+                        float(np.abs(shares[0] - shares[1]).max()),
+                        abs(counts["triangles"] / found - 1),
+                    )
+                )
+            mean = np.mean(errors, axis=0)
+            row = {"protected": protected, "epsilon": epsilon, "cpu": (time.process_time() - start) / 10}
+            figures.add(**row, edges=mean[0], degrees=mean[1], triangles=mean[2])
+            if epsilon == "1":
+                lines[f"{protected} protected, ε = 1"] = people
+    if picture:
+        Path(picture).write_text(degrees_svg(lines), encoding="utf-8")
+
+
 def large(people: int) -> None:
     """Every step of the way on a synthetic graph."""
     figures = Figures(
@@ -156,12 +208,16 @@ def main() -> None:
     reader.add_argument("--degrees", default="")
     reader.add_argument("--symmetric", default="")
     reader.add_argument("--attacks", default="")
+    reader.add_argument("--statistics", default="")
+    reader.add_argument("--picture", default="")
     reader.add_argument("--large", type=int, default=0)
     given = reader.parse_args()
     if given.degrees:
         degrees(as_graph(given.degrees))
     if given.symmetric:
         symmetric(as_graph(given.symmetric))
+    if given.statistics:
+        statistics(as_graph(given.statistics), given.picture)
     if given.attacks:
         attacks(as_graph(given.attacks))
     if given.large:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.api.graph import attack_graph_release, check_graph_release, protect_graph_recipe
+from sfumato.api.graph import attack_graph_release, check_graph_release, measure_graph_release, protect_graph_recipe
 from sfumato.attacks import Outcome
 from sfumato.cli import main
 from sfumato.errors import BadParameter, InvalidGraph, InvalidRecipe, TooFewRows, UnknownColumn, Unmet
@@ -261,6 +261,8 @@ def test_relations_and_bands_are_released_checked_and_attacked(folder: Path) -> 
     assert set(edges["relation"]) == {"calls", "mail"}
     assert not any(f",{value}" in (folder / "release/edges.csv").read_text() for value in range(7919, 8000))
     assert check_graph_release(folder / "release").holds
+    [kept] = measure_graph_release(folder / "release", original=recipe, measures=["edges-kept"], seed=1).results
+    assert 0.1 < kept.columns["same kind"] < kept.columns["kept"]
     [found] = attack_graph_release(folder / "release", original=recipe, seed=1, n_targets=300).outcomes
     assert isinstance(found, Outcome)
     assert found.main.rate <= 1 / 5

@@ -247,7 +247,7 @@ def test_every_node_of_a_symmetric_graph_has_k_images(size: int, k: int) -> None
 
 
 def test_many_small_communities_keep_most_of_their_edges() -> None:
-    """Communities of 60 hold two in three edges; two in five are kept. Without communities it is one in ten."""
+    """Communities of 60 hold two in three edges; two in five are kept. Rows of random people keep one in eight."""
     graph = synthetic_friends(3000, Rng(2), degree=20.0)
     done = SymmetrizeEdges(k=10).apply(graph, Rng(3))
     assert 1 - done.counts["deleted"] / graph.edge_count > 0.42

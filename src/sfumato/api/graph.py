@@ -109,6 +109,7 @@ class GraphProtection:
             "released": released,
             "nodes": self.graph.size,
             "edges": self.graph.edge_count,
+            "edge_columns": [name for name in self.graph.label_table.columns if name != "label"],
             "original_nodes": self.original.size,
             "original_edges": self.original.edge_count,
             "rows": self.graph.size,

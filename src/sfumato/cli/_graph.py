@@ -136,10 +136,14 @@ def init_graph(
     if extra:
         lines += ["  edge_columns:  # drop, keep, {bands: [5, 20]} for numbers, {dates: year} for dates"]
         lines += [f"    {yaml_scalar(name)}: drop" for name in extra]
+    table = False
     if nodes is not None:
         lines += [f"  nodes: {yaml_scalar(_beside(nodes, out))}", f"  key: {yaml_scalar(graph.nodes.columns[0])}"]
-        lines += _columns(graph.nodes.drop(graph.nodes.columns[0]))
-    lines += [f"models: [k-degree-anonymity: {k}]", f"steps: [anonymize-degrees: {k}]"]
+        columns, table = _columns(graph.nodes.drop(graph.nodes.columns[0]))
+        lines += columns
+    models, steps = (["k-anonymity"], ["mondrian"]) if table else ([], [])
+    lines += [f"models: {yaml_flow([*({name: k} for name in models), {'k-degree-anonymity': k}])}"]
+    lines += [f"steps: {yaml_flow([*steps, {'anonymize-degrees': k}])}"]
     lines += ["# attacks and measures: all that fit, unless some are listed", "# limits: {risk: 0.09, link: 0.2}"]
     with replacing(out, force=force) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -149,25 +153,27 @@ def init_graph(
         return
     click.echo(f"{graph.size:,} nodes, {graph.edge_count:,} edges")
     for name, share in unique.items():
-        click.echo(f"  unique by {name:<18} {share:.1%}")
+        click.echo(f"  unique by {name:<20} {share:>6.1%}")
     note(f"Written: {out}. Review it, then:  sfumato protect {out}")
 
 
 _KNOWN = ("degree", "neighbours' degrees", "two hops")
 
 
-def _columns(frame: Any) -> list[str]:
-    """Proposed roles of the node table's columns, each with its reason."""
+def _columns(frame: Any) -> tuple[list[str], bool]:
+    """Proposed roles of the node table's columns, each with its reason, and whether there are quasi-identifiers."""
     from sfumato.data.yaml_documents import yaml_scalar
     from sfumato.profiling import propose
+    from sfumato.schema import Role
 
     if not frame.width:
-        return []
+        return [], False
     proposal = propose(frame)
-    return ["columns:"] + [
+    lines = ["columns:"] + [
         f"  {yaml_scalar(column.name)}: {column.role.value}  # {' '.join(column.reason.split())}"
         for column in proposal.columns
     ]
+    return lines, any(column.role is Role.QUASI for column in proposal.columns)
 
 
 def _beside(file: str, out: Path) -> str:

@@ -5,9 +5,11 @@
 | edge | one friendship; the people are public | edge count | 1 |
 | edge | the same | sorted degree sequence | 2 |
 | node | one person with all their friendships | edge count, at most D friends each | D |
-| node | the same | degree histogram, at most D friends each | 2 D + 1 |
+| node | the same | number of people with 0, at most 1, ..., at most D friends | D + 1 |
 
-For nodes, edges are taken in a fixed order of the nodes; an edge is left out if one of its ends has D edges already.
+For nodes, edges are taken in a fixed order of the nodes; an edge is left out if one of its ends has D edges already. A
+person more, with d counted edges, moves the degrees of at most d others by one, which changes one cumulative count
+each, and adds to the D - d + 1 cumulative counts from d to D.
 Noise is drawn against a receipt of the ledger; all else is post-processing.
 
 References: Hay, Li, Miklau, Jensen (2009), Accurate estimation of the degree distribution of private networks,
@@ -85,11 +87,14 @@ def private_degree_sequence(graph: Graph, *, epsilon: Number, receipt: Receipt) 
 def private_degree_histogram(graph: Graph, *, epsilon: Number, max_degree: int, receipt: Receipt) -> Ints:
     """The number of people with 0, 1, ..., ``max_degree`` friends under node privacy, at least 0 each.
 
-    Friendships beyond ``max_degree`` are left out, which lowers the degrees of well-connected people.
+    Friendships beyond ``max_degree`` are left out, which lowers the degrees of well-connected people. Noise is added to
+    cumulative counts, which isotonic regression makes ascending again.
     """
     bound = _bound(max_degree)
-    counts = np.bincount(bounded_degrees(graph, bound), minlength=bound + 1)
-    return np.maximum(_noisy(counts, 2 * bound + 1, epsilon, receipt), 0)
+    counts = np.cumsum(np.bincount(bounded_degrees(graph, bound), minlength=bound + 1))
+    noisy = _noisy(counts, bound + 1, epsilon, receipt).astype(np.float64)
+    ascending = np.rint(np.maximum(cast(npt.NDArray[np.float64], _isotonic(noisy)), 0)).astype(np.int64)
+    return np.diff(ascending, prepend=0)
 
 
 def bounded_degrees(graph: Graph, most: int) -> Ints:

@@ -35,8 +35,8 @@ def symmetric_graph(graph: Graph, k: int, rng: Rng) -> SymmetricGraph:
 
     Nodes of a community form rows of k, arranged so that many edges lie in the same orbits. Orbits are taken in the
     order of the share of their pairs that are linked, the largest first, until the number of edges of the original is
-    reached. All edges of an orbit get the label that most of its linked pairs have. If k does not divide the number of
-    nodes, the nodes of the smallest degrees that are left over, and k more, lose their edges.
+    reached. All edges of an orbit get the label of one of its linked pairs, drawn at random. If k does not divide the
+    number of nodes, the nodes of the smallest degrees that are left over, and k more, lose their edges.
     """
     if graph.size < k:
         raise TooFewRows(f"k = {k}, and the graph has {graph.size} nodes.", fix="Choose a smaller k.")
@@ -73,17 +73,11 @@ def _densest_orbits(graph: Graph, rows: Ints, random: np.random.Generator) -> tu
     orbit = np.repeat(kept, size[kept])
     turn = np.arange(len(orbit)) - np.repeat(np.cumsum(size[kept]) - size[kept], size[kept])
     pairs = np.column_stack([rows[first[orbit], turn], rows[second[orbit], (turn + step[orbit]) % k]])
-    return pairs, None if labels is None else _most_frequent(place, labels[inside], len(keys))[orbit]
-
-
-def _most_frequent(group: Ints, labels: npt.NDArray[Any], groups: int) -> Ints:
-    """For each group the label that most of its members have."""
-    size = int(labels.max(initial=0)) + 1
-    both, counts = np.unique(group * size + labels, return_counts=True)
-    order = np.lexsort((counts, both // size))
-    most = np.zeros(groups, dtype=np.int64)
-    most[both[order] // size] = both[order] % size  # the largest count of a group comes last
-    return most
+    if labels is None:
+        return pairs, None
+    drawn, of_orbit = random.permutation(len(place)), np.zeros(len(keys), dtype=np.int64)
+    of_orbit[place[drawn]] = labels[inside][drawn]  # the last one of an orbit stays
+    return pairs, of_orbit[orbit]
 
 
 def is_symmetry(graph: Graph, symmetry: Ints) -> bool:

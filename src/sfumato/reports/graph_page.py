@@ -11,7 +11,7 @@ from sfumato.reports.page import page_html
 __all__ = ["external_document", "graph_html", "graph_sentences"]
 
 Plain = Mapping[str, Any]
-_PUBLIC = ("title", "released", "nodes", "edges")
+_PUBLIC = ("title", "released", "nodes", "edges", "edge_columns")
 _RATES = ("risk", "low", "high", "baseline")
 
 
@@ -19,7 +19,7 @@ def external_document(document: Plain) -> dict[str, Any]:
     """The document without counts of the original, measures and pictures; risks are rounded to percent."""
     attacks = [
         {
-            **{key: attack.get(key) for key in ("attack", "discloses", "reason", "secret")},
+            **{key: attack.get(key) for key in ("attack", "discloses", "reason", "secret", "setting")},
             **{key: None if attack.get(key) is None else round(attack[key], 2) for key in _RATES},
         }
         for attack in document.get("attacks", ())
@@ -40,7 +40,7 @@ def graph_sentences(document: Plain) -> tuple[str, ...]:
     if found:
         worst = max(found, key=lambda attack: float(attack["high"]))
         sentences.append(
-            f"The strongest attack on identity ({readable_name(str(worst['attack']))}) finds {percent(worst['risk'])} "
+            f"The strongest attack on identity ({attack_label(worst)}) finds {percent(worst['risk'])} "
             f"of the people it looks for (95% interval {percent(worst['low'])} to {percent(worst['high'])})."
         )
     failed = [v["model"] for v in document.get("verdicts", ()) if v["state"] != "holds"]
