@@ -4,6 +4,7 @@ python benchmarks/graphs.py --degrees FILE [--record]    # optimal cost, edges k
 python benchmarks/graphs.py --symmetric FILE [--record]  # edges kept by k-automorphism
 python benchmarks/graphs.py --statistics FILE [--picture FILE.svg] [--record]  # error of private statistics
 python benchmarks/graphs.py --attacks FILE [--record]    # rate of each attack with 5, 10 and 20 % switched edges
+python benchmarks/graphs.py --aligned 1000000 [--record] # edges kept by k-automorphism in many small communities
 python benchmarks/graphs.py --large 1000000 [--record]   # synthetic people with 20 friends each: CPU seconds, memory
 
 FILE is an edge table, for example the ego-facebook graph of the Stanford Network Analysis Project.
@@ -91,6 +92,17 @@ def symmetric(graph: Graph) -> None:
         kept = 1 - change.counts["deleted"] / graph.edge_count
         smallest = int(cycle_lengths(change.symmetry).min())
         figures.add(k=k, edges=change.graph.edge_count, kept=kept, smallest=smallest, cpu=spent)
+
+
+def aligned(people: int) -> None:
+    """Edges that a symmetric graph shares with a large synthetic one of many small communities."""
+    forms = {"people": ",", "k": "", "kept": ".1%", "cpu": ".0f", "peak": ".1f"}
+    figures = Figures("graphs", "aligned", forms, {"kept": "edges kept", "cpu": "CPU s", "peak": "peak GB"})
+    graph = synthetic_friends(people, Rng(1), degree=20.0)
+    start = time.process_time()
+    counts = SymmetrizeEdges(k=10).apply(graph, Rng(4)).counts
+    spent, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    figures.add(people=people, k=10, kept=1 - counts["deleted"] / graph.edge_count, cpu=spent, peak=peak)
 
 
 def attacks(graph: Graph) -> None:
@@ -210,6 +222,7 @@ def main() -> None:
     reader.add_argument("--attacks", default="")
     reader.add_argument("--statistics", default="")
     reader.add_argument("--picture", default="")
+    reader.add_argument("--aligned", type=int, default=0)
     reader.add_argument("--large", type=int, default=0)
     given = reader.parse_args()
     if given.degrees:
@@ -220,6 +233,8 @@ def main() -> None:
         statistics(as_graph(given.statistics), given.picture)
     if given.attacks:
         attacks(as_graph(given.attacks))
+    if given.aligned:
+        aligned(given.aligned)
     if given.large:
         large(given.large)
 
