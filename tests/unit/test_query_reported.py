@@ -100,7 +100,7 @@ def test_explain_says_what_a_maximum_is() -> None:
 
 
 @pytest.mark.parametrize("item", ["SUM(0)", "SUM(age * 0)", "SUM(CLIP(age, 0, 0))", "MIN()", "MODE()", "MEDIAN()",
-                                  "QUANTILE_CONT(age)", "QUANTILE_CONT()"])  # fmt: skip
+                                  "QUANTILE_CONT(age)", "QUANTILE_CONT()", "FLOOR( AS a, COUNT(*)"])  # fmt: skip
 def test_empty_calls_and_empty_sums_are_refused(item: str) -> None:
     asked = flu(people=20, budget=1)
     with pytest.raises(QueryRefused):

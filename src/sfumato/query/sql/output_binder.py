@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.query.plan.outputs import Output, Value
 from sfumato.query.plan.row_steps import (
     Collapse,
@@ -76,6 +77,8 @@ class OutputBinder(ABC):
         self.aliases = {item.alias.lower(): item.unalias() for item in items if item.alias}
 
     def output(self, node: Any) -> Output:
+        if node is None:
+            raise QueryRefused("A function of the query lacks an argument.")
         self._nodes += 1
         if self._nodes > _MAX_OUTPUT_NODES:
             raise self.refuse(
