@@ -25,8 +25,8 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import Function
+from sfumato.engines.statements import NamedView, Select, Source, Subquery, UnionAllQuery, With
 from sfumato.engines.statements import Query as Statement
-from sfumato.engines.statements import Select, Source, Subquery, With
 from sfumato.query.execute.fitting import fitting_limits, fitting_numbers, fitting_test
 from sfumato.query.execute.group_passes import group_passes
 from sfumato.query.execute.grouped_rows import (
@@ -90,7 +90,7 @@ def additive_sql(
     A unit's rows are summed by group; window functions over each unit then choose its groups, or scale them down, and
     the groups are summed over units. Rows are read once, and nothing is joined. With ``passes`` a few groups are chosen
     by joins instead. Where the plan counts them (``tells_fitting``), two numbers follow: how many of the units whose
-    first group this is the limits fit, and cut.
+    first group this is the limits fit, and cut. Or a first row has both: see ``with_fitting_row``.
     """
     query = plan.query
     keys, unit, chosen = group_columns(query), query.rows.unit(), _chosen(query)
@@ -115,6 +115,8 @@ def additive_sql(
     if ranked:
         rows = _ranked(plan, source, sums, counted, own, secret)
         first = equal(whole_column("place"), constant(1))
+    elif passes and told and not clip:
+        return _united(plan, views, _each(plan, source, (*unit, *keys), sums, counted), totals, (tested, fits))
     else:
         rows = Subquery(_each(plan, source, (*unit, *keys), sums, counted))
         if told:
@@ -130,8 +132,27 @@ def additive_sql(
     return With(views, last) if views else last
 
 
+def _united(
+    plan: NoisePlan,
+    views: tuple[tuple[str, Statement], ...],
+    each: Statement,
+    totals: Items,
+    fitting: tuple[Items, Expression],
+) -> Statement:
+    """The totals behind the row ``FIT``, whose numbers are counted apart, without window functions."""
+    tested, fits = fitting
+    own = Subquery(grouped(tested, NamedView("each"), plan.query.rows.unit()))
+    counts = tuple((name, CountRows(where=test)) for name, test in fitting_numbers(fits))
+    padding = tuple((f"p{i}", ZERO) for i in range(len(totals) - 1))
+    fit = Select((("g", constant(FIT)), *counts, *padding), own)
+    last = grouped((*totals, ("units", CountRows())), NamedView("each"), group_columns(plan.query))
+    return With((*views, ("each", each)), UnionAllQuery(fit, last))
+
+
 def with_fitting_row(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Totals with the row ``FIT`` in front, in place of two numbers at the end of each row."""
+    """Totals with the row ``FIT`` in front, in place of two numbers at the end of each row; unless they have it."""
+    if any(row[0] == FIT for row in rows):
+        return rows
     fit, cut = (sum(int(row[place]) for row in rows) for place in (-2, -1))
     return [(FIT, fit, cut), *(row[:-2] for row in rows)]
 
@@ -155,7 +176,8 @@ def _kept_whole(plan: NoisePlan) -> tuple[Items, Expression]:
     tests: tuple[Expression, ...] = (equal(column_of(*kept), whole_column("n")),)
     if rows:
         tests = (*tests, Compare("<=", whole_column("most"), constant(rows)))
-    return (kept, ("most", Largest(whole_column("c"), False))), all_of(*tests)
+    items = (kept, ("n", Largest(whole_column("n"), False)), ("most", Largest(whole_column("c"), False)))
+    return items, all_of(*tests)
 
 
 def _ends(plan: NoisePlan) -> tuple[int, int]:
