@@ -277,4 +277,7 @@ class Party:
         for name, person in ((dataset, ""), (dataset, analyst), ("", analyst)):
             left = ledger.balance(dataset=name, analyst=person).left
             if left is not None and not plan.cost <= left:
-                raise OverBudget(f"The budget of party {self.name} does not cover {plan.cost}.")
+                raise OverBudget(
+                    f"The budget of party {self.name} does not cover {plan.cost}.",
+                    fix="Its owner calls `sfumato ledger cap`, with a delta for private keys.",
+                )
