@@ -29,6 +29,7 @@ from sfumato.attacks.record_linkage.rare_terms import RareTerms
 from sfumato.data.table import Table
 from sfumato.documents import (
     DeidentifyText,
+    NormalizeStyle,
     held_out_case_files,
     held_out_letters,
     patient_messages,
@@ -37,6 +38,7 @@ from sfumato.documents import (
 )
 from sfumato.documents.tagger import tag
 from sfumato.documents.text_findings import merged
+from sfumato.masking.base import Step
 from sfumato.masking.pipeline import protect
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.utility.text_classification import TextClassification
@@ -45,7 +47,7 @@ from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
 
-PEOPLE, NOTES = 2000, 5000
+PEOPLE, NOTES = 500, 5000
 
 
 def recall() -> None:
@@ -118,12 +120,12 @@ def messages() -> None:
             "nearest": NearestDocuments(item="message"),
             "style": NearestDocuments(item="message", texts=posts, identity="patient", features="characters"),
         }
-        methods = {
+        generalized = DeidentifyText(columns=("message",), days=90, ages=20, taxonomy=taxonomy)
+        methods: dict[str, list[Step]] = {
             "nothing": [],
             "identifiers replaced": [DeidentifyText(columns=("message",), days=90)],
-            "and generalized (ages in bands of 20 years, taxonomy)": [
-                DeidentifyText(columns=("message",), days=90, ages=20, taxonomy=taxonomy)
-            ],
+            "and generalized (ages in bands of 20 years, taxonomy)": [generalized],
+            "and written in one style": [generalized, NormalizeStyle(columns=("message",))],
         }
         for method, steps in methods.items():
             result = protect(data, steps=steps, rng=Rng(1))

@@ -14,6 +14,7 @@ from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage
 from sfumato.attacks.record_linkage.rare_terms import RareTerms
 from sfumato.data.table import Table
 from sfumato.documents import DeidentifyText, TextTaxonomy, patient_messages
+from sfumato.documents.methods.normalize_style import NormalizeStyle, plain
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Step
 from sfumato.masking.pipeline import MaskingResult, protect
@@ -186,3 +187,46 @@ def test_recall_counts_what_is_left_by_kind(clinic: Clinic, tmp_path: Path) -> N
     low, high = found.detail["intervals"]["job"]
     assert low <= found.columns["job"] <= high
     assert found.detail["known"] == {"job": PEOPLE, "town": PEOPLE}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I CAN'T come!!!", "i cannot come."),
+        ("i cant come...", "i cannot come."),
+        ("He’s   here ; she isn’t", "he is here she is not"),
+        ("thx :-) lol, u r great 🎉", "thanks you are great"),
+        ("Seen 2021-03-04 at 09:30, 1,000 mg, 37.5", "seen 2021-03-04 at 09:30 1,000 mg 37.5"),
+        ("[PERSON 12] (aged 50-59) was WELL", "[PERSON 12] aged 50-59 was well"),
+        ("sooooo café", "soo cafe"),
+        ("", ""),
+    ],
+)
+def test_texts_get_one_style(text: str, expected: str) -> None:
+    assert plain(text) == expected
+    assert plain(expected) == expected
+
+
+def test_writing_style_finds_authors_until_it_is_normalized(tmp_path: Path) -> None:
+    """The attacker compares their posts as they are, and rewritten by the same method."""
+    drawn = patient_messages(200, seed=1)
+    drawn.posts.write_csv(tmp_path / "posts.csv")
+    rewritten = pl.Series([plain(post) for post in drawn.posts["post"]])
+    drawn.posts.with_columns(post=rewritten).write_csv(tmp_path / "plain.csv")
+    frame = drawn.messages.select("patient", "message")
+    data = Dataset.of(Table(frame=frame), Schema(columns={"message": Column(role=Role.SENSITIVE)}, unit="patient"))
+    rates = {}
+    methods: dict[str, list[Step]] = {"before": [], "after": [NormalizeStyle(columns=("message",))]}
+    for name, steps in methods.items():
+        result = protect(data, steps=steps, rng=Rng(1))
+        scenario = AttackScenario(
+            original=data, release=Release(table=result.data.table, manifest={}), lineage=result.lineage
+        )
+        for posts in ("posts", "plain"):
+            attack = NearestDocuments(
+                item="message", texts=tmp_path / f"{posts}.csv", identity="patient", features="characters"
+            )
+            rates[name, posts] = evaluate_attack(attack, scenario, rng=Rng(2), n_targets=200).main.rate
+    assert rates["before", "posts"] > 0.08
+    assert rates["after", "posts"] < 0.05
+    assert rates["after", "plain"] < 0.05
