@@ -17,7 +17,7 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.contribution_bounding import FIT
 from sfumato.engines.engine import Running
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.execute.executor import additive_measurements, additive_totals
+from sfumato.query.execute.executor import additive_measurements, additive_totals, stated_totals
 from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.execute.grouped_rows import group_columns
 from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
@@ -199,3 +199,12 @@ def test_rows_without_a_unit_do_not_count(bounding: str) -> None:
     whole, alone = (Duckdb(threads=1).start({"t": rows}) for rows in (frame, frame[:1]))
     for way in ("compiled", "sql", "passes"):
         assert totals(found, whole, way) == totals(found, alone, way) != []
+
+
+@pytest.mark.parametrize("towns", ["abcd", "aaaa"])
+@pytest.mark.parametrize("passes", [False, True])
+def test_a_person_in_too_many_groups_or_rows_is_counted_as_cut(towns: str, passes: bool) -> None:
+    rows = [(1, "a", "a", 1, 0.5), *((2, town, town, 1, 0.5) for town in towns)]
+    running = Duckdb(threads=1).start({"t": pl.DataFrame(rows, schema=list(COLUMNS), orient="row")})
+    found = plan("SELECT town, COUNT(*) FROM t GROUP BY town", pure(1), bounding="sample", fit="1/20")
+    assert stated_totals(found, running, 5, passes=passes).open(PERMIT)[0][:3] == (FIT, 1, 1)
