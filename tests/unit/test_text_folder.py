@@ -118,3 +118,11 @@ def test_proposals_name_the_steps_for_texts_and_logs(notes: Path) -> None:
     assert "unit: user" in log
     assert "#  - suppress-items: {item: query, k: , m: 2}" in log
     assert "deidentify-text" not in log
+
+
+def test_the_app_refuses_a_folder_in_words(notes: Path) -> None:
+    pytest.importorskip("fastapi")
+    from sfumato.app.project import open_project
+
+    with pytest.raises(FileMissing, match="is a folder; the app opens files and recipes"):
+        open_project(str(notes))

@@ -152,6 +152,11 @@ def open_project(source: str) -> RecipeProject:
     if is_url(source):
         return RecipeProject(Path.cwd() / "sfumato.yaml", source)
     path = Path(file_and_options(source)[0]).expanduser().absolute()
+    if path.is_dir():
+        raise FileMissing(
+            f"{source} is a folder; the app opens files and recipes.",
+            fix=f"For a folder of texts, run `sfumato init {source}` and open the recipe that it writes.",
+        )
     if not path.is_file():
         raise FileMissing(f"There is no file {source}.", fix="Check the name, or choose the file in the list.")
     if path.suffix.lower() in (".yaml", ".yml"):
