@@ -14,11 +14,12 @@ SPREAD := -n 2 --dist loadgroup --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 # The fast tests: guards, and units of data, schema, recipe, masking, query planning and reports. Slow files are left out.
-SLOW   := advice any_columns app_ assignment attack audit classical collect copied deadline documents engines front_door graph household \
-          integral interrupt judging kill learn ledger measures_hostile methods_bad methods_details missing_extra notebook part \
-          people_like pipeline cli policy postgres probabilistic protect_seconds python_api query_hazards query_outsider \
+SLOW   := advice any_columns app_ assignment attack audit classical collect column_roles copied deadline documents \
+          edge_labels engine front_door graph household \
+          integral interrupt item_sets judging kill learn ledger measures_hostile method_comparison methods_bad methods_details missing_extra notebook part \
+          people_like pipeline cli policy postgres probabilistic protect_seconds python_api query_fitting query_hazards query_outsider \
           query_promises reconstruction remasking sampler scale search_log server simulation singling study synth text time_limit \
-          topdown transparency utility verbs workload
+          topdown transparency utility value_coverage verbs workload
 QUICK  := $(addprefix tests/guards/test_,layers.py speaks_of_itself.py project_files.py figures.py) tests/contract/test_metrics.py \
           $(filter-out $(foreach word,$(SLOW),$(wildcard tests/unit/*$(word)*)),$(wildcard tests/unit/test_*.py))
 
