@@ -29,7 +29,7 @@ def typed(text: str, rule: str) -> object:
 
 
 def test_the_table_was_found():
-    assert len(ROWS) == 11
+    assert len(ROWS) == 12
     assert len(BLOCKS) == 2
 
 
