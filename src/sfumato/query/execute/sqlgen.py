@@ -25,7 +25,7 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import Function
-from sfumato.engines.statements import NamedView, Select, Source, Subquery, UnionAllQuery, With
+from sfumato.engines.statements import Join, NamedView, Select, Source, Subquery, UnionAllQuery, With
 from sfumato.engines.statements import Query as Statement
 from sfumato.query.execute.fitting import fitting_limits, fitting_numbers, fitting_test
 from sfumato.query.execute.group_passes import group_passes
@@ -88,9 +88,10 @@ def additive_sql(
     """The counts and sums: per group the keys, one number per count and sum, then the number of units.
 
     A unit's rows are summed by group; window functions over each unit then choose its groups, or scale them down, and
-    the groups are summed over units. Rows are read once, and nothing is joined. With ``passes`` a few groups are chosen
-    by joins instead. Where the plan counts them (``tells_fitting``), two numbers follow: how many of the units whose
-    first group this is the limits fit, and cut. Or a first row has both: see ``with_fitting_row``.
+    the groups are summed over units. Rows are read once, and nothing is joined. With ``passes`` joins take the place of
+    window functions where a few groups are chosen or vectors are scaled. Where the plan counts them
+    (``tells_fitting``), two numbers follow: how many of the units whose first group this is the limits fit, and cut. Or
+    a first row has both: see ``with_fitting_row``.
     """
     query = plan.query
     keys, unit, chosen = group_columns(query), query.rows.unit(), _chosen(query)
@@ -109,22 +110,22 @@ def additive_sql(
         if told:
             counted = (*counted, ("n", Largest(whole_column("n"), False)))
             tested, fits = _kept_whole(plan)
-    own = tuple((name, WholePartition(node, whole)) for name, node in tested)
     totals: Items = tuple((f"m{i}", _sum(whole_column(f"m{i}"))) for i, _ in chosen)
     first: Expression = equal(whole_column("first"), GROUP_NUMBER)
     if ranked:
+        own = tuple((name, WholePartition(node, whole)) for name, node in tested)
         rows = _ranked(plan, source, sums, counted, own, secret)
         first = equal(whole_column("place"), constant(1))
-    elif passes and told and not clip:
-        return _united(plan, views, _each(plan, source, (*unit, *keys), sums, counted), totals, (tested, fits))
     else:
-        rows = Subquery(_each(plan, source, (*unit, *keys), sums, counted))
-        if told:
-            own = (*own, ("first", WholePartition(Largest(GROUP_NUMBER, True), whole)))
+        each = _each(plan, source, (*unit, *keys), sums, counted)
+        if passes and told and not clip:
+            return _united(plan, views, each, totals, (tested, fits))
+        of_unit: Items = (*tested, ("first", Largest(GROUP_NUMBER, True))) if told else ()
+        rows = Subquery(each)
         if clip:
-            rows, totals = _scaled(plan, rows, own)
+            views, rows, totals = _scaled(plan, each, of_unit, passes=passes)
         elif told:
-            rows = Subquery(Select(own, rows, star=True))
+            _, rows = _beside(each, unit, of_unit, passes=False)
     numbers: Items = ()
     if told:
         numbers = tuple((name, CountRows(where=all_of(first, test))) for name, test in fitting_numbers(fits))
@@ -332,15 +333,30 @@ def _share(term: Term, index: int, place: int) -> Expression:
     return Cast(inside if place else Arithmetic("-", weight, inside), "int")
 
 
-def _scaled(plan: NoisePlan, each: Source, own: Items) -> tuple[Source, Items]:
+def _beside(
+    each: Statement, unit: Items, items: Items, *, passes: bool
+) -> tuple[tuple[tuple[str, Statement], ...], Source]:
+    """Rows of units and groups with numbers of their whole unit, by window functions or by a join; views to define."""
+    if not passes:
+        windows = tuple((name, WholePartition(node, (unit[0][1],))) for name, node in items)
+        return (), Subquery(Select(windows, Subquery(each), star=True))
+    origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
+    views = (("each", each), ("whole", grouped(items, NamedView("each"), unit)))
+    both = Join(NamedView("each"), NamedView("whole"), equal(Unit(origin, "each"), Unit(origin, "whole")))
+    return views, Subquery(Select(tuple((n, column_of(n, node, "whole")) for n, node in items), both, star="each"))
+
+
+def _scaled(
+    plan: NoisePlan, each: Statement, of_unit: Items, *, passes: bool
+) -> tuple[tuple[tuple[str, Statement], ...], Source, Items]:
     """Rows of units and groups with the factors of their unit's vectors, and the totals of the scaled numbers.
 
     Every unit's vector over the groups is scaled down to its L2 bound; the squares are summed exactly. The shares of a
     number are one vector and are scaled alike, so that a unit's mean does not change.
     """
-    unit, chosen = plan.query.rows.unit(), _chosen(plan.query)
-    assert isinstance(each, Subquery) and isinstance(each.query, Select)  # noqa: PT018
-    written = dict(each.query.items)
+    chosen = _chosen(plan.query)
+    assert isinstance(each, Select)
+    written = dict(each.items)
     numbers = {i: column_of(f"m{i}", written[f"m{i}"]) for i, _ in chosen}
     squares: list[tuple[str, Expression]] = []
     factors: list[tuple[str, Expression]] = []
@@ -349,20 +365,17 @@ def _scaled(plan: NoisePlan, each: Source, own: Items) -> tuple[Source, Items]:
         place, count = (aggregate.place, aggregate.parts) if isinstance(aggregate, BernsteinSum) else (0, 1)
         start = i - place
         factor = ColumnRef(f"f{start}", "float", size=_FACTOR)
+        squares.append((f"s{i}", Total(Arithmetic("*", Cast(numbers[i], "huge"), numbers[i]))))
         if start == i:
-            square: Expression | None = None
-            for k in range(i, i + count):
-                total = Total(Arithmetic("*", Cast(numbers[k], "huge"), numbers[k]))
-                one = WholePartition(total, (unit[0][1],))
-                square = one if square is None else Arithmetic("+", square, one)
-            assert square is not None
-            squares.append((f"s{i}", square))
+            norm: Expression = ColumnRef(f"s{i}", "huge")
+            for k in range(i + 1, i + count):
+                norm = Arithmetic("+", norm, ColumnRef(f"s{k}", "huge"))
+            bound = _term(aggregate, plan).bound
             # 1 where nothing is scaled, else below 1.
-            norm, bound = ColumnRef(f"s{i}", "huge"), _term(aggregate, plan).bound
             root = Function(Arithmetic("/", constant(float(bound)), Cast(norm, "float")), "sqrt")
             scale = Arithmetic("*", root, constant(SAFE))
             factors.append((f"f{i}", when(Compare("<=", norm, constant(bound)), constant(1.0), scale)))
         scaled = Cast(Function(Arithmetic("*", Cast(numbers[i], "float"), factor), "trunc"), "int")
         parts.append((f"m{i}", _sum(when(equal(factor, constant(1.0)), numbers[i], scaled))))
-    squared = Select((*squares, *own), each, star=True)
-    return Subquery(Select(tuple(factors), Subquery(squared), star=True)), tuple(parts)
+    views, squared = _beside(each, plan.query.rows.unit(), (*squares, *of_unit), passes=passes)
+    return views, Subquery(Select(tuple(factors), squared, star=True)), tuple(parts)
