@@ -14,8 +14,10 @@ READS_OLD_FILES = re.compile(
     r"src/sfumato/(data/yaml_documents\.py|dp/(stores|migrations)/.*|dp/[a-z_]*migrat[a-z_]*\.py)"
     r"|CHANGELOG\.md|docs/(.*/)?deprecation\.md"
     r"|tests/unit/test_(old_version_key|ledger\w*)\.py"
+    r"|src/sfumato/profiling/words/english_words\.txt"
 )
-"""The version key of recipes and metadata files, the migration of ledgers, and what users read about both."""
+"""The version key of recipes and metadata files, the migration of ledgers, what users read about both, and a list of
+English words."""
 
 
 def uses_old_name(name: str, text: str) -> bool:
