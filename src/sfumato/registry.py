@@ -137,8 +137,11 @@ def exports(package: str, **names: str) -> tuple[Callable[[str], object], Callab
 
     A package writes ``__getattr__, __dir__ = exports(__name__, Step="base")`` in its ``__init__.py``; then
     ``from sfumato.masking import Generalize, KAnonymity, Step`` imports the three modules on first use. ``make docs``
-    writes an ``__init__.pyi`` with the same names for type checkers.
+    writes an ``__init__.pyi`` with the same names for type checkers. No name may be that of its submodule, which would
+    take its place once it is imported.
     """
+    if hidden := [name for name, module in names.items() if name == module]:
+        raise ValueError(f"{package}: {', '.join(hidden)} would be hidden by a submodule of the same name")
 
     def parts() -> Iterator[tuple[str, str, str]]:
         for kind in kinds_of(package):

@@ -37,6 +37,12 @@ def test_stubs_are_current() -> None:
     assert {path for path, _ in stubs()} == {f"{package.replace('.', '/')}/__init__.pyi" for package in PACKAGES}
 
 
+def test_a_name_may_not_be_that_of_its_submodule() -> None:
+    """Whoever imported the submodule first would get it in place of the function."""
+    with pytest.raises(ValueError, match="hidden by a submodule"):
+        exports("sfumato.documents", tagger="tagger")
+
+
 def test_a_name_that_is_not_exported_is_refused() -> None:
     with pytest.raises(ImportError, match="cannot import name 'Nonsense'"):
         from sfumato.masking import Nonsense  # noqa: F401

@@ -14,10 +14,10 @@ from sfumato.attacks import AttackScenario, evaluate_attack
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.data.table import Table
-from sfumato.documents.held_out_case_files import held_out_case_files
-from sfumato.documents.held_out_letters import held_out_letters
 from sfumato.documents.known_notes import KnownNote, recall_by_kind, synthetic_notes
 from sfumato.documents.methods.deidentify_text import DeidentifyText
+from sfumato.documents.synthetic_case_files import held_out_case_files
+from sfumato.documents.synthetic_letters import held_out_letters
 from sfumato.documents.tagger import Tagger
 from sfumato.documents.text_findings import TextFinding, TextKind, find_identifiers
 from sfumato.errors import BadParameter

@@ -22,14 +22,14 @@ from sfumato.measures.utility.recommender import Recommender
 from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.sequences.held_out_queries import held_out_queries
+from sfumato.sequences.ambiguous_queries import more_held_out_queries
 from sfumato.sequences.identifying_queries import identifying_kinds, own_names
 from sfumato.sequences.methods.generalize_items import GeneralizeItems
 from sfumato.sequences.methods.microaggregate_units import MicroaggregateUnits
 from sfumato.sequences.methods.private_item_counts import PrivateItemCounts, bounded_counts
 from sfumato.sequences.methods.suppress_items import SuppressItems
-from sfumato.sequences.more_held_out_queries import more_held_out_queries
 from sfumato.sequences.synthetic_log import SearchLog, search_log
+from sfumato.sequences.synthetic_queries import held_out_queries
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from sfumato.sequences.synthetic_log import SearchLog as SearchLog
 from sfumato.sequences.methods.suppress_associations import SuppressAssociations as SuppressAssociations
 from sfumato.sequences.methods.suppress_items import SuppressItems as SuppressItems
 from sfumato.sequences.methods.truncate_times import TruncateTimes as TruncateTimes
-from sfumato.sequences.held_out_queries import held_out_queries as held_out_queries
+from sfumato.sequences.synthetic_queries import held_out_queries as held_out_queries
 from sfumato.sequences.identifying_queries import identifying_kinds as identifying_kinds
-from sfumato.sequences.more_held_out_queries import more_held_out_queries as more_held_out_queries
+from sfumato.sequences.ambiguous_queries import more_held_out_queries as more_held_out_queries
 from sfumato.sequences.synthetic_log import search_log as search_log
 from sfumato.sequences.item_set_check import smallest_support as smallest_support

@@ -13,11 +13,11 @@ from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage
 from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.base import Demo, Say
-from sfumato.documents.held_out_case_files import held_out_case_files
 from sfumato.documents.known_notes import recall_by_kind
 from sfumato.documents.methods.deidentify_text import DeidentifyText
 from sfumato.documents.methods.normalize_style import NormalizeStyle
-from sfumato.documents.patient_messages import patient_messages
+from sfumato.documents.synthetic_case_files import held_out_case_files
+from sfumato.documents.synthetic_messages import patient_messages
 from sfumato.documents.text_findings import find_identifiers
 from sfumato.masking.base import Step
 from sfumato.masking.pipeline import protect

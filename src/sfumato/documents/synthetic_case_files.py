@@ -1,6 +1,6 @@
 """Synthetic case files, e-mails and transcripts with known identifiers: recall on texts that no rule was written for.
 
-Written before the rules were extended with :mod:`sfumato.documents.held_out_letters`; the rules were not changed by
+Written before the rules were extended with :mod:`sfumato.documents.synthetic_letters`; the rules were not changed by
 what is measured here, but rules and files have the same author. Names, towns, formats and sentences are those of
 neither other collection. Nobody in the files exists.
 """
