@@ -2,17 +2,19 @@
 
 1,000 cities, ten rows per user, at most 2 cities of a user count (epsilon 1). Each engine runs in a process of its own;
 CPU seconds and memory are those of this process and of all it needs: the Java machine, or the PostgreSQL server with
-its workers, which is started here and loaded before. Every question is asked once, after one plain GROUP BY that is not
-counted and that brings the table into memory; the ratio is to the second one. Memory is the largest sum of the
-processes' proportional shares, looked at ten times a second, so it includes the programs themselves.
+its workers, which is started here and loaded before. One plain GROUP BY that is not counted brings the table into
+memory; the ratio is to the second one. Bounding has to group the rows by user and city, whose cost without privacy is
+measured, too. Groups are sampled twice, the second time of other rows: an engine that compiles
+statements has done so by then. Memory is the largest sum of the processes' proportional shares, looked at ten times a
+second, so it includes the programs themselves.
 
-Run: python benchmarks/engines.py [--rows 10000000] [--engines duckdb postgres spark]   (Linux: it reads /proc)
+Run: python benchmarks/engines.py [--rows 10000000] [--engines duckdb postgres spark] [--record]   (Linux: it reads
+/proc)
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -25,10 +27,19 @@ from pathlib import Path
 from typing import Any
 
 from query import CITIES, make
+from record import Figures
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 PLAIN = "SELECT city, COUNT(*), SUM(greatest(least(amount, 100), 0)) FROM {} GROUP BY city"
-PRIVATE = "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM t GROUP BY city"
+PAIRS = 'SELECT COUNT(*), SUM(n) FROM (SELECT "user", city, COUNT(*) AS n, SUM(amount) FROM {} GROUP BY "user", city) p'
+PRIVATE = "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM t WHERE amount < {} GROUP BY city"
+TITLES = {
+    "plain": "plain",
+    "pairs": "plain, by user and city",
+    "sampled": "sampled, first query",
+    "clipped": "norm clipped",
+    "again": "sampled",
+}
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -59,23 +70,23 @@ def session(engine: Any, source: Any) -> Any:
     return Session(catalog, {"t": source}, ledger=book, analyst="a", engine=engine)
 
 
-def plain(name: str, source: str) -> Callable[[], int]:
-    """The GROUP BY without privacy, as the engine's own driver asks it."""
+def plain(name: str, source: str) -> Callable[[str], int]:
+    """A statement without privacy, as the engine's own driver asks it: the number of rows of its result."""
     if name == "duckdb":
         import duckdb
 
-        return lambda: len(duckdb.connect().execute(PLAIN.format(f"'{source}'")).fetchall())
+        return lambda sql: len(duckdb.connect().execute(sql.format(f"'{source}'")).fetchall())
     if name == "postgres":
         import psycopg
 
         connection = psycopg.connect(source.partition("#")[0], autocommit=True)
-        return lambda: len(connection.execute(PLAIN.format("visits")).fetchall())
+        return lambda sql: len(connection.execute(sql.format("visits")).fetchall())
     from pyspark.sql import SparkSession
 
     spark = SparkSession.getActiveSession()
     assert spark is not None
     spark.read.parquet(source).createOrReplaceTempView("visits")
-    return lambda: len(spark.sql(PLAIN.format("visits")).collect())
+    return lambda sql: len(spark.sql(sql.format("visits").replace('"', "`")).collect())
 
 
 def one(name: str, source: str) -> None:
@@ -87,14 +98,18 @@ def one(name: str, source: str) -> None:
                "postgres": Postgres(timeout=3600), "spark": Spark(threads=2, memory="4g", timeout=3600)}  # fmt: skip
     asked = session(engines[name], source if name == "postgres" else Path(source))
     group = plain(name.partition("-")[0], source)
-    assert group() == len(CITIES)
+    assert group(PLAIN) == len(CITIES)
     tell("ready")
-    assert group() == len(CITIES)
+    assert group(PLAIN) == len(CITIES)
     tell("plain")
-    asked.ask(PRIVATE, epsilon=1, bounding="sample")
+    assert group(PAIRS) == 1
+    tell("pairs")
+    asked.ask(PRIVATE.format(1001), epsilon=1, bounding="sample")
     tell("sampled")
-    asked.ask(PRIVATE, epsilon=1, delta="1e-6", bounding="clip")
+    asked.ask(PRIVATE.format(1002), epsilon=1, delta="1e-6", bounding="clip")
     tell("clipped")
+    asked.ask(PRIVATE.format(1003), epsilon=1, bounding="sample")
+    tell("again")
 
 
 # --- the clocks -------------------------------------------------------------------------------------------------------
@@ -168,7 +183,7 @@ def measured(name: str, source: str, roots: list[int]) -> dict[str, tuple[float,
         before = start = 0.0
         for line in child.stdout:
             now, wall = cpu(roots), time.monotonic()
-            if line.strip() in ("plain", "sampled", "clipped"):
+            if line.strip() in TITLES:
                 found[line.strip()] = (now - before, wall - start, memory["peak"])
             memory["peak"], before, start = 0.0, cpu(roots), time.monotonic()
             child.stdin.write("\n")
@@ -207,18 +222,19 @@ def main() -> None:
     if arguments.one:
         one(*arguments.one)
         return
-    results: dict[str, Any] = {}
+    columns = {"engine": "", "query": "", "cpu": ".1f", "wall": ".1f", "ratio": ".1f", "peak": ".1f"}
+    titles = {"cpu": "CPU s", "wall": "seconds", "ratio": "times the plain query", "peak": "peak memory, GB"}
+    table = Figures("engines", "ten_million", columns, titles)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         path = Path(folder) / "visits.parquet"
         make(path, arguments.rows)
-        print(f"{'engine':<16}{'question':<12}{'CPU s':>8}{'wall s':>8}{'peak GB':>9}{'CPU / plain':>13}")
         for name in arguments.engines:
             source, roots = loaded(stack, path) if name == "postgres" else (str(path), [])
-            results[name] = measured(name, source, roots)
-            for question, (seconds, wall, peak) in results[name].items():
-                ratio = seconds / results[name]["plain"][0]
-                print(f"{name:<16}{question:<12}{seconds:>8.2f}{wall:>8.1f}{peak:>9.2f}{ratio:>13.1f}", flush=True)
-    print(json.dumps(results))
+            found = measured(name, source, roots)
+            for question, (seconds, wall, peak) in found.items():
+                ratio = None if question == "plain" else seconds / found["plain"][0]
+                title = TITLES[question]
+                table.add(engine=name, query=title, cpu=seconds, wall=wall, ratio=ratio, peak=peak)
 
 
 if __name__ == "__main__":
