@@ -12,7 +12,8 @@ import pytest
 
 from sfumato.attacks.nearest_neighbours import distinct_points, nearest
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
-from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem, learn
+from sfumato.attacks.record_linkage.learned_linkage.fit import learn
+from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem
 from sfumato.attacks.record_linkage.learned_linkage.milp_weights import proven_weights
 
 DATA = Path(__file__).parents[1] / "data" / "sdcmicro" / "CASCrefmicrodata.csv"

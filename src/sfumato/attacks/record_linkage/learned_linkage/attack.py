@@ -16,7 +16,8 @@ from sfumato.attacks.nearest_neighbours import nearest
 from sfumato.attacks.record_linkage._unchanged_columns import apart, blocks
 from sfumato.attacks.record_linkage.learned_linkage.competing_rows import CompetingRows, exact_columns
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
-from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem, learn
+from sfumato.attacks.record_linkage.learned_linkage.fit import learn
+from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem
 from sfumato.attacks.record_linkage.learned_linkage.milp_weights import proven_weights
 from sfumato.deadline import batches, check_deadline, seconds_left, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime

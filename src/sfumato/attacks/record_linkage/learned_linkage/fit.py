@@ -12,7 +12,6 @@ disclosure risk assessment. Information Fusion 13(4). doi:10.1016/j.inffus.2011.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -21,93 +20,16 @@ import numpy.typing as npt
 from numba import njit
 
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
+from sfumato.attacks.record_linkage.learned_linkage.line_search import best_step, feasible_steps
+from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem, nearest_competitors
 from sfumato.attacks.record_linkage.learned_linkage.lp_relaxation import lp_relaxation
 from sfumato.errors import OutOfTime
 from sfumato.progress import SILENT, Progress, Tick
 
-__all__ = ["Fit", "LinkageProblem", "learn"]
+__all__ = ["Fit", "learn"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinkageProblem:
-    """People with known rows, and the feature differences of the competing rows from the true one."""
-
-    gaps: Floats
-    """One row per competitor: φ(a − b') − φ(a − b)."""
-    starts: Ints
-    """Where each person's competitors start."""
-
-    @property
-    def people(self) -> int:
-        return len(self.starts) - 1
-
-    @classmethod
-    def of(
-        cls,
-        form: Form,
-        known: Floats,
-        rows: Floats,
-        truth: Ints,
-        *,
-        pool: Sequence[Ints] | None = None,
-    ) -> LinkageProblem:
-        """``truth`` is the position of each person's own row among ``rows`` (distinct points).
-
-        All rows compete, or those of ``pool``: the positions of a few near rows per person, which are also the rows
-        considered when linking. A person whose true row is not in their pool cannot be linked and is left out.
-        """
-        gaps, starts = [np.empty((0, len(form.plain)))], [0]
-        every = np.arange(len(rows))
-        for number, (person, own) in enumerate(zip(known, truth, strict=True)):
-            competitors = every if pool is None else pool[number]
-            if pool is not None and own not in competitors:
-                continue
-            gap = rows[competitors[competitors != own]] - person
-            gaps.append(form.features(gap) - form.features(rows[own] - person))
-            starts.append(starts[-1] + len(gap))
-        return cls(gaps=np.ascontiguousarray(np.vstack(gaps)), starts=np.array(starts, dtype=np.int64))
-
-    def margins(self, theta: Floats) -> Floats:
-        """The margin of each person: how much nearer the true row is than the nearest competitor."""
-        if len(self.gaps) == 0:
-            return np.full(self.people, np.inf)
-        least: Floats = np.minimum.reduceat(self.gaps @ theta, self.starts[:-1])
-        return least
-
-    def linked(self, theta: Floats) -> int:
-        return int((self.margins(theta) > 0).sum())
-
-    def nearest(self, theta: Floats, count: int) -> Ints:
-        """The positions of each person's ``count`` nearest competitors under ``theta``."""
-        return _smallest(self.gaps @ theta, self.starts, count)[0]
-
-    def owner(self, places: Ints) -> Ints:
-        """The person of each of these competitor positions."""
-        return np.searchsorted(self.starts, places, side="right") - 1
-
-    def credit(self, form: Form, theta: Floats) -> Floats:
-        """The share of each column in the margins of the people linked under ``theta``.
-
-        The margin of a linked person is a sum over parameters, and so over columns; shares sum to one. A column with a
-        negative contribution has a share of zero.
-        """
-        if len(self.gaps) == 0:
-            return np.full(form.width, 1 / form.width)
-        score = self.gaps @ theta
-        worst = _argmin(score, self.starts)
-        linked = worst[score[worst] > 0]
-        relative = self.gaps[linked] * theta / score[linked, None]
-        parts = np.maximum(np.median(relative @ form.shares, axis=0) if len(linked) else np.zeros(form.width), 0.0)
-        credit: Floats = parts / parts.sum() if parts.sum() > 0 else np.full(form.width, 1 / form.width)
-        return credit
-
-    def hardest(self, theta: Floats, count: int) -> LinkageProblem:
-        """The problem with only the ``count`` nearest competitors of each person under ``theta``."""
-        kept, starts = _smallest(self.gaps @ theta, self.starts, count)
-        return replace(self, gaps=self.gaps[kept], starts=starts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,10 +95,10 @@ def _climb(
         sideways = False
         for direction in _directions(part, theta, generators, draw):
             idle += 1
-            low, high = _range(form, constraints, theta, direction)
+            low, high = feasible_steps(form, constraints, theta, direction)
             if not low < high:
                 continue
-            step, count = _line(score, part.gaps @ direction, part.starts, low, high)
+            step, count = best_step(score, part.gaps @ direction, part.starts, low, high)
             if not np.isfinite(step) or count < linked or (count == linked and sideways):
                 continue
             moved = theta + step * direction
@@ -252,7 +174,7 @@ def _softened(score: Floats, starts: Ints) -> tuple[float, Floats]:  # pragma: n
 
 def _directions(problem: LinkageProblem, theta: Floats, generators: Floats, draw: np.random.Generator) -> list[Floats]:
     score = problem.gaps @ theta
-    worst = _argmin(score, problem.starts)
+    worst = nearest_competitors(score, problem.starts)
     margin = score[worst]
     directions = []
     for share in (0.02, 0.1, 0.3):
@@ -279,125 +201,5 @@ def _directions(problem: LinkageProblem, theta: Floats, generators: Floats, draw
     return [direction / np.linalg.norm(direction) for direction in directions if np.linalg.norm(direction) > 0]
 
 
-@njit(cache=True)
-def _smallest(score: Floats, starts: Ints, count: int) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
-    kept = np.empty(len(score), dtype=np.int64)
-    edges = np.zeros(len(starts), dtype=np.int64)
-    lowest = np.empty(count)
-    total = 0
-    for person in range(len(starts) - 1):
-        part = score[starts[person] : starts[person + 1]]
-        lowest[:] = np.inf
-        for value in part:
-            slot = count - 1
-            if value < lowest[slot]:
-                while slot > 0 and lowest[slot - 1] > value:
-                    lowest[slot] = lowest[slot - 1]
-                    slot -= 1
-                lowest[slot] = value
-        limit = lowest[count - 1]
-        taken = 0
-        for place in range(len(part)):
-            if part[place] <= limit and taken < count:
-                kept[total] = starts[person] + place
-                total += 1
-                taken += 1
-        edges[person + 1] = total
-    return kept[:total].copy(), edges
-
-
-@njit(cache=True)
-def _argmin(score: Floats, starts: Ints) -> Ints:  # pragma: no cover - compiled
-    lowest = np.empty(len(starts) - 1, dtype=np.int64)
-    for person in range(len(starts) - 1):
-        lowest[person] = starts[person]
-        for place in range(starts[person], starts[person + 1]):
-            if score[place] < score[lowest[person]]:
-                lowest[person] = place
-    return lowest
-
-
 def _definite(form: Form, theta: Floats) -> bool:
     return not form.definite or bool(np.linalg.eigvalsh(matrix_of(theta, form.width))[0] >= -1e-9)
-
-
-def _range(form: Form, constraints: Floats, theta: Floats, direction: Floats) -> tuple[float, float]:
-    """The feasible range of steps along a direction."""
-    low, high = -np.inf, np.inf
-    if len(constraints):
-        here, there = np.maximum(constraints @ theta, 0.0), constraints @ direction
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            bound = -here / there
-        low = max(low, float(np.max(bound[there > 1e-15], initial=-np.inf)))
-        high = min(high, float(np.min(bound[there < -1e-15], initial=np.inf)))
-    if form.definite:
-        base = matrix_of(theta, form.width) + 1e-12 * np.eye(form.width)
-        values, vectors = np.linalg.eigh(base)
-        root = vectors / np.sqrt(np.maximum(values, 1e-12))
-        change = np.linalg.eigvalsh(root.T @ matrix_of(direction, form.width) @ root)
-        if change[-1] > 0:
-            low = max(low, -1 / change[-1])
-        if change[0] < 0:
-            high = min(high, -1 / change[0])
-    return low, high
-
-
-def _line(score: Floats, slope: Floats, starts: Ints, low: float, high: float) -> tuple[float, int]:
-    """The step that links the most people: each is linked on one interval; sweep over the interval ends."""
-    first, last = _intervals(score, slope, starts, low, high)
-    first.sort()
-    last.sort()
-    step, count = _most_covered(first, last)
-    return float(step), int(count)
-
-
-@njit(cache=True)
-def _intervals(
-    score: Floats, slope: Floats, starts: Ints, low: float, high: float
-) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
-    """Ends of the intervals of steps on which a person is linked."""
-    people = len(starts) - 1
-    first, last = np.empty(people), np.empty(people)
-    count = 0
-    for person in range(people):
-        left, right = low, high
-        for place in range(starts[person], starts[person + 1]):
-            value, rise = score[place], slope[place]
-            if rise > 0.0:
-                left = max(left, -value / rise)
-            elif rise < 0.0:
-                right = min(right, -value / rise)
-            elif value <= 0.0:
-                right = -np.inf
-            if left >= right:
-                break
-        if left < right:
-            first[count], last[count] = left, right
-            count += 1
-    return first[:count], last[:count]
-
-
-@njit(cache=True)
-def _most_covered(opening: Floats, closing: Floats) -> tuple[float, int]:  # pragma: no cover - compiled
-    """A point in the most intervals, given their sorted ends, and how many these are."""
-    best, best_width, step = 0, -1.0, np.nan
-    count, closed = len(opening), 0
-    for opened in range(count):
-        while closing[closed] <= opening[opened]:
-            closed += 1
-        inside = opened + 1 - closed
-        following = opening[opened + 1] if opened + 1 < count else np.inf
-        end = min(closing[closed], following)
-        width = end - opening[opened]
-        if inside > best or (inside == best and width > best_width):
-            begin = opening[opened]
-            if begin == -np.inf and end == np.inf:
-                point = 0.0
-            elif begin == -np.inf:
-                point = end - 1.0
-            elif end == np.inf:
-                point = begin + 1.0
-            else:
-                point = 0.5 * (begin + end)
-            best, best_width, step = inside, width, point
-    return step, best

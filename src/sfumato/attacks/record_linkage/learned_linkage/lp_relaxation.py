@@ -11,17 +11,13 @@ Fourier Analysis and Applications 14. doi:10.1007/s00041-008-9045-x
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form
+from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem
 from sfumato.deadline import check_deadline, seconds_left
 from sfumato.progress import SILENT, Progress
-
-if TYPE_CHECKING:
-    from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem
 
 __all__ = ["lp_relaxation"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem
+from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem
 
 __all__ = ["Proof", "proven_weights"]
 
