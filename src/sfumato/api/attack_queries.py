@@ -22,7 +22,6 @@ from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.errors import BadParameter, NotApplicable, OutOfTime
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.progress import AUTO, Progress
-from sfumato.query import Session
 from sfumato.query.policy.table import read_declared
 from sfumato.registry import registry
 from sfumato.rng import Rng
@@ -119,10 +118,7 @@ def attack_queries(
                 ledger = Ledger.open(":memory:")
                 if cap is not None:
                     ledger.set_cap(cap, dataset=loaded.dataset)
-                session = Session(
-                    loaded.catalog(base), {table: frames.get(table, loaded.sources(base)[table])}, ledger=ledger,
-                    analyst="attacker", policy=loaded.policy,
-                )  # fmt: skip
+                session = loaded.session(base=base, analyst="attacker", ledger=ledger, tables=frames)
                 ask = session.ask if cost is None else partial(session.ask, epsilon=cost)
                 responder = SqlResponder(ask, table=table, people=people, secret=bit, seconds=left, clock=clock)
                 truth = bit.bits(frame[column])[people.rows]

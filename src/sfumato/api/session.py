@@ -65,7 +65,6 @@ def session(
     """
     from sfumato.dp.ledger import Ledger
     from sfumato.dp.loss import approximate, pure
-    from sfumato.query import Session
 
     frames = dict(tables or {})
     loaded, base = load_metadata(metadata, frames)
@@ -85,15 +84,7 @@ def session(
     ledger = Ledger.open(_MEMORY if trial else loaded.ledger_place(base))
     if epsilon is not None:
         ledger.set_cap(approximate(epsilon, delta) if delta else pure(epsilon), dataset=loaded.dataset)
-    return Session(
-        loaded.catalog(base),
-        {**loaded.sources(base), **frames},
-        ledger=ledger,
-        analyst=analyst or getpass.getuser(),
-        policy=loaded.policy,
-        engine=engine,
-        version=loaded.version,
-    )
+    return loaded.session(base=base, analyst=analyst or getpass.getuser(), ledger=ledger, tables=frames, engine=engine)
 
 
 def load_metadata(metadata: str | Path | Mapping[str, Any], frames: Mapping[str, Any]) -> tuple[Metadata, Path]:

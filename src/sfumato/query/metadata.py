@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -44,9 +44,6 @@ from sfumato.query.policy.choice import ChosenPolicy
 from sfumato.query.session import Session
 from sfumato.schema import Column, Kind, Role, Schema
 from sfumato.wording import did_you_mean
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Metadata", "load", "parse_metadata", "propose"]
 
@@ -127,13 +124,24 @@ class Metadata(_Declared):
         return accept_old_version_key(document) if isinstance(document, dict) else document
 
     def session(
-        self, *, base: Path, analyst: str, engine: Engine | str | None = None, pace: float | None = None
+        self,
+        *,
+        base: Path,
+        analyst: str,
+        ledger: Ledger | None = None,
+        tables: Mapping[str, Any] | None = None,
+        engine: Engine | str | None = None,
+        pace: float | None = None,
     ) -> Session:
-        """Open the tables and the ledger for one analyst, under the policy of this file."""
+        """Open the tables for one analyst, under everything that this file says.
+
+        Every door opens its sessions here: command line, Python, server, app and parties. ``ledger`` is charged
+        instead of the file's own, and ``tables`` are read instead of the data that it names.
+        """
         return Session(
             self.catalog(base),
-            self.sources(base),
-            ledger=Ledger.open(self.ledger_place(base)),
+            {**self.sources(base), **(tables or {})},
+            ledger=Ledger.open(self.ledger_place(base)) if ledger is None else ledger,
             analyst=analyst,
             policy=self.policy,
             engine=engine,

@@ -224,11 +224,8 @@ class Datasets:
         return parse_metadata(text, source=dataset.name, base=Path(base)), Path(base)
 
     def _start(self, metadata: Metadata, base: Path) -> Session:
-        return Session(
-            metadata.catalog(base), metadata.sources(base), ledger=self._state.ledger, analyst="server",
-            policy=metadata.policy, engine=None if metadata.policy is not None else self._engine, pace=self._pace,
-            version=metadata.version,
-        )  # fmt: skip
+        engine = None if metadata.policy is not None else self._engine
+        return metadata.session(base=base, analyst="server", ledger=self._state.ledger, engine=engine, pace=self._pace)
 
     def _described(self, row: tuple[Any, ...]) -> RegisteredDataset:
         name, state, owner, version = row
