@@ -222,6 +222,7 @@ PLAN = """
 data: town.csv
 tables: [[[county, place], job], [sex, job]]
 sensitive: {threshold: 4}
+unit: row
 """
 
 
@@ -237,7 +238,7 @@ def test_the_command_protects_tables_and_attacks_them(tmp_path: Path, capsys: py
     assert main(["tables", "attack", str(tmp_path / "out" / "tables.csv"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["suppressed"], found["disclosed"]) == (account["suppressed"], 0)
-    rounded = PLAN.replace("sensitive: {threshold: 4}", "round: 5")
+    rounded = PLAN.replace("sensitive: {threshold: 4}\nunit: row", "round: 5")
     (tmp_path / "round.yaml").write_text(rounded)
     assert main(["tables", "protect", str(tmp_path / "round.yaml"), "--out", str(tmp_path / "rounded")]) == 0
     assert (pl.read_csv(tmp_path / "rounded" / "tables.csv")["value"] % 5 == 0).all()
@@ -361,3 +362,32 @@ def test_the_search_is_limited_by_effort_and_not_by_time() -> None:
     assert not short.optimal
     assert long.optimal
     assert long.cost <= short.cost
+
+
+def run(folder: Path, plan: str, frame: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    frame.write_parquet(folder / "data.parquet")
+    (folder / "plan.yaml").write_text("data: data.parquet\n" + plan)
+    code = main(["tables", "protect", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--json", "--force"])
+    said = capsys.readouterr()
+    return code, said.out if code < 2 else said.err
+
+
+@pytest.mark.parametrize("method", ["sensitive: {p_percent: 10}\nunit: row", "round: 5"])
+@pytest.mark.parametrize(
+    ("table", "amount", "message"),
+    [
+        ("[job]", float("nan"), "finite"),
+        ("[job]", float("inf"), "finite"),
+        ("[job]", 1e308, "larger unit"),
+        ("[job, job]", 1.0, "twice"),
+        ("[[job, job]]", 1.0, "twice"),
+        ("[value]", 1.0, "Rename"),
+    ],
+)
+def test_numbers_and_names_that_tables_cannot_hold_are_refused(
+    table: str, amount: float, message: str, method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pl.DataFrame({"job": list("aaabbb"), "value": list("aabbcc"), "pay": [1.0, 2, 3, 4, 5, amount]})
+    code, said = run(tmp_path, f"tables: [{table}]\nvalue: pay\n{method}\n", frame, capsys)
+    assert (code, message in said) == (2, True)
+    assert not (tmp_path / "out").exists()

@@ -94,6 +94,9 @@ def test_the_command_publishes_tables_that_agree_with_the_microdata(
         ("exact_totals: state", "exact_totals: planet", "planet"),
         ("microdata: true", "micro: true", "micro"),
         ("{by: [age]}", "{level: state, by: [sex]}", "same file name"),
+        ("{by: [age]}", "{by: [age, age]}", "twice"),
+        ("age: [0, 1, 2]", "age: [0, 1, 2], count: [1, 2]", "`count`"),
+        ("age: [0, 1, 2]", "age: [0, 1, 2], state: [s, t]", "different names"),
     ],
 )
 def test_bad_plans_are_refused_before_the_budget_is_spent(

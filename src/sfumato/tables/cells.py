@@ -18,12 +18,15 @@ import polars as pl
 
 from sfumato.errors import BadParameter, HierarchyNotNested
 
-__all__ = ["CellKey", "TableCells", "cells_of", "tabulate"]
+__all__ = ["VALUE", "CellKey", "TableCells", "cells_of", "check_amounts", "tabulate"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 CellKey = tuple[tuple[str, str], ...]
 """The values that the rows of a cell have in common, by column; empty for the grand total."""
+VALUE = "value"
+"""The column of figures in a published file."""
+_LARGEST_SUM = 1e15
 _MOST_CELLS = 200_000
 _TOP = 5
 """Largest contributions that are kept of each cell."""
@@ -88,7 +91,7 @@ def tabulate(
     """
     dimensions = [[(d,) if isinstance(d, str) else tuple(d) for d in table] for table in tables]
     names = list(dict.fromkeys(name for table in dimensions for d in table for name in d))
-    _check(frame, names, value, unit)
+    _check(frame, dimensions, value, unit)
     text = frame.select(pl.col(name).cast(pl.String) for name in names)
     amounts = np.ones(frame.height) if value is None else frame[value].cast(pl.Float64).to_numpy()
     who = frame[unit].cast(pl.String) if unit is not None else pl.Series(np.arange(frame.height).astype(str))
@@ -134,14 +137,37 @@ def cells_of(
     )
 
 
-def _check(frame: pl.DataFrame, names: Sequence[str], value: str | None, unit: str | None) -> None:
-    for name in (*names, *filter(None, (value, unit))):
+def _check(frame: pl.DataFrame, tables: Sequence[Sequence[Sequence[str]]], value: str | None, unit: str | None) -> None:
+    for table in tables:
+        names = [name for dimension in table for name in dimension]
+        if len(set(names)) < len(names):
+            raise BadParameter("A table lists a column twice.", fix="Name every column once per table.")
+        if VALUE in names:
+            raise BadParameter(
+                f"A dimension is called `{VALUE}`, like the column of figures in the published file.",
+                fix="Rename the column.",
+            )
+    named = dict.fromkeys(name for table in tables for dimension in table for name in dimension)
+    for name in (*named, *filter(None, (value, unit))):
         if name not in frame.columns:
             raise BadParameter(f"The table has no column `{name}`.")
         if frame[name].null_count():
             raise BadParameter(f"Column `{name}` has missing values.", fix="Give them a value of their own first.")
-    if value is not None and not (frame[value].dtype.is_numeric() and (frame[value] >= 0).all()):
-        raise BadParameter(f"Column `{value}` must hold non-negative numbers: the rules are about shares of a sum.")
+    if value is not None:
+        check_amounts(frame, value)
+        if not (frame[value] >= 0).all():
+            raise BadParameter(f"Column `{value}` must hold non-negative numbers: the rules are about shares of a sum.")
+
+
+def check_amounts(frame: pl.DataFrame, name: str) -> None:
+    """Refuse a column that does not hold finite numbers, or whose sum is so large that sums are not exact."""
+    numbers = frame[name].cast(pl.Float64) if frame[name].dtype.is_numeric() else None
+    if numbers is None or not numbers.is_finite().all():
+        raise BadParameter(f"Column `{name}` must hold finite numbers.")
+    if not float(numbers.abs().sum()) <= _LARGEST_SUM:
+        raise BadParameter(
+            f"The sum of column `{name}` is above 1e15, where sums are not exact.", fix="Use a larger unit of amounts."
+        )
 
 
 def _nodes(text: pl.DataFrame, dimension: Sequence[str]) -> dict[Node, tuple[Node, ...]]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.errors import BadParameter
-from sfumato.tables.cells import CellKey
+from sfumato.tables.cells import VALUE, CellKey
 
 __all__ = ["CellInterval", "PublishedTable", "combine", "interval_attack", "published_table"]
 
@@ -106,7 +106,7 @@ def interval_attack(
     return tuple(found)
 
 
-def published_table(frame: pl.DataFrame, *, value: str = "value") -> PublishedTable:
+def published_table(frame: pl.DataFrame, *, value: str = VALUE) -> PublishedTable:
     """A published table in a file: a column per dimension (null for the total) and ``value`` (null if suppressed).
 
     A cell is the sum of the cells that add one more column to it; the file is taken to list all of them.

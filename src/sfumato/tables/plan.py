@@ -61,7 +61,8 @@ class TablePlan(PlanFile):
     value: str | None = None
     """A column of non-negative amounts to sum. Default: rows are counted."""
     unit: str | None = None
-    """The column of the contributor, such as the firm. Default: every row is another one."""
+    """Who contributes: `row` if every row is another contributor, or the column that names them, such as the firm.
+    Cell suppression needs it."""
     sensitive: Rules | None = None
     """Suppress cells that these rules find, and others until every interval is wide enough."""
     round: Annotated[int, Field(ge=2, le=1000)] | None = None
@@ -73,11 +74,18 @@ class TablePlan(PlanFile):
     def _one_method(self) -> Self:
         if (self.sensitive is None) == (self.round is None):
             raise ValueError("needs either `sensitive` (cell suppression) or `round` (controlled rounding)")
+        if self.sensitive is not None and self.unit is None:
+            raise ValueError("`unit` is required: `row`, or the column that names the contributor")
+        for table in self.tables:
+            names = [name for part in table for name in ((part,) if isinstance(part, str) else part)]
+            if len(set(names)) < len(names):
+                raise ValueError("a table lists a column twice")
         return self
 
     def run(self) -> ProtectedTables:
         """Tabulate and protect."""
-        cells = tabulate(read(self.data).frame, self.tables, value=self.value, unit=self.unit)
+        unit = None if self.unit == "row" else self.unit
+        cells = tabulate(read(self.data).frame, self.tables, value=self.value, unit=unit)
         if self.round is not None:
             rounded = round_table(cells, base=self.round, effort=self.effort)
             account = {
@@ -94,6 +102,7 @@ class TablePlan(PlanFile):
         verdict = done.verdict
         account = {
             "method": "cell-suppression",
+            "unit": self.unit,
             "rules": self.sensitive.model_dump(mode="json", exclude_none=True),
             "cells": len(cells.keys),
             "suppressed": int(done.suppressed.sum()),

@@ -18,6 +18,7 @@ from sfumato.data import read
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.field_docs import DocumentedModel
 from sfumato.release import State, Verdict
+from sfumato.tables.cells import check_amounts
 from sfumato.tables.plan_file import STRICT, PlanFile, ReleaseBudget
 from sfumato.tables.summary_attack import DisclosedSums, disclosed_sums
 from sfumato.tables.summary_statistics import (
@@ -55,6 +56,8 @@ class Statistic(DocumentedModel):
     def _one_kind(self) -> Self:
         if self.by and self.on:
             raise ValueError("a statistic has either `by` (groups) or `on` (a regression)")
+        if len(set(self.by)) < len(self.by) or len(set(self.on)) < len(self.on):
+            raise ValueError("a statistic lists a column twice")
         return self
 
 
@@ -171,6 +174,8 @@ class SummaryFile(PlanFile):
 
     def _exact(self, frame: pl.DataFrame) -> PublishedStatistics:
         assert self.threshold is not None
+        for name in dict.fromkeys(name for one in self.statistics for name in (one.of, *one.on)):
+            check_amounts(frame, name)
         shown, hidden, disclosed = _suppressed(frame, self.statistics, self.threshold)
         found = []
         for number, one in enumerate(self.statistics):

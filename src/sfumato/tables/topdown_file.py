@@ -109,6 +109,12 @@ class TopDownFile(PlanFile):
             raise ValueError("`queries` have no share above 0")
         if len({query.by for query in self.queries}) < len(self.queries):
             raise ValueError("a query is listed twice")
+        named = [*self.areas.levels, *self.columns]
+        if len(set(named)) < len(named) or "count" in named:
+            raise ValueError("levels and columns need different names, and none may be called `count`")
+        lists = [*(query.by for query in self.queries), *(table.by for table in self.tables)]
+        if any(len(set(names)) < len(names) for names in lists):
+            raise ValueError("a table or query lists a column twice")
         return self
 
     def placed(self, folder: Path) -> Self:
