@@ -23,7 +23,7 @@ SLOW   := advice any_columns app_ assignment attack audit classical collect colu
 QUICK  := $(addprefix tests/guards/test_,layers.py speaks_of_itself.py project_files.py figures.py) tests/contract/test_metrics.py \
           $(filter-out $(foreach word,$(SLOW),$(wildcard tests/unit/*$(word)*)),$(wildcard tests/unit/test_*.py))
 
-.PHONY: help demo test quick lint doctest coverage docs site pictures frontend changelog peers clean
+.PHONY: help demo test quick lint doctest coverage docs site pictures frontend changelog peers programs clean
 
 help:           ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,8 +36,8 @@ test quick doctest coverage: export OMP_WAIT_POLICY := passive
 test quick doctest coverage: export OPENBLAS_NUM_THREADS := 1
 
 test:  ## run everything that a change must pass
-	$(MAKE) --no-print-directory -j 2 $(VENV)/.all $(PEERS)/.installed docs doctest lint site
-	$(PYTEST) $(SPREAD)
+	$(MAKE) --no-print-directory -j 2 $(VENV)/.all $(PEERS)/.installed programs docs doctest lint site
+	SFUMATO_SKIPS=refused $(PYTEST) $(SPREAD)
 
 quick: $(VENV)/.all  ## lint and the fast tests, for use while editing
 	$(BIN)/ruff check -q .
@@ -52,7 +52,7 @@ lint: $(VENV)/.all  ## ruff and mypy --strict
 doctest: $(VENV)/.all  ## run the examples in docstrings
 	$(PYTEST) -q -n 2 --doctest-modules --ignore-glob='*/migrations/*' src
 
-coverage: $(VENV)/.all $(PEERS)/.installed  ## all tests with coverage; fails below the floor in pyproject.toml
+coverage: $(VENV)/.all $(PEERS)/.installed programs  ## all tests with coverage; fails below the floor in pyproject.toml
 	$(PYTEST) $(SPREAD) --cov --cov-report=term --cov-report=html:site-coverage
 
 docs: $(VENV)/.all  ## write what is generated: reference pages, JSON Schema, type stubs, tables of figures
@@ -91,6 +91,13 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e '.[all,test]'
 	@touch $@ $(VENV)/.core
+
+# Chromium, JDBC drivers and the TypeScript compiler, for the tests of pages and clients.
+programs: $(VENV)/.programs
+
+$(VENV)/.programs: tests/programs.py frontend/package-lock.json | $(VENV)/.all
+	$(BIN)/python tests/programs.py
+	@touch $@
 
 $(PEERS)/.installed: benchmarks/peers.txt
 	$(PYTHON) -m venv $(PEERS)

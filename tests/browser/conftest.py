@@ -1,14 +1,12 @@
 """A real Chromium and a real app process for the tests of the pages.
 
-The browser is Chromium or Chrome on the path (Debian's package, for example), or the one that Playwright has
-installed. Without either the tests are skipped, which the end of the run says; ``SFUMATO_BROWSER=required`` fails them.
+The browser is the one that `make programs` installs.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -17,33 +15,21 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
+import programs
 from sfumato.data import Table, write
 from sfumato.demos.people import hospital
 
-OPTIONS = [
-    "--no-sandbox",
-    "--headless=new",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """One browser for a module. It must end with it: Playwright's event loop would run under all later tests."""
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    program, environment = programs.chromium()
     with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=found, args=OPTIONS)
-        except Error:
-            missing = "There is no Chromium on the path and Playwright has none: apt install chromium"
-            pytest.fail(missing) if os.environ.get("SFUMATO_BROWSER") == "required" else pytest.skip(missing)
+        browser = playwright.chromium.launch(executable_path=program, args=programs.BROWSER_OPTIONS, env=environment)
         yield browser
         browser.close()
 

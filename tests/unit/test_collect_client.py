@@ -242,7 +242,7 @@ def test_the_module_is_strict_typescript_without_dependencies() -> None:
     assert len(text.splitlines()) <= 400
     compiler = ROOT / "frontend" / "node_modules" / "typescript" / "bin" / "tsc"
     if not compiler.exists():
-        pytest.skip("needs TypeScript: npm ci in frontend/")
+        pytest.skip("needs TypeScript: make programs")
     options = ["--noEmit", "--strict", "--noUncheckedIndexedAccess", "--target", "ES2022", "--lib", "ES2023,DOM"]
     done = subprocess.run([node(), str(compiler), *options, str(MODULE)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
