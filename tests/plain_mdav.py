@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.kernels import kernel
 from sfumato.masking.methods._blocks import total_of
 
 __all__ = ["mdav_plain"]
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 
 
-@numba.njit(cache=True)
+@kernel()
 def mdav_plain(points: Floats, k: int) -> Groups:  # pragma: no cover - compiled
     """Group number of each record; every group has k to 2k-1 members."""
     n, d = points.shape

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "field_docs", "wording"),
     ("params", "progress", "extras"),
-    ("registry", "rng", "rationals", "secret", "deadline", "memory", "threads"),
+    ("registry", "rng", "kernels", "rationals", "secret", "deadline", "memory", "threads"),
     ("data",),
     ("schema",),
     ("release",),

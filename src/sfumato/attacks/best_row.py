@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["FAR", "PIECE", "Best", "best_of", "next_random", "share_of", "start"]
 
@@ -25,7 +26,7 @@ FAR = 30.0
 """A row whose score is this far below the highest is negligible in the sum, even a million of them."""
 
 
-@njit(cache=True)
+@kernel()
 def next_random(state: np.uint64) -> tuple[np.uint64, float]:  # pragma: no cover - compiled
     """The next state of the generator (xorshift, never zero) and a number in [0, 1)."""
     state = np.uint64(state)  # called from Python, it is a signed number
@@ -35,13 +36,13 @@ def next_random(state: np.uint64) -> tuple[np.uint64, float]:  # pragma: no cove
     return state, (state >> np.uint64(11)) / 9007199254740992.0
 
 
-@njit(cache=True)
+@kernel()
 def start(seed: int) -> Best:  # pragma: no cover - compiled
     """The state before the first row; the seed is positive."""
     return -np.inf, 0.0, 0, -1, np.uint64(seed)
 
 
-@njit(cache=True)
+@kernel()
 def best_of(state: Best, scores: Floats, count: int, first: int) -> Best:  # pragma: no cover - compiled
     """The state after ``count`` more scores, those of the rows from ``first`` on."""
     best, total, ties, row, random = state
@@ -63,7 +64,7 @@ def best_of(state: Best, scores: Floats, count: int, first: int) -> Best:  # pra
     return best, total, ties, row, random
 
 
-@njit(cache=True)
+@kernel()
 def share_of(state: Best) -> float:  # pragma: no cover - compiled
     """The probability of the chosen row among all rows, if scores are log-odds."""
     return 1.0 / state[1] if state[3] >= 0 else 0.0

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 
 from sfumato.attacks.base import View
 from sfumato.attacks.value_coverage import Coverage, coverage
 from sfumato.data.row_codes import first_rows, number_rows
 from sfumato.errors import NotApplicable
+from sfumato.kernels import kernel
 from sfumato.masking.base import method_of
 
 __all__ = ["Candidates", "Comparison", "Match", "compare", "match"]
@@ -153,7 +153,7 @@ class Match:
         return classes
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _listed(starts: Ints, fits: Ints, list_starts: Ints) -> Ints:  # pragma: no cover - compiled
     """For each value the number of entries in the lists of its labels."""
     total = np.zeros(len(starts) - 1, dtype=np.int64)
@@ -163,7 +163,7 @@ def _listed(starts: Ints, fits: Ints, list_starts: Ints) -> Ints:  # pragma: no 
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _gather(
     starts: Ints, members: Ints, fits: Ints, first: int, last: int, length: int
 ) -> Ints:  # pragma: no cover - compiled
@@ -176,7 +176,7 @@ def _gather(
     return gathered
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _holds(fits: Ints, first: int, last: int, label: int) -> bool:  # pragma: no cover - compiled
     """Whether a label is among the sorted ones between two positions."""
     while first < last:
@@ -190,7 +190,7 @@ def _holds(fits: Ints, first: int, last: int, label: int) -> bool:  # pragma: no
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _keep(classes: Ints, codes: Ints, fits: Ints, first: int, last: int) -> Ints:  # pragma: no cover - compiled
     place = 0
     kept = np.empty(len(classes), dtype=np.int64)
@@ -201,7 +201,7 @@ def _keep(classes: Ints, codes: Ints, fits: Ints, first: int, last: int) -> Ints
     return kept[:place].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _contained(
     starts: Ints, fits: Ints, values: Ints, labels: Ints
 ) -> npt.NDArray[np.bool_]:  # pragma: no cover - compiled

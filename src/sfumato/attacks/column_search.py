@@ -14,11 +14,11 @@ from math import comb, fsum
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.attacks.column_codes import CodedPeople, ColumnCodes
 from sfumato.data.row_codes import row_keys
 from sfumato.deadline import check_deadline
+from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
 __all__ = ["ColumnSearch", "ColumnSet", "class_sizes", "search_columns"]
@@ -59,7 +59,7 @@ class ColumnSearch:
     """What was searched, in words."""
 
 
-@njit(cache=True)
+@kernel()
 def _count(released: Ints, known: Ints, sizes: Ints, keys: Ints, counts: Ints) -> int:  # pragma: no cover - compiled
     """For each known key the number of released rows with the same key; returns the number of distinct keys."""
     mask = len(keys) - 1

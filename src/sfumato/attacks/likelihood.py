@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 
 from sfumato.attacks.base import View
 from sfumato.attacks.features import numbers
@@ -23,6 +22,7 @@ from sfumato.attacks.remasking import coarsened
 from sfumato.attacks.shared_simulations import MaskingRounds, masking_rounds
 from sfumato.deadline import quiet, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
+from sfumato.kernels import kernel
 from sfumato.masking.base import Step
 from sfumato.progress import Progress
 from sfumato.schema import Dataset, Kind
@@ -337,7 +337,7 @@ def _bits(counts: Floats) -> float:
     return float((joint[present] * np.log2(joint[present] / independent[present])).sum())
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def fill(
     scores: Floats,
     table: Singles,

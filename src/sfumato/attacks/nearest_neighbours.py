@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 
 from sfumato.attacks.best_row import next_random
 from sfumato.deadline import batches, check_deadline
+from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 from sfumato.threads import map_slices
 
@@ -156,7 +156,7 @@ def squared_distance(left: Floats, right: Floats) -> Floats:
     return total
 
 
-@njit(cache=True)
+@kernel()
 def _halved(points: Floats, edges: Ints) -> Ints:  # pragma: no cover - compiled
     """The order of the points leaf by leaf: every run of leaves is halved along the column that varies most."""
     order = np.arange(len(points))
@@ -184,7 +184,7 @@ def _halved(points: Floats, edges: Ints) -> Ints:  # pragma: no cover - compiled
     return order
 
 
-@njit(cache=True)
+@kernel()
 def _select(level: Floats, order: Ints, start: int, stop: int, middle: int) -> None:  # pragma: no cover - compiled
     """Quickselect: rearrange both arrays so that nothing before ``middle`` is larger than anything from it on."""
     low, high = start, stop - 1
@@ -209,7 +209,7 @@ def _select(level: Floats, order: Ints, start: int, stop: int, middle: int) -> N
             return
 
 
-@njit(cache=True)
+@kernel()
 def _boxed(
     points: Floats, order: Ints, edges: Ints, boxes: Floats
 ) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
@@ -234,7 +234,7 @@ def _boxed(
     return values, boxes
 
 
-@njit(cache=True)
+@kernel()
 def _gap(target: Floats, box: Floats) -> float:  # pragma: no cover - compiled
     """The squared distance of a target from a box, rounded down."""
     total = 0.0
@@ -244,7 +244,7 @@ def _gap(target: Floats, box: Floats) -> float:  # pragma: no cover - compiled
     return total * (1 - 1e-12)
 
 
-@njit(cache=True)
+@kernel()
 def _descend(
     target: Floats, boxes: Floats, waiting: Ints, away: Floats, count: int, far: float
 ) -> tuple[int, int]:  # pragma: no cover - compiled
@@ -267,7 +267,7 @@ def _descend(
     return -1, 0
 
 
-@njit(cache=True)
+@kernel()
 def _distances(
     total: Floats, target: Floats, values: Floats, start: int, length: int
 ) -> None:  # pragma: no cover - compiled
@@ -282,7 +282,7 @@ def _distances(
             total[place] += gap * gap
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _near(
     targets: Floats, values: Floats, edges: Ints, boxes: Floats, wanted: int
 ) -> tuple[Ints, Floats]:  # pragma: no cover - compiled
@@ -310,7 +310,7 @@ def _near(
     return rows, distance
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _nearest(
     targets: Floats, values: Floats, edges: Ints, boxes: Floats, sizes: Ints, seeds: Ints
 ) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled

@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.value_parser import ROOTS, Known, ValueRange, reader, value_range
 from sfumato.data.row_codes import value_codes
 from sfumato.errors import SfumatoError
+from sfumato.kernels import kernel
 from sfumato.memory import require_memory
 from sfumato.schema.hierarchy import hierarchy_from_dict
 
@@ -130,7 +130,7 @@ class Coverage:
         return smallest, largest
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _transposed(
     members: Ints, starts: Ints, stops: Ints, values: int
 ) -> tuple[Ints, Ints]:  # pragma: no cover - compiled

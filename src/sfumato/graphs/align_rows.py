@@ -8,10 +8,10 @@ form rows of their own.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.graphs.communities import communities
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.kernels import kernel
 from sfumato.rng import Rng
 
 __all__ = ["aligned_rows"]
@@ -43,7 +43,7 @@ def aligned_rows(graph: Graph, nodes: Ints, k: int, rng: Rng) -> Ints:
     return np.concatenate([rows.reshape(-1, k), rest.reshape(-1, k)])
 
 
-@njit(cache=True)
+@kernel()
 def _arrange(indptr, indices, nodes, starts, k, tries, state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The place (row times k, plus column) of each node."""
     result = np.empty(len(nodes), dtype=np.int64)
@@ -86,7 +86,7 @@ def _arrange(indptr, indices, nodes, starts, k, tries, state):  # type: ignore[n
     return result
 
 
-@njit(cache=True)
+@kernel()
 def _orbit(one, other, rows, k):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The number of the orbit of a pair of places."""
     if one // k > other // k:
@@ -97,7 +97,7 @@ def _orbit(one, other, rows, k):  # type: ignore[no-untyped-def]  # pragma: no c
     return (one // k * rows + other // k) * k + step
 
 
-@njit(cache=True)
+@kernel()
 def _exchange(one, other, begin, linked, place, counts, rows, k):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Let two nodes change places; returns by how much the sum of squares grows."""
     gain = _count(one, other, -1, begin, linked, place, counts, rows, k)
@@ -107,7 +107,7 @@ def _exchange(one, other, begin, linked, place, counts, rows, k):  # type: ignor
     return gain + _count(other, -1, 1, begin, linked, place, counts, rows, k)
 
 
-@njit(cache=True)
+@kernel()
 def _count(node, skipped, sign, begin, linked, place, counts, rows, k):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Add or remove the edges of a node; an edge to ``skipped`` is left to the other end."""
     gain = 0

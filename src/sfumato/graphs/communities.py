@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.kernels import kernel
 from sfumato.rng import Rng
 
 __all__ = ["communities", "modularity"]
@@ -57,7 +57,7 @@ def _merged(matrix: Any, number: Ints, count: int) -> Any:
     return merged
 
 
-@njit(cache=True)
+@kernel()
 def _move(indptr, indices, data, weights, order):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Move nodes to the community of a neighbour while modularity grows."""
     size = len(weights)

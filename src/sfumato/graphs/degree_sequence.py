@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from numba import njit
 
 from sfumato.errors import TooFewRows
 from sfumato.graphs.graph import Ints
+from sfumato.kernels import kernel
 
 __all__ = ["anonymous_degrees", "smallest_class"]
 
@@ -47,7 +47,7 @@ def smallest_class(degrees: Ints) -> int:
     return int(np.unique(degrees, return_counts=True)[1].min()) if len(degrees) else 0
 
 
-@njit(cache=True)
+@kernel()
 def _group_starts(degrees, k, weight):  # type: ignore[no-untyped-def]
     """First places of the groups of an optimal partition of degrees that are sorted downwards.
 

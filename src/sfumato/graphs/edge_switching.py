@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from numba import njit
 
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.kernels import kernel
 
 __all__ = ["switch_edges"]
 
@@ -35,7 +35,7 @@ def switch_edges(graph: Graph, share: float, random: np.random.Generator) -> Gra
     return graph.with_edges(edges)
 
 
-@njit(cache=True)
+@kernel()
 def _place(table, key, mask):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The place of a key in the hash table, or the first free place for it (as a negative number)."""
     at = ((key * np.int64(-7046029254386353131)) >> np.int64(17)) & mask
@@ -49,7 +49,7 @@ def _place(table, key, mask):  # type: ignore[no-untyped-def]  # pragma: no cove
     return -2 - (free if free >= 0 else at)
 
 
-@njit(cache=True)
+@kernel()
 def _switch(edges, count, size, bits, seed):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     np.random.seed(seed & 0xFFFFFFFF)
     mask = (np.int64(1) << bits) - 1

@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
 from sfumato.dp.mechanisms.geometric import Geometric
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.kernels import kernel
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
@@ -85,7 +85,7 @@ def _packed(bound: Ints, rows: int, most: int) -> float:
     return float(-solved.fun)
 
 
-@njit(cache=True)
+@kernel()
 def _triangles_of_nodes(indptr, indices):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     size = len(indptr) - 1
     own = np.zeros(size, dtype=np.int64)
@@ -101,7 +101,7 @@ def _triangles_of_nodes(indptr, indices):  # type: ignore[no-untyped-def]  # pra
     return own
 
 
-@njit(cache=True)
+@kernel()
 def _list_triangles(indptr, indices, total):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     size = len(indptr) - 1
     corners = np.empty((total, 3), dtype=np.int64)

@@ -23,12 +23,12 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.dp.mechanisms.geometric import Geometric
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.kernels import kernel
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
@@ -122,7 +122,7 @@ def _noisy(values: Ints, sensitivity: int, epsilon: Number, receipt: Receipt) ->
     return np.asarray(noise.release(secret, receipt=receipt, sensitivity=sensitivity), dtype=np.int64)
 
 
-@njit(cache=True)
+@kernel()
 def _projected(edges, size, most):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     degrees = np.zeros(size, dtype=np.int64)
     for row in range(len(edges)):
@@ -133,7 +133,7 @@ def _projected(edges, size, most):  # type: ignore[no-untyped-def]  # pragma: no
     return degrees
 
 
-@njit(cache=True)
+@kernel()
 def _isotonic(values):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Least-squares fit by a non-decreasing sequence: neighbouring violators are pooled."""
     means = np.empty(len(values))

@@ -19,7 +19,6 @@ from typing import cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.dp.os_random import below_big
@@ -27,6 +26,7 @@ from sfumato.dp.receipt import Receipt, require
 from sfumato.dp.sampler import exponential_race
 from sfumato.errors import BadParameter
 from sfumato.graphs.graph import Graph
+from sfumato.kernels import kernel
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
@@ -106,7 +106,7 @@ def triangles(graph: Graph) -> tuple[int, int]:
     return int(total), int(steepest)
 
 
-@njit(cache=True)
+@kernel()
 def _triangles(indptr, indices):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     size = len(indptr) - 1
     common = np.zeros(size, dtype=np.int32)

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.graphs.edge_labels import label_hashes
 from sfumato.graphs.graph import Graph, Ints
+from sfumato.kernels import kernel
 
 __all__ = ["Features", "agreements", "colours", "neighbour_degree_profile", "unique_share"]
 
@@ -93,7 +93,7 @@ def agreements(graph: Graph, nodes: Ints, *, top: int, hubs: int) -> Features:
     return cast(Features, found)
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _agreements(indptr, indices, nodes, top, hubs):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     size = len(indptr) - 1
     common = np.zeros(size, dtype=np.int32)

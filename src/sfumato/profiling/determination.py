@@ -18,7 +18,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["Coded", "error_of", "joint", "windows"]
 
@@ -154,7 +155,7 @@ def _as_numbers(series: pl.Series) -> Floats | None:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _mistakes(keys, codes, size):  # type: ignore[no-untyped-def]
     """Mistakes and number of the rows that share their key, then of those that do not: each row is predicted by the
     most frequent code of the others with its key, or by its neighbours."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 
 from sfumato.data.row_codes import row_keys, value_codes
+from sfumato.kernels import kernel
 
 __all__ = ["CAP", "Encoded", "Partition", "encode"]
 
@@ -88,7 +88,7 @@ def divide(data: Encoded, columns: Sequence[int]) -> Partition:
     return Partition(groups=int(groups), histogram=histogram.astype(np.int32))
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _count_in_table(codes, chosen, sizes, cells, cap):  # type: ignore[no-untyped-def]
     table = np.zeros(cells, dtype=np.int32)
     for row in range(codes.shape[1]):
@@ -105,7 +105,7 @@ def _count_in_table(codes, chosen, sizes, cells, cap):  # type: ignore[no-untype
     return groups, histogram
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _count_in_order(keys, cap):  # type: ignore[no-untyped-def]
     histogram = np.zeros(cap + 1, dtype=np.int64)
     groups = 0

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from sfumato.kernels import kernel
 from sfumato.profiling.partitions import Encoded
 
 __all__ = ["Screen"]
@@ -57,7 +57,7 @@ class Screen:
         return hits
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _posting_lists(codes, starts, order):  # type: ignore[no-untyped-def]
     starts[:] = 0
     for code in codes:
@@ -70,7 +70,7 @@ def _posting_lists(codes, starts, order):  # type: ignore[no-untyped-def]
         filled[codes[row]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _alone(by_row, order, starts, offsets, combinations, rows, block):  # type: ignore[no-untyped-def]
     width = by_row.shape[1]
     count, size = combinations.shape

@@ -16,8 +16,8 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from sfumato.kernels import kernel
 from sfumato.sequences.item_sets import Ints, ItemSets
 
 __all__ = ["harmless_items"]
@@ -90,7 +90,7 @@ def _confidence(chosen: tuple[int, ...], about: int, holders: list[int], people:
     return Fraction((having & holders[about]).bit_count(), total) if total else Fraction(0)
 
 
-@njit(cache=True)
+@kernel()
 def _harmless(
     starts: Ints,
     ranks: Ints,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 
+from sfumato.kernels import kernel
 from sfumato.release import State, Verdict
 
 __all__ = ["item_set_verdict", "smallest_support"]
@@ -56,7 +56,7 @@ def _numbered(series: pl.Series) -> pl.Series:
     return text.rank("dense").cast(pl.Int32) - 1
 
 
-@njit(cache=True)
+@kernel()
 def _count_pairs(
     rows: Ints,
     items: npt.NDArray[np.int32],

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 from sfumato.sequences.item_sets import Ints, ItemSets
 
@@ -45,7 +45,7 @@ def supported_items(sets: ItemSets, *, k: int, m: int, progress: Progress = SILE
     return keep
 
 
-@njit(cache=True)
+@kernel()
 def _select(
     starts: Ints,
     ranks: npt.NDArray[np.int32],
@@ -68,7 +68,7 @@ def _select(
         )
 
 
-@njit(cache=True)
+@kernel()
 def _supported(
     starts: Ints,
     ranks: npt.NDArray[np.int32],

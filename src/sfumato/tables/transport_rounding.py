@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["UNBOUNDED", "nearest_table", "round_to_sum", "round_with_sums"]
 
@@ -78,7 +79,7 @@ def round_with_sums(values: Floats, rows: Ints, columns: Ints) -> tuple[Ints, in
     return whole, 0
 
 
-@njit(cache=True)
+@kernel()
 def _project(values, rows, columns, steps, kept, off_row, off_column, result):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Dykstra's projection on the non-negative tables with these sums; rows and columns without people stay zero."""
     high, wide = values.shape[1], values.shape[2]

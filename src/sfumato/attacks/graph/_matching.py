@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.deadline import check_deadline
 from sfumato.graphs.graph import Graph, Ints
 from sfumato.graphs.signatures import Features
+from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
 __all__ = ["best_overlap", "nearest_rows", "propagate"]
@@ -89,7 +89,7 @@ def _linked_to(graph: Graph, chosen: npt.NDArray[np.bool_]) -> Ints:
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _best_overlap(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     indptr, indices, release_indptr, release_indices, mapping, nodes, hubs, matched_known, matched_release
 ):

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.errors import BadParameter
+from sfumato.kernels import kernel
 from sfumato.query.policy.subsets import Bits, subset_sums, sum_over_subsets, unpack
 
 __all__ = ["exhaustive", "hadamard", "hadamard_subsets", "least_squares", "linear_program", "transform"]
@@ -84,7 +84,7 @@ def least_squares(bits: Bits, answers: Floats, people: int, *, rounds: int | Non
     return x
 
 
-@njit(cache=True, fastmath=True)
+@kernel(fastmath=True)
 def _butterflies(x: npt.NDArray[np.float32], first: int, last: int) -> None:
     half = first
     while half < last:
@@ -96,7 +96,7 @@ def _butterflies(x: npt.NDArray[np.float32], first: int, last: int) -> None:
         half *= 2
 
 
-@njit(cache=True, fastmath=True)
+@kernel(fastmath=True)
 def _transform(x: npt.NDArray[np.float32], block: int) -> None:
     # Short butterflies stay inside a block that fits the cache; long ones pass over all values, two levels at a time.
     size = len(x)

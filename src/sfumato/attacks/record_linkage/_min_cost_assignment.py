@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 
 from sfumato.attacks.base import Linking, View
 from sfumato.attacks.candidate_rows import compare
@@ -24,6 +23,7 @@ from sfumato.attacks.likelihood import Cells, Likelihood, fill
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable
+from sfumato.kernels import kernel
 from sfumato.memory import require_memory
 from sfumato.progress import Progress
 from sfumato.rng import Rng
@@ -201,7 +201,7 @@ def _negative_log_likelihood(learned: Likelihood, view: View) -> Price:
     return lambda part: np.concatenate(map_slices(price, part))
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _scores(
     table: Singles, normal: Singles, tied: Ints, excess: Singles, known: Ints, seen: Cells
 ) -> Singles:  # pragma: no cover - compiled

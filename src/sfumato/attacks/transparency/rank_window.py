@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
@@ -17,6 +16,7 @@ from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import coarsened
 from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
+from sfumato.kernels import kernel
 from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -192,7 +192,7 @@ def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, 
     return low, high
 
 
-@njit(cache=True)
+@kernel()
 def _link(
     targets: Floats, released: Floats, low: Floats, high: Floats, blank: npt.NDArray[np.bool_], seeds: Ints
 ) -> tuple[Ints, Ints, Ints]:  # pragma: no cover - compiled

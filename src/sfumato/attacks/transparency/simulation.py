@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
@@ -14,6 +13,7 @@ from sfumato.attacks.best_row import FAR, PIECE, best_of, share_of, start
 from sfumato.attacks.likelihood import PORTION, Cells, Likelihood, fill
 from sfumato.attacks.remasking import WEAK_MASKING, proxy, runnable_steps
 from sfumato.deadline import batches
+from sfumato.kernels import kernel
 from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -84,7 +84,7 @@ class Simulation(Linking):
         return Guesses.of_rows(row[:done], share[:done], detail, tried=done)
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _link(
     table: npt.NDArray[np.float32],
     normal: npt.NDArray[np.float32],

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.collecting.local.random_source import RandomSource
+from sfumato.kernels import kernel
 
 __all__ = ["biased_rows", "column_sums"]
 
@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 _DIGITS = 32
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _fill(out: Words, start: int, chance: int, random: Words) -> int:
     """Fill words from ``start`` on until the random words may not suffice; returns the first word not filled."""
     used = 0
@@ -61,7 +61,7 @@ def _without_tail(packed: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.ui
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _column_sums(packed: npt.NDArray[np.uint8], bits: int) -> Ints:
     """Sum each bit position over at most 255 rows at a time: a byte spreads into the eight bytes of one word."""
     columns = packed.shape[1]

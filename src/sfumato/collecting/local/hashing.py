@@ -6,7 +6,8 @@ import hashlib
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["buckets_of", "count_matches", "hadamard_sign", "salted_functions", "walsh_hadamard"]
 
@@ -21,7 +22,7 @@ def salted_functions(salt: str, count: int) -> tuple[Words, Words]:
     return words[:count], words[count:]
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def buckets_of(multipliers: Words, offsets: Words, keys: Words, buckets: int) -> Ints:
     """Bucket of each key under the function of the same position.
 
@@ -34,7 +35,7 @@ def buckets_of(multipliers: Words, offsets: Words, keys: Words, buckets: int) ->
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def count_matches(multipliers: Words, offsets: Words, reported: Ints, keys: Words, buckets: int) -> Ints:
     """For each key, how many reports name the bucket that their own hash function gives the key."""
     out = np.zeros(len(keys), dtype=np.int64)
@@ -52,7 +53,7 @@ def hadamard_sign(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -
     return parity
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def walsh_hadamard(values: npt.NDArray[np.float64]) -> None:
     """Multiply by the Hadamard matrix in place; the length is a power of two."""
     size, half = len(values), 1

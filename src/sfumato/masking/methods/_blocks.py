@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from sfumato.kernels import kernel
 
 __all__ = ["BLOCK", "drop", "farthest", "into_blocks", "living", "nearest", "total_of"]
 
@@ -27,7 +28,7 @@ _SLACK = 1e-12
 """Bounds are widened by this share of the largest distance, far above the rounding of a few dozen sums."""
 
 
-@numba.njit(cache=True)
+@kernel()
 def total_of(points: Floats, alive: npt.NDArray[np.int64]) -> Floats:  # pragma: no cover - compiled
     total = np.zeros(points.shape[1])
     for i in alive:
@@ -36,7 +37,7 @@ def total_of(points: Floats, alive: npt.NDArray[np.int64]) -> Floats:  # pragma:
     return total
 
 
-@numba.njit(cache=True)
+@kernel()
 def into_blocks(points: Floats, alive: npt.NDArray[np.int64]) -> Any:  # pragma: no cover - compiled
     """Cut the living records into blocks: by their distance to the centroid, then at medians of the widest column.
 
@@ -98,7 +99,7 @@ def into_blocks(points: Floats, alive: npt.NDArray[np.int64]) -> Any:  # pragma:
     return cells, ids, centre, lows, highs, held, home
 
 
-@numba.njit(cache=True)
+@kernel()
 def _distances(cells: Floats, b: int, held: int, query: Floats, out: Floats) -> None:  # pragma: no cover - compiled
     for s in range(held):
         out[s] = 0.0
@@ -109,7 +110,7 @@ def _distances(cells: Floats, b: int, held: int, query: Floats, out: Floats) -> 
             out[s] += gap * gap
 
 
-@numba.njit(cache=True, fastmath={"nnan", "nsz"})
+@kernel(fastmath={"nnan", "nsz"})
 def _least(query: Floats, centre: Floats, lows: Floats, highs: Floats, bound: Floats) -> None:  # pragma: no cover
     """Squared distance below which no record of a block can be, a shade less for rounding."""
     for b in range(len(bound)):
@@ -135,7 +136,7 @@ def _least(query: Floats, centre: Floats, lows: Floats, highs: Floats, bound: Fl
         bound[b] = best if best > 0.0 else 0.0
 
 
-@numba.njit(cache=True, fastmath={"nnan", "nsz"})
+@kernel(fastmath={"nnan", "nsz"})
 def _most(query: Floats, centre: Floats, lows: Floats, highs: Floats, bound: Floats) -> None:  # pragma: no cover
     """Squared distance above which no record of a block can be, a shade more for rounding.
 
@@ -160,7 +161,7 @@ def _most(query: Floats, centre: Floats, lows: Floats, highs: Floats, bound: Flo
         bound[b] = outer[b] * outer[b] + far * far + 2.0 * most + _SLACK * reach
 
 
-@numba.njit(cache=True)
+@kernel()
 def nearest(
     query: Floats, k: int, cells: Floats, ids: Any, centre: Floats, lows: Floats, highs: Floats, held: Any,
     bound: Floats, out: Floats, best: Floats, found: Any,
@@ -203,7 +204,7 @@ def nearest(
     return filled
 
 
-@numba.njit(cache=True)
+@kernel()
 def farthest(
     query: Floats,
     cells: Floats,
@@ -234,7 +235,7 @@ def farthest(
     return record
 
 
-@numba.njit(cache=True)
+@kernel()
 def drop(record: int, cells: Floats, ids: Any, held: Any, home: Any) -> None:  # pragma: no cover - compiled
     b = home[record]
     held[b] -= 1
@@ -248,6 +249,6 @@ def drop(record: int, cells: Floats, ids: Any, held: Any, home: Any) -> None:  #
     home[record] = -1
 
 
-@numba.njit(cache=True)
+@kernel()
 def living(home: Any) -> npt.NDArray[np.int64]:  # pragma: no cover - compiled
     return np.flatnonzero(home >= 0)

@@ -5,9 +5,10 @@ Every accepted change lowers the sum of squared distances to the group means, an
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from sfumato.kernels import kernel
 
 __all__ = ["refine_groups"]
 
@@ -43,7 +44,7 @@ def refine_groups(points: Floats, groups: Groups, k: int) -> Groups:
     return np.unique(better, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _improve(points, groups, near, k, rounds, least):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     n, d = points.shape
     group = groups.copy()
@@ -72,7 +73,7 @@ def _improve(points, groups, near, k, rounds, least):  # type: ignore[no-untyped
     return group
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _put(i, g, points, group, member, size, place, total):  # type: ignore[no-untyped-def]  # pragma: no cover
     group[i] = g
     member[g, size[g]] = i
@@ -82,7 +83,7 @@ def _put(i, g, points, group, member, size, place, total):  # type: ignore[no-un
         total[g, j] += points[i, j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _take(i, points, group, member, size, place, total):  # type: ignore[no-untyped-def]  # pragma: no cover
     g = group[i]
     size[g] -= 1
@@ -93,7 +94,7 @@ def _take(i, points, group, member, size, place, total):  # type: ignore[no-unty
         total[g, j] -= points[i, j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _gap(i, g, points, size, total):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Squared distance of a record to the mean of a group."""
     gap = 0.0
@@ -102,7 +103,7 @@ def _gap(i, g, points, size, total):  # type: ignore[no-untyped-def]  # pragma: 
     return gap
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _between(i, other, points):  # type: ignore[no-untyped-def]  # pragma: no cover
     gap = 0.0
     for j in range(points.shape[1]):
@@ -110,7 +111,7 @@ def _between(i, other, points):  # type: ignore[no-untyped-def]  # pragma: no co
     return gap
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _best_change(i, k, least, points, near, group, member, size, place, total):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Move a record, exchange it for another, or move it while a third record takes its place; whichever gains most."""
     a = group[i]
@@ -166,7 +167,7 @@ def _best_change(i, k, least, points, near, group, member, size, place, total): 
     return 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _error(chosen, count, points):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Sum of squared distances of some records to their mean."""
     error = 0.0
@@ -180,7 +181,7 @@ def _error(chosen, count, points):  # type: ignore[no-untyped-def]  # pragma: no
     return error
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _dissolve(g, k, least, points, near, group, member, size, place, total):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Give the members of a group to their best neighbouring groups, if that lowers the error."""
     count = size[g]
@@ -209,7 +210,7 @@ def _dissolve(g, k, least, points, near, group, member, size, place, total):  # 
     return 0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _cut_again(g, k, least, points, near, group, member, size, place, total):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Cut a group, or its union with a neighbouring one, into runs of k or more along the line through its two most
     distant members, if that lowers the error."""
@@ -237,7 +238,7 @@ def _cut_again(g, k, least, points, near, group, member, size, place, total):  #
     return changed
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _cut(g, other, k, least, points, group, member, size, place, total):  # type: ignore[no-untyped-def]  # pragma: no cover
     n, d = size[g] + (size[other] if other >= 0 else 0), points.shape[1]
     chosen = np.empty(n, dtype=np.int32)

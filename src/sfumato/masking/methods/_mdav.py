@@ -7,10 +7,10 @@ textbook algorithm; a property test compares the two.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.kernels import kernel
 from sfumato.masking.methods._blocks import BLOCK, drop, farthest, into_blocks, living, nearest, total_of
 
 __all__ = ["mdav", "v_mdav"]
@@ -22,7 +22,7 @@ _REBUILD = 0.7
 """Blocks are built anew when this share of their records is left, so that the boxes stay tight."""
 
 
-@numba.njit(cache=True)
+@kernel()
 def mdav(points: Floats, k: int) -> Groups:  # pragma: no cover - compiled
     """Group number of each record; every group has k to 2k-1 members. ``points`` has at least k complete rows."""
     n, d = points.shape
@@ -63,7 +63,7 @@ def mdav(points: Floats, k: int) -> Groups:  # pragma: no cover - compiled
     return groups
 
 
-@numba.njit(cache=True)
+@kernel()
 def v_mdav(points: Floats, k: int, gamma: float) -> Groups:  # pragma: no cover - compiled
     """V-MDAV: groups grow to at most 2k-1 while the next record is nearer to them than gamma times its own nearest."""
     n, d = points.shape

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from sfumato.errors import BadParameter, ColumnsDiffer, SingularData
+from sfumato.kernels import kernel
 
 __all__ = ["Frequencies", "TransitionMatrix", "published_transitions"]
 
@@ -135,7 +135,7 @@ class TransitionMatrix:
         return Frequencies(categories=self.categories, counts=counts, standard_errors=errors)
 
 
-@numba.njit(cache=True)
+@kernel()
 def _draw(codes: Codes, cumulative: Floats, random: np.random.Generator) -> Codes:  # pragma: no cover - compiled
     size = cumulative.shape[0]
     out = codes.copy()

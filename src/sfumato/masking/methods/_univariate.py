@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from sfumato.kernels import kernel
 
 __all__ = ["optimal_univariate"]
 
@@ -12,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 
 
-@numba.njit(cache=True)
+@kernel()
 def optimal_univariate(values: Floats, k: int) -> Groups:  # pragma: no cover - compiled
     """Groups of sorted ``values`` with the least sum of squared errors (Hansen and Mukherjee), O(nk)."""
     n = len(values)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.kernels import kernel
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import ORDERED, Masking, Rows, refuse_not_finite, sorted_rows
 from sfumato.release import Change
@@ -119,14 +119,14 @@ def _sorted_rows(series: pl.Series, stratum: Rows | None) -> tuple[Rows, npt.NDA
     return frame["row"].to_numpy(), np.append(starts, count)
 
 
-@numba.njit(cache=True)
+@kernel()
 def _swap(source: Rows, free: npt.NDArray[np.bool_], i: int, j: int) -> None:  # pragma: no cover - compiled
     source[i], source[j] = source[j], source[i]
     free[i] = False
     free[j] = False
 
 
-@numba.njit(cache=True)
+@kernel()
 def _classic(source: Rows, window: int, random: np.random.Generator) -> int:  # pragma: no cover - compiled
     n = len(source)
     free = np.ones(n, dtype=np.bool_)
@@ -158,7 +158,7 @@ def _classic(source: Rows, window: int, random: np.random.Generator) -> int:  # 
     return alone
 
 
-@numba.njit(cache=True)
+@kernel()
 def _buckets(source: Rows, size: int, random: np.random.Generator) -> int:  # pragma: no cover - compiled
     n = len(source)
     count = (n + size - 1) // size
@@ -210,7 +210,7 @@ def _buckets(source: Rows, size: int, random: np.random.Generator) -> int:  # pr
     return alone
 
 
-@numba.njit(cache=True)
+@kernel()
 def _remove(
     members: Rows, place: Rows, left: npt.NDArray[np.int64], rank: int, bucket: int, size: int
 ) -> None:  # pragma: no cover - compiled
@@ -224,7 +224,7 @@ def _remove(
     place[rank] = end
 
 
-@numba.njit(cache=True)
+@kernel()
 def _distribution(source: Rows, window: int, random: np.random.Generator) -> int:  # pragma: no cover - compiled
     n = len(source)
     free = np.ones(n, dtype=np.bool_)

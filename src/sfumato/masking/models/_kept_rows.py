@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["distances_by_groups", "images_by_groups", "most_rows_within"]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def distances_by_groups(counts, leaves, starts, height, target):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Half the sum of absolute differences between the shares of groups of values and ``target``, by class.
 
@@ -29,7 +30,7 @@ def distances_by_groups(counts, leaves, starts, height, target):  # type: ignore
     return distance
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def images_by_groups(counts, chosen, leaves, starts, height):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The counts of groups of values, divided by ``height``, of the chosen classes."""
     image = np.empty((chosen.size, starts.size - 1))
@@ -42,7 +43,7 @@ def images_by_groups(counts, chosen, leaves, starts, height):  # type: ignore[no
     return image
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def most_rows_within(counts, target, distance, sizes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """An upper bound of the rows of each class that can be kept so that their distance to the reference is at most
     ``distance``.

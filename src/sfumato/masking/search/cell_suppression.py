@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.data.row_codes import number_rows
+from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
 __all__ = ["cheapest_cells", "sets_by_cost"]
@@ -94,7 +94,7 @@ def cheapest_cells(
     return out & ~empty, False
 
 
-@njit(cache=True)
+@kernel()
 def _one_by_one(
     codes: Codes, sizes: Ints, empty: Mask, rows: Ints, costs: Floats, k: int
 ) -> Mask:  # pragma: no cover - compiled

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.errors import Unmet
+from sfumato.kernels import kernel
 from sfumato.masking.search.hierarchy_arrays import HierarchyArrays, lowest_groups
 from sfumato.masking.search.partition_check import Conditions
 
@@ -58,7 +58,7 @@ def _find(root: npt.NDArray[np.intp], g: int) -> int:
     return g
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _partners(
     groups: Codes, offset: Ints, loss: Floats, first: Ints, height: Ints, size: Ints, failing: Mask
 ) -> Ints:  # pragma: no cover - compiled

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numba import njit
 from pydantic import Field
 
 from sfumato.graphs.graph import Graph
+from sfumato.kernels import kernel
 from sfumato.measures.base import MeasureResult
 from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
@@ -45,7 +45,7 @@ class PathLengths(GraphMeasure):
         return (float(counts @ np.arange(len(counts)) / pairs) if pairs else None), reached
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _distances(indptr, indices, starts):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Number of pairs by distance; longer ones count as the longest. Breadth-first search from each start."""
     size = len(indptr) - 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numba import njit
 from pydantic import Field
 
 from sfumato.graphs.graph import Graph
+from sfumato.kernels import kernel
 from sfumato.measures.base import MeasureResult
 from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
@@ -44,7 +44,7 @@ def _mean(graph: Graph, sample: int, rng: Rng) -> float | None:
     return float(_coefficients(graph.indptr, graph.indices, chosen).mean())
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _coefficients(indptr, indices, nodes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     marked = np.zeros(len(indptr) - 1, dtype=np.bool_)
     result = np.zeros(len(nodes))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["Bits", "pack", "random_subsets", "subset_sums", "sum_over_subsets", "unpack"]
 
@@ -39,7 +40,7 @@ def random_subsets(count: int, people: int, rng: np.random.Generator) -> Bits:
     return bits
 
 
-@njit(cache=True)
+@kernel()
 def _tables(vector: npt.NDArray[np.float32], width: int) -> npt.NDArray[np.float32]:
     """For each byte of people and each of its 256 values, the sum of the people in it."""
     tables = np.zeros((width, 256), np.float32)
@@ -52,7 +53,7 @@ def _tables(vector: npt.NDArray[np.float32], width: int) -> npt.NDArray[np.float
     return tables
 
 
-@njit(cache=True, fastmath=True)
+@kernel(fastmath=True)
 def _rows_times(bits: Bits, tables: npt.NDArray[np.float32], out: npt.NDArray[np.float32]) -> None:
     count, width = bits.shape
     for first in range(0, count, _ROWS):
@@ -63,7 +64,7 @@ def _rows_times(bits: Bits, tables: npt.NDArray[np.float32], out: npt.NDArray[np
                 out[row] += table[bits[row, byte]]
 
 
-@njit(cache=True, fastmath=True)
+@kernel(fastmath=True)
 def _columns_times(bits: Bits, weights: npt.NDArray[np.float32], tables: npt.NDArray[np.float32]) -> None:
     count, width = bits.shape
     for first in range(0, count, _ROWS):
@@ -74,7 +75,7 @@ def _columns_times(bits: Bits, weights: npt.NDArray[np.float32], tables: npt.NDA
                 table[bits[row, byte]] += weights[row]
 
 
-@njit(cache=True)
+@kernel()
 def _untable(tables: npt.NDArray[np.float32], people: int) -> npt.NDArray[np.float32]:
     """For each person, the sum over all byte values that contain the person."""
     out = np.zeros(people, np.float32)

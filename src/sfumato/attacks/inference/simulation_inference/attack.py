@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from pydantic import Field
 
 from sfumato.attacks.base import Guesses, Inference, Stage, View
@@ -20,6 +19,7 @@ from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.attacks.remasking import WEAK_MASKING, companions, proxy, steps_on
 from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
+from sfumato.kernels import kernel
 from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -168,7 +168,7 @@ def _decided(
     return best, close[np.arange(len(best)), best] / mass.sum(axis=1)
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _votes(
     table: Singles,
     normal: Singles,

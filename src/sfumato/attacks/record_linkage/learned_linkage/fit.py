@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
 from sfumato.attacks.record_linkage.learned_linkage.line_search import best_step, feasible_steps
 from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem, nearest_competitors
 from sfumato.attacks.record_linkage.learned_linkage.lp_relaxation import lp_relaxation
 from sfumato.errors import OutOfTime
+from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress, Tick
 
 __all__ = ["Fit", "learn"]
@@ -149,7 +149,7 @@ def _fitted(part: LinkageProblem, start: Floats, sharpness: float, *, bounded: b
     return solution if np.isfinite(solution).all() and np.linalg.norm(solution) > 0 else start
 
 
-@njit(cache=True)
+@kernel()
 def _softened(score: Floats, starts: Ints) -> tuple[float, Floats]:  # pragma: no cover - compiled
     """Sum of log(1 + sum over competitors of exp(-score)), and its derivative by each score."""
     weight = np.empty(len(score))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
+from sfumato.kernels import kernel
 
 __all__ = ["best_step", "feasible_steps"]
 
@@ -44,7 +44,7 @@ def best_step(score: Floats, slope: Floats, starts: Ints, low: float, high: floa
     return float(step), int(count)
 
 
-@njit(cache=True)
+@kernel()
 def _intervals(
     score: Floats, slope: Floats, starts: Ints, low: float, high: float
 ) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
@@ -70,7 +70,7 @@ def _intervals(
     return first[:count], last[:count]
 
 
-@njit(cache=True)
+@kernel()
 def _most_covered(opening: Floats, closing: Floats) -> tuple[float, int]:  # pragma: no cover - compiled
     """A point in the most intervals, given their sorted ends, and how many these are."""
     best, best_width, step = 0, -1.0, np.nan

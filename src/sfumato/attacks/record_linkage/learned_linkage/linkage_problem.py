@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form
+from sfumato.kernels import kernel
 
 __all__ = ["LinkageProblem", "nearest_competitors"]
 
@@ -96,7 +96,7 @@ class LinkageProblem:
         return replace(self, gaps=self.gaps[kept], starts=starts)
 
 
-@njit(cache=True)
+@kernel()
 def _smallest(score: Floats, starts: Ints, count: int) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
     """Positions of the ``count`` smallest scores of each person, and where each person's start."""
     kept = np.empty(len(score), dtype=np.int64)
@@ -124,7 +124,7 @@ def _smallest(score: Floats, starts: Ints, count: int) -> tuple[Ints, Ints]:  # 
     return kept[:total].copy(), edges
 
 
-@njit(cache=True)
+@kernel()
 def nearest_competitors(score: Floats, starts: Ints) -> Ints:  # pragma: no cover - compiled
     """The position of each person's nearest competitor."""
     lowest = np.empty(len(starts) - 1, dtype=np.int64)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.attacks.best_row import PIECE, best_of, share_of, start
 from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
 from sfumato.deadline import batches
+from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 from sfumato.threads import map_slices
 
@@ -199,7 +199,7 @@ def _layout(pattern: Patterns) -> Layout:
     )  # fmt: skip
 
 
-@njit(cache=True)
+@kernel()
 def _mass(level: Bytes, weight: Floats, width: int, most: int) -> Floats:  # pragma: no cover - compiled
     total = np.zeros((width, most))
     for place in range(len(level)):
@@ -208,7 +208,7 @@ def _mass(level: Bytes, weight: Floats, width: int, most: int) -> Floats:  # pra
     return total
 
 
-@njit(cache=True)
+@kernel()
 def _belief(level: Bytes, weight: Floats, prior: float) -> Floats:  # pragma: no cover - compiled
     belief = np.empty(len(level))
     base = np.log(prior / (1.0 - prior))
@@ -220,7 +220,7 @@ def _belief(level: Bytes, weight: Floats, prior: float) -> Floats:  # pragma: no
     return belief
 
 
-@njit(cache=True)
+@kernel()
 def _codes(
     code: Ints, first: int, count: int, person: int, known: Floats, released: Floats, cuts: Floats,
     codes: npt.NDArray[np.int32], meaning: Bytes, stride: Ints, blank: npt.NDArray[np.bool_],
@@ -245,7 +245,7 @@ def _codes(
             code[place] += step * meaning[word[place]]
 
 
-@njit(cache=True)
+@kernel()
 def _mean(
     meaning: Bytes, values: Ints, starts: Ints, fits: npt.NDArray[np.int32], level: Bytes
 ) -> None:  # pragma: no cover - compiled
@@ -255,7 +255,7 @@ def _mean(
             meaning[fits[place]] = level[place]
 
 
-@njit(cache=True)
+@kernel()
 def _forget(
     meaning: Bytes, values: Ints, starts: Ints, fits: npt.NDArray[np.int32], rest: Bytes
 ) -> None:  # pragma: no cover - compiled
@@ -264,7 +264,7 @@ def _forget(
             meaning[fits[place]] = rest[fits[place]]
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _counted(
     chosen: Ints, begin: Ints, end: Ints, known: Floats, released: Floats, cuts: Floats, values: Ints,
     codes: npt.NDArray[np.int32], starts: Ints, fits: npt.NDArray[np.int32], level: Bytes, rest: Bytes, stride: Ints,
@@ -284,7 +284,7 @@ def _counted(
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _linked(
     order: Ints, begin: Ints, end: Ints, known: Floats, released: Floats, cuts: Floats, values: Ints,
     codes: npt.NDArray[np.int32], starts: Ints, fits: npt.NDArray[np.int32], level: Bytes, rest: Bytes, stride: Ints,

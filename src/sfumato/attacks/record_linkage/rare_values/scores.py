@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from numba import njit
 
 from sfumato.attacks.base import View
 from sfumato.attacks.normalize import canonical
 from sfumato.data.row_codes import value_codes
 from sfumato.deadline import batches
+from sfumato.kernels import kernel
 from sfumato.progress import Progress
 from sfumato.threads import map_slices
 
@@ -173,7 +173,7 @@ def best_rows(postings: Postings, weights: Codes, targets: int, count: int, prog
     return BestRows(row=row[:done], score=score[:done], ties=ties[:done])
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _search(  # pragma: no cover - compiled
     targets: Codes,
     rows: Codes,

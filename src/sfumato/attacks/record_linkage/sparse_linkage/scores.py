@@ -14,7 +14,8 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["Events", "SparseMatches", "find"]
 
@@ -113,13 +114,13 @@ def find(
     return SparseMatches(person=int(best), score=float(score), eccentricity=float(gap))
 
 
-@njit(cache=True)
+@kernel()
 def _count(item: npt.NDArray[np.int32], starts: Ints) -> None:  # pragma: no cover - compiled
     for value in item:
         starts[value + 1] += 1
 
 
-@njit(cache=True)
+@kernel()
 def _scatter(
     item: npt.NDArray[np.int32],
     person: npt.NDArray[np.int32],
@@ -138,7 +139,7 @@ def _scatter(
         to_day[where] = day[index]
 
 
-@njit(cache=True)
+@kernel()
 def _search(
     starts: Ints,
     person: npt.NDArray[np.int32],

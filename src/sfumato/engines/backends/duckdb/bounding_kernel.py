@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.engines.backends.duckdb.unit_parts import UnitParts, gather
 from sfumato.engines.contribution_bounding import CODE_BITS, FIT, MOST_ROWS, SAFE, Bounded, Cut
+from sfumato.kernels import kernel
 
 __all__ = ["fold"]
 
@@ -63,7 +63,7 @@ def fold(sources: Iterable[Iterable[Any]], bounded: Bounded, most: int = MOST_RO
     return [*head, *((group, *totals[group].tolist()) for group in np.flatnonzero(totals[:, -1]).tolist())]
 
 
-@njit(cache=True)
+@kernel()
 def _bound(
     rows: _Whole, limits: _Whole, first: int, last: int, sums: _Whole, parts: _Whole, marks: _Whole, before: int,
     totals: _Whole, within: _Whole, fitting: _Whole,
@@ -98,7 +98,7 @@ def _bound(
     return before + units
 
 
-@njit(cache=True)
+@kernel()
 def _fits(sums: _Whole, seen: _Whole, groups: int, rows: int, most: int, norm: bool) -> bool:
     """Whether a unit does not exceed the limits: its numbers of rows in each group, and of groups, or their norm."""
     limit, square, largest = max(rows, 1), np.int64(0), np.int64(0)
@@ -109,7 +109,7 @@ def _fits(sums: _Whole, seen: _Whole, groups: int, rows: int, most: int, norm: b
     return bool(square <= most * limit * limit if norm else groups <= most and largest <= limit)
 
 
-@njit(cache=True)
+@kernel()
 def _choose(places: _Whole, seen: _Whole, ordered: _Whole, groups: int, first: int, last: int) -> int:
     """Keep the groups that lie at either end of the order; returns their number."""
     gap = 1
@@ -132,7 +132,7 @@ def _choose(places: _Whole, seen: _Whole, ordered: _Whole, groups: int, first: i
     return kept
 
 
-@njit(cache=True)
+@kernel()
 def _add(
     limits: _Whole, scaled: bool, sums: _Whole, parts: _Whole, seen: _Whole, groups: int, totals: _Whole
 ) -> None:  # fmt: skip
@@ -170,7 +170,7 @@ def _add(
         totals[seen[t], to] += 1
 
 
-@njit(cache=True)
+@kernel()
 def _share(limits: _Whole, term: int, sums: _Whole, parts: _Whole, seen: _Whole, groups: int) -> None:
     """One unit's shares of a weight, bounded as ``Cut`` says."""
     start, shares, cut, low, high = limits[term, 0], limits[term, 1], limits[term, 2], limits[term, 3], limits[term, 4]

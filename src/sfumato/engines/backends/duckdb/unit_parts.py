@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["UnitParts", "gather"]
 
@@ -67,7 +68,7 @@ def _is_short(column: _Whole) -> bool:
     return not len(column) or (int(column.min()) >= -(1 << 31) and int(column.max()) < 1 << 31)
 
 
-@njit(cache=True)
+@kernel()
 def _deal(
     block: _Whole, bits: int, short: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int32], _Whole]:  # fmt: skip
@@ -94,7 +95,7 @@ def _deal(
     return words, starts
 
 
-@njit(cache=True)
+@kernel()
 def _widen(
     words: npt.NDArray[np.int32], start: int, end: int, short: npt.NDArray[np.bool_], rows: _Whole, to: int
 ) -> int:  # fmt: skip
@@ -112,7 +113,7 @@ def _widen(
     return to
 
 
-@njit(cache=True)
+@kernel()
 def gather(rows: _Whole) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
     """The rows' numbers unit by unit, where each unit ends, and how many units there are."""
     count, size = len(rows), 2

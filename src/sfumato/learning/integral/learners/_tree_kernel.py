@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
+
+from sfumato.kernels import kernel
 
 __all__ = ["LEAF", "MAX_RECORDS", "fit_trees", "predict_cells"]
 
@@ -14,7 +15,7 @@ MAX_RECORDS = 2_000_000
 """Products of three counts must fit in 63 bits."""
 
 
-@nb.njit(cache=True)
+@kernel()
 def _exceeds(a: int, b: int, c: int, d: int) -> bool:
     """Whether a / b > c / d for positive b and d, by continued fractions: no product that could overflow."""
     while True:
@@ -29,7 +30,7 @@ def _exceeds(a: int, b: int, c: int, d: int) -> bool:
         a, b, c, d = d, c, b, a
 
 
-@nb.njit(cache=True)
+@kernel()
 def fit_trees(
     features: Any, labels: Any, counts: Any, sizes: Any, ordered: Any, n_classes: int, depth: int, min_leaf: int
 ) -> Any:
@@ -99,7 +100,7 @@ def fit_trees(
     return trees
 
 
-@nb.njit(cache=True)
+@kernel()
 def predict_cells(tree: Any, features: Any, ordered: Any) -> Any:
     """The class that a tree predicts for each cell."""
     classes = np.zeros(features.shape[0], np.int64)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = [
     "any_open",
@@ -24,7 +25,7 @@ _FOLD = np.uint64(0xBF58476D1CE4E5B9)
 _LOW = np.int64(0xFFFFFFFF)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     keys, size, people, word, shift, mask, start, maps, slots, stamp, out_keys, out_size, out_people, of
 ):
@@ -81,7 +82,7 @@ def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     return found
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def _group_one_word(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     keys, size, people, shift, mask, start, maps, slots, mark, back, wrap, out_keys, out_size, out_people, of
 ):
@@ -112,7 +113,7 @@ def _group_one_word(  # type: ignore[no-untyped-def]  # pragma: no cover - compi
     return found
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def _add(j, hit, size, people, out_size, out_people, of):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     of[j] = hit
     out_size[hit] += size[j]
@@ -120,7 +121,7 @@ def _add(j, hit, size, people, out_size, out_people, of):  # type: ignore[no-unt
         out_people[hit] += people[j]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def small(size, least, kept):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Mark the classes of at least ``least`` rows; returns the number of rows in the others."""
     gone = 0
@@ -131,7 +132,7 @@ def small(size, least, kept):  # type: ignore[no-untyped-def]  # pragma: no cove
     return gone
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def sums(keys, word, shift, mask, start, losses, size, kept, term, cells):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Rows suppressed, classes kept, smallest kept class and class term; ``cells`` gets the loss sums by column.
 
@@ -165,7 +166,7 @@ def sums(keys, word, shift, mask, start, losses, size, kept, term, cells):  # ty
     return suppressed, classes, smallest, total
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     codes, sizes, of_parent, of, lost, class_sizes, first, leaf_starts, leaf_losses, star, levels,
     keys, word, shift, mask, highest_starts, highest, extra
@@ -218,7 +219,7 @@ def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compile
                     extra[i, level] += lost[c] * (star[i] - highest[highest_starts[i, levels[i], level] + code])
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def count_values(cells, values, counts, of, place, out):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Histogram of a tracked column by class: ``out[place[of[cell]], value]``; classes of place -1 are left out."""
     out[:] = 0
@@ -228,7 +229,7 @@ def count_values(cells, values, counts, of, place, out):  # type: ignore[no-unty
             out[row, values[j]] += counts[j]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def merge_pairs(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     cells, values, counts, of, classes, width, out_cells, out_values, out_counts
 ):
@@ -261,7 +262,7 @@ def merge_pairs(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     return found
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def climb(bounds, shape, strides, start, limit, share, at):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Climb from ``start`` by the cheapest step while the bound is below ``limit``; return to ``share`` of the way.
 
@@ -293,7 +294,7 @@ def climb(bounds, shape, strides, start, limit, share, at):  # type: ignore[no-u
         at[steps[j]] -= 1
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def close_box(bounds, strides, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Close every combination of levels from ``low`` to ``high``: none can improve the best score."""
     columns = low.size
@@ -316,7 +317,7 @@ def close_box(bounds, strides, low, high):  # type: ignore[no-untyped-def]  # pr
         place += strides[i]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def any_open(bounds, strides, high, limit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Whether the bound of a combination of levels below ``high`` is below ``limit``; ``high`` itself is left out."""
     columns = high.size
@@ -341,7 +342,7 @@ def any_open(bounds, strides, high, limit):  # type: ignore[no-untyped-def]  # p
         place += strides[i]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def member(of_parent, of, sizes, wanted):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The first combination with rows in the given class."""
     for j in range(of_parent.size):
@@ -350,7 +351,7 @@ def member(of_parent, of, sizes, wanted):  # type: ignore[no-untyped-def]  # pra
     return -1
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def next_open(bounds, order, start, limit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The next position of ``order`` from ``start`` on whose bound is below ``limit``; its length if there is none."""
     for position in range(start, order.size):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from sfumato.kernels import kernel
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.masking.search.lattice.kernels import climb, close_box, next_open
 
@@ -92,7 +92,7 @@ class Witnesses:
         self._count += 1
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def _fill(codes, sets, starts, heights, bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     for j in range(codes.shape[0]):
         word, bit = j >> 6, np.uint64(1) << np.uint64(j & 63)
@@ -101,7 +101,7 @@ def _fill(codes, sets, starts, heights, bits):  # type: ignore[no-untyped-def]  
                 bits[sets[starts[i, level] + codes[j, i]], word] |= bit
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def _rare(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     bits, codes, sets, starts, known, count, levels, sizes, least
 ):
@@ -131,7 +131,7 @@ def _rare(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     return -1
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@kernel(nogil=True, boundscheck=False)
 def _skip(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     bounds, order, start, limit, shape, strides, low, bits, codes, sets, starts, known, count, sizes, least
 ):

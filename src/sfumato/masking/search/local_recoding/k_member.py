@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["grow"]
 
@@ -13,7 +14,7 @@ Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def grow(
     groups: Codes, offset: Ints, loss: Floats, rows: Ints, home: Ints, k: int
 ) -> tuple[Ints, int]:  # pragma: no cover - compiled

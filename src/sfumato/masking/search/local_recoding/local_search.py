@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["repair"]
 
@@ -13,7 +14,7 @@ Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _settle(
     g: int, head: Ints, following: Ints, height: Ints, cost: Floats, groups: Codes, offset: Ints, loss: Floats
 ) -> None:  # pragma: no cover - compiled
@@ -32,7 +33,7 @@ def _settle(
     cost[g] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _unlink(u: int, g: int, head: Ints, following: Ints) -> None:  # pragma: no cover - compiled
     if head[g] == u:
         head[g] = following[u]
@@ -43,7 +44,7 @@ def _unlink(u: int, g: int, head: Ints, following: Ints) -> None:  # pragma: no 
     following[before] = following[u]
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _join(
     u: int, g: int, cluster: Ints, head: Ints, following: Ints, size: Ints, height: Ints, cost: Floats, groups: Codes,
     offset: Ints, loss: Floats, rows: Ints,
@@ -56,7 +57,7 @@ def _join(
     _settle(g, head, following, height, cost, groups, offset, loss)
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _cheapest(
     u: int,
     skip: int,
@@ -91,7 +92,7 @@ def _cheapest(
     return place, best
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def repair(
     groups: Codes, offset: Ints, loss: Floats, rows: Ints, k: int, cluster: Ints, count: int, passes: int
 ) -> Ints:  # pragma: no cover - compiled

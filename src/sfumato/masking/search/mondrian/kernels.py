@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sfumato.kernels import kernel
 
 __all__ = ["BY", "cut_cells", "extents"]
 
@@ -21,7 +22,7 @@ BY = {"widest": 0, "gain": 1, "entropy": 2}
 """Codes of the rules that choose the column to cut."""
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def extents(place: Codes, starts: Ints, ends: Ints) -> tuple[Codes, Codes]:  # pragma: no cover - compiled
     """(cell, axis): first and last place that occurs."""
     axes = place.shape[1]
@@ -32,7 +33,7 @@ def extents(place: Codes, starts: Ints, ends: Ints) -> tuple[Codes, Codes]:  # p
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _extent(place: Codes, begin: int, end: int, low: Codes, high: Codes) -> None:  # pragma: no cover - compiled
     """First and last place that occurs on each axis, into ``low`` and ``high``."""
     for c in range(place.shape[1]):
@@ -43,7 +44,7 @@ def _extent(place: Codes, begin: int, end: int, low: Codes, high: Codes) -> None
             high[c] = max(high[c], place[i, c])
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _level(c: int, low: int, high: int, start: Ints, groups: Codes) -> int:  # pragma: no cover - compiled
     level = 0
     while groups[start[c, level] + low] != groups[start[c, level] + high]:
@@ -51,7 +52,7 @@ def _level(c: int, low: int, high: int, start: Ints, groups: Codes) -> int:  # p
     return level
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _width(
     c: int, low: int, high: int, hierarchical: Mask, start: Ints, groups: Codes, loss: Floats, position: Floats
 ) -> float:  # pragma: no cover - compiled
@@ -61,7 +62,7 @@ def _width(
     return float(min(1.0, position[start[c, 0] + high] - position[start[c, 0] + low]))
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _sort(values: Codes, rows: Ints, count: int) -> None:  # pragma: no cover - compiled
     """Sort the first values, and their rows with them, by Shell's method: NumPy's sort takes seconds to compile."""
     gap = 1
@@ -78,7 +79,7 @@ def _sort(values: Codes, rows: Ints, count: int) -> None:  # pragma: no cover - 
         gap //= 3
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _counts(
     place: Codes,
     weight: Ints,
@@ -132,7 +133,7 @@ def _counts(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _middle(rows: Ints, relaxed: bool, least: int) -> tuple[int, int]:  # pragma: no cover - compiled
     """Values before this index go left; of the value itself this many rows go left too.
 
@@ -156,7 +157,7 @@ def _middle(rows: Ints, relaxed: bool, least: int) -> tuple[int, int]:  # pragma
     return len(rows), 0
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _worth(
     begin: int,
     end: int,
@@ -208,7 +209,7 @@ def _worth(
     return max(saved, 0.0) * importance + 1e-9 * width
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _child(
     i: int, c: int, level: int, low: int, border: int, place: Codes, hierarchical: Mask, start: Ints, groups: Codes
 ) -> int:  # pragma: no cover - compiled
@@ -218,7 +219,7 @@ def _child(
     return 1 if place[i, c] >= border else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def cut_cells(
     starts: Ints,
     ends: Ints,
@@ -283,7 +284,7 @@ def cut_cells(
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _cut(
     begin: int,
     end: int,
