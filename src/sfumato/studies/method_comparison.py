@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +9,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.deadline import Deadline, split_deadline
-from sfumato.errors import OutOfTime, SfumatoError
+from sfumato.errors import SfumatoError
 from sfumato.evaluation import make_release, run_measures
 from sfumato.masking.base import Step
 from sfumato.measures.base import Measure, ReleasePair
@@ -24,8 +21,10 @@ from sfumato.schema import Dataset, Role, Schema
 
 __all__ = ["MethodComparison", "MethodTrial", "compare_methods"]
 
-_COMPILE_ROWS = 60
-"""Rows on which every method runs once, so that its compilation does not count as its time."""
+_MOST_CELLS = 100_000
+"""Rows × columns of the sample. The work is bounded, not the time: the same file gets the same proposal everywhere."""
+_EVALUATIONS = 2000
+"""Combinations of levels that generalization may try."""
 _MOST_ROWS = 50_000
 """Rows beyond which microaggregation, whose time is quadratic, is not proposed."""
 _MEASURES = ("pairs", "marginals")
@@ -93,65 +92,55 @@ class MethodComparison:
         }
 
 
-def compare_methods(
-    recipe: Recipe, data: Table, *, k: int, seconds: float = 8.0, rows: int = 5000, seed: int = 0
-) -> MethodComparison | None:
+def compare_methods(recipe: Recipe, data: Table, *, k: int, rows: int = 5000, seed: int = 0) -> MethodComparison | None:
     """Mask a sample by generalization, local recoding, Mondrian and microaggregation, and compare what they lose.
 
     Every method meets the same k-anonymity in the quasi-identifiers of the recipe. The sample has at most ``rows``
-    rows, so all methods lose more on it than on the whole table; only the order of the methods is used. ``seconds`` is
-    the time for all methods together, without the time that the first use of a method takes to compile it. None if
-    there is no quasi-identifier, or if there are fewer than 2 k rows.
+    rows, and fewer if there are many columns, so all methods lose more on it than on the whole table; only the order of
+    the methods is used. None if there is no quasi-identifier, or if there are fewer than 2 k rows.
     """
     columns = {name: column for name, column in recipe.schema.columns.items() if column.role is Role.QUASI}
     frame = pl.DataFrame([data.column(name) for name in columns]) if columns else pl.DataFrame()
     if frame.height < 2 * k:
         return None
+    rows = min(rows, max(2 * k, _MOST_CELLS // frame.width))
     if frame.height > rows:
         frame = frame[Rng(seed).child("comparison").generator.choice(frame.height, rows, replace=False)]
     sample = Dataset.of(Table(frame=frame), Schema(columns=columns))
-    steps = _steps(k, seconds)
-    first = Dataset.of(Table(frame=frame.head(max(2 * k, _COMPILE_ROWS))), sample.schema)
-    for step in steps:
-        _trial(step, first, k, seed, Deadline(until=math.inf))
-    deadline = Deadline(until=time.monotonic() + seconds)
     trials = []
-    for number, step in enumerate(steps):
+    for step in _steps(k):
         if "microaggregate" in step and data.rows > _MOST_ROWS:
             trials.append(
                 MethodTrial(step=step, losses={}, reason="too slow: its time grows with the square of the rows")
             )
-            continue
-        own = split_deadline(deadline, len(steps) - number)
-        trials.append(_trial(step, sample, k, seed, own if isinstance(own, Deadline) else deadline))
+        else:
+            trials.append(_trial(step, sample, k, seed))
     order = sorted(trials, key=lambda trial: (not trial.losses, *(trial.losses.get(name, 0) for name in _MEASURES)))
     return MethodComparison(k=k, rows=sample.rows, whole=data.rows, trials=tuple(order))
 
 
-def _steps(k: int, seconds: float) -> tuple[dict[str, dict[str, Any]], ...]:
+def _steps(k: int) -> tuple[dict[str, dict[str, Any]], ...]:
     return (
-        {"generalize": {"search": "heuristic", "seconds": seconds / 4, "suppression": 0.05, "metric": "loss"}},
+        {"generalize": {"search": "heuristic", "evaluations": _EVALUATIONS, "suppression": 0.05, "metric": "loss"}},
         {"local-recode": {}},
         {"mondrian": {}},
         {"microaggregate": {"k": k}},
     )
 
 
-def _trial(step: Mapping[str, Any], sample: Dataset, k: int, seed: int, deadline: Deadline) -> MethodTrial:
+def _trial(step: Mapping[str, Any], sample: Dataset, k: int, seed: int) -> MethodTrial:
     [(name, setting)] = step.items()
     try:
         part = registry("method").get(name).build(setting)
         assert isinstance(part, Step)
         model = registry("model").get("k-anonymity").build(k)
         recipe = Recipe(schema=sample.schema, steps=(part,), models=(model,), seed=seed)  # type: ignore[arg-type]
-        protected, release = make_release(recipe, sample, rng=Rng(seed), progress=deadline)
+        protected, release = make_release(recipe, sample, rng=Rng(seed), progress=SILENT)
         if not all(verdict.holds for verdict in protected.verdicts):
             return MethodTrial(step=step, losses={}, reason=f"the result is not {k}-anonymous")
         pair = ReleasePair(original=sample, release=release, lineage=protected.lineage)
         measures = [part for name in _MEASURES if isinstance(part := registry("measure").get(name).build(), Measure)]
         results = run_measures(pair, measures, rng=Rng(seed), progress=SILENT)
-    except OutOfTime:
-        return MethodTrial(step=step, losses={}, reason="out of time")
     except SfumatoError as refusal:
         return MethodTrial(step=step, losses={}, reason=str(refusal))
     losses = {result.measure: float(result.value) for result in results if result.value is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -77,7 +78,9 @@ class Generalize(Step):
     """Also report all minimal combinations of levels: those that meet the models while no lower combination does."""
     seconds: Annotated[float, Field(gt=0)] | None = None
     """Time limit. The search then returns the best result so far and its gap to the lower bound. Default: no limit for
-    ``optimal``, 30 seconds for ``heuristic``."""
+    ``optimal``, 30 seconds for ``heuristic`` without ``evaluations``."""
+    evaluations: Annotated[int, Field(gt=0)] | None = None
+    """Largest number of combinations of levels to evaluate: a limit that is the same on every machine."""
 
     @classmethod
     def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
@@ -120,11 +123,19 @@ class Generalize(Step):
                     f"(at most {LARGEST:,}).",
                     fix="Use `search: heuristic` with `seconds`, or narrow `lowest` and `highest`.",
                 )
-            result = prove(space, within, seconds=self.seconds, progress=context.progress)
+            result = prove(space, within, seconds=self.seconds, evaluations=self.evaluations, progress=context.progress)
         else:
             from sfumato.masking.search.lattice.heuristic import search as look
 
-            result = look(space, within, seconds=self.seconds or 30.0, rng=context.rng, progress=context.progress)
+            seconds = self.seconds or (30.0 if self.evaluations is None else math.inf)
+            result = look(
+                space,
+                within,
+                seconds=seconds,
+                evaluations=self.evaluations,
+                rng=context.rng,
+                progress=context.progress,
+            )
         if result.best is None:
             raise _unmet(space, within, self.suppression, result.optimal)
         best = result.best

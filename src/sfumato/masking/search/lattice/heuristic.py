@@ -35,24 +35,27 @@ def search(
     *,
     seconds: float,
     rng: Rng,
+    evaluations: int | None = None,
     progress: Progress = SILENT,
     clock: Callable[[], float] = time.monotonic,
 ) -> SearchResult:
     """A combination of levels that meets the models, improved until the time is up, and a lower bound.
+
+    ``evaluations`` ends the search after so much work instead, wherever it runs.
 
     First top-down: from the coarsest table, take the best step down while the models hold. Then a genetic search: good
     combinations are crossed and mutated by a level, and each new best one is improved by local search. The lower bound
     is computed at the same time, in a second thread. An interrupt returns the best so far.
     """
     if within.nodes <= _SMALL:
-        return prove(space, within, seconds=seconds, progress=progress, clock=clock)
+        return prove(space, within, seconds=seconds, evaluations=evaluations, progress=progress, clock=clock)
     start = clock()
-    hunt = _HeuristicSearch(space, within, stop=start + seconds, clock=clock)
+    hunt = _HeuristicSearch(space, within, stop=start + seconds, evaluations=evaluations, clock=clock)
     bottom = space.evaluate(within.low)
-    interrupted = threading.Event()
+    ended = threading.Event()
 
     def other_clock() -> float:
-        return clock() + (_FAR if interrupted.is_set() else 0.0)
+        return clock() + (_FAR if ended.is_set() else 0.0)
 
     # the compiled kernels run without the interpreter's lock, so the bound takes a second core
     with progress.task("search", seconds) as tick, ThreadPoolExecutor(1) as pool:
@@ -63,8 +66,10 @@ def search(
             hunt.descend(np.array(within.high))
             tick(clock() - start)
             hunt.breed(rng.generator, tick)
+            if evaluations is not None:
+                ended.set()
         except KeyboardInterrupt:
-            interrupted.set()
+            ended.set()
         bound = bounding.result()
     best = hunt.best
     proven = (best is not None and best.score <= bound) or (best is None and bound == float("inf"))
@@ -78,8 +83,17 @@ def search(
 
 
 class _HeuristicSearch:
-    def __init__(self, space: LatticeSpace, within: LevelRange, *, stop: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        space: LatticeSpace,
+        within: LevelRange,
+        *,
+        stop: float,
+        evaluations: int | None,
+        clock: Callable[[], float],
+    ) -> None:
         self.space, self.stop, self.clock = space, stop, clock
+        self.left = float("inf") if evaluations is None else evaluations
         self.low, self.high = np.array(within.low), np.array(within.high)
         self.floors = floors(space, within)
         self.best: Node | None = None
@@ -87,10 +101,11 @@ class _HeuristicSearch:
 
     @property
     def late(self) -> bool:
-        return self.clock() > self.stop
+        return self.left <= 0 or self.clock() > self.stop
 
     def evaluate(self, at: Levels) -> float:
         """The score, or infinity if the models fail."""
+        self.left -= 1  # of combinations seen before too, or a search that finds no new one would not end
         name = at.tobytes()
         if name not in self.seen:
             node = self.space.evaluate(at)

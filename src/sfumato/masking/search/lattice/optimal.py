@@ -43,6 +43,7 @@ def search(
     within: LevelRange,
     *,
     seconds: float | None = None,
+    evaluations: int | None = None,
     progress: Progress = SILENT,
     clock: Callable[[], float] = time.monotonic,
 ) -> SearchResult:
@@ -50,7 +51,7 @@ def search(
 
     Combinations are visited by increasing lower bound. Before one is evaluated, the search climbs from it as far as a
     better score is possible and evaluates there: if that fails, everything below is pruned. An interrupt (Ctrl-C,
-    ``seconds``) returns the best so far and a bound.
+    ``seconds``, ``evaluations``) returns the best so far and a bound.
     """
     walk = _ExactSearch(space, within)
     stop = None if seconds is None else clock() + seconds
@@ -63,7 +64,8 @@ def search(
                 if number - done >= 256:
                     tick(number - done)
                     done = number
-                if stop is not None and clock() > stop:
+                late = stop is not None and clock() > stop
+                if late or (evaluations is not None and space.evaluated >= evaluations):
                     optimal = False
                     break
             tick(within.nodes - done)
