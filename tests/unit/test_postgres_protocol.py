@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import socket
 import ssl
@@ -317,7 +316,7 @@ def test_beyond_this_machine_only_with_tls(served: Served) -> None:
     with pytest.raises(BadParameter, match="only with TLS"):
         PostgresEndpoint(served.service, host="0.0.0.0")
     with pytest.raises(BadParameter, match="in use"):
-        asyncio.run(PostgresEndpoint(served.service, port=served.port).start())
+        PostgresEndpoint(served.service, port=served.port)
 
 
 def test_stopping_tells_the_clients(served: Served) -> None:

@@ -60,6 +60,20 @@ def wrong(found: dict[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name in found if (name in zero and found[name]) or (name in some and not found[name])}
 
 
+@pytest.mark.parametrize("option", ["--port", "--postgres-port"])
+def test_a_busy_port_is_refused_in_words(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        ports = {"--port": "0", "--postgres-port": "0", option: str(port)}
+        options = [word for pair in ports.items() for word in pair]
+        assert main(["serve", "--state", str(tmp_path / "state"), *options]) == 2
+    said = capsys.readouterr().err
+    assert f"port {port} of 127.0.0.1 is in use" in said
+    assert "Traceback" not in said
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_processes_are_killed_under_load(tmp_path: Path) -> None:

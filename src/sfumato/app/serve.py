@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from sfumato.errors import BadParameter
-from sfumato.web import OneTimeTokens
+from sfumato.web import OneTimeTokens, listening_socket
 
 __all__ = ["serve", "sign_in_link"]
 
@@ -26,12 +24,7 @@ def sign_in_link(address: str, token: str) -> str:
 
 def serve(data: str | None, *, port: int, browser: bool, write: Callable[[str], None]) -> None:
     """Serve the app until it is interrupted. ``write`` prints a line for the user."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((_HOST, port))
-    except OSError:
-        raise BadParameter(f"Port {port} is in use.", fix="Choose another with --port, or leave it out.") from None
+    listener = listening_socket(_HOST, port, fix="Choose another with --port, or leave it out.")
     listener.listen()
     address = f"http://{_HOST}:{listener.getsockname()[1]}"
     tokens = OneTimeTokens(seconds=24 * 3600)

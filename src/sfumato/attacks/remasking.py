@@ -15,7 +15,6 @@ from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
 from sfumato.masking.base import Context, Step, method_of
 from sfumato.progress import SILENT, Progress
-from sfumato.registry import registry
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
 
@@ -67,10 +66,9 @@ def steps_on(view: View, columns: tuple[str, ...], *, perturbed: Collection[str]
         if method.coarsens and step.get("truthful", False):
             continue
         try:
-            part = registry("method").get(step["step"]).build(_restricted(step, columns))
+            part = method.build(method.restricted(step, columns))
         except SfumatoError as refusal:
             raise NotApplicable(f"The published step `{step['step']}` cannot be simulated: {refusal}") from None
-        assert isinstance(part, Step)
         steps.append(part)
     return steps
 
@@ -82,19 +80,6 @@ def coarsened(view: View) -> frozenset[str]:
         if method_of(step).coarsens and step.get("truthful", False):
             columns.update(step.get("columns", view.knows))
     return frozenset(columns & set(view.knows))
-
-
-def _restricted(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, Any]:
-    """The parameters of a step without the columns that the adversary does not know."""
-    parameters = dict(step.get("parameters", {}))
-    if parameters.get("groups"):
-        groups = [
-            {**group, "columns": [name for name in group["columns"] if name in knows]} for group in parameters["groups"]
-        ]
-        parameters["groups"] = [group for group in groups if group["columns"]]
-    elif step.get("columns") and "columns" in method_of(step).model_fields:
-        parameters["columns"] = [name for name in step["columns"] if name in knows]
-    return parameters
 
 
 def companions(view: View) -> tuple[str, ...]:

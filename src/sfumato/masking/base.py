@@ -7,7 +7,7 @@ here, with an answer on each method. No other module keeps a list of method name
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -145,6 +145,18 @@ class Step(Part):
         ``published`` is the step's entry in the manifest. Empty if each column is masked by itself.
         """
         return ()
+
+    @classmethod
+    def restricted(cls, published: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
+        """The published parameters without the columns that are not among these, for a rerun on fewer columns.
+
+        ``published`` is the step's entry in the manifest. A method whose parameters list columns under another name
+        than ``columns`` overrides this.
+        """
+        parameters = dict(published.get("parameters", {}))
+        if published.get("columns") and "columns" in cls.model_fields:
+            parameters["columns"] = [name for name in published["columns"] if name in columns]
+        return parameters
 
     @classmethod
     def pooled_label(cls, parameters: Mapping[str, Any]) -> str | None:

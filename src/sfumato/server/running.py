@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +62,7 @@ def run_server(
 
         from sfumato.server.rest.application import create_application
         from sfumato.server.slow_clients import timed_protocol
+        from sfumato.web import listening_socket
     except ImportError as failure:
         raise missing_extra("server", failure.name or "fastapi", needed_by="The server") from None
     if not settings.local and not settings.secure:
@@ -70,13 +70,13 @@ def run_server(
             "the server listens beyond this machine only with TLS.",
             fix="Give a certificate and its key, or `behind_proxy: true` if a proxy ends TLS.",
         )
-    listener = _listen(settings.host, settings.port)
+    listener = listening_socket(settings.host, settings.port, fix="Choose another with --port.")
     port = int(listener.getsockname()[1])
+    endpoint = _postgres(service, settings)
     path = settings.witness or default_witness(service.state)
     witness = None if path is None else Witness(path, service.state.ledger)
     if witness is not None:
         witness.start()
-    endpoint = _postgres(service, settings)
 
     def stop() -> None:
         server.should_exit = True
@@ -111,19 +111,6 @@ def run_server(
     )  # fmt: skip
     server = uvicorn.Server(config)
     server.run(sockets=[listener])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError:
-        raise BadParameter(
-            f"port {port} of {host} is in use or not allowed.", fix="Choose another with --port."
-        ) from None
-    return listener
 
 
 def _postgres(service: QueryService, settings: ServerSettings) -> PostgresEndpoint | None:

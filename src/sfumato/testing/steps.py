@@ -253,6 +253,9 @@ def simulable_methods_rerun_from_what_they_publish(step: Step) -> None:
         again = type(step).build(step.public())
         first, second = (_run(one, masking_sample()).table.frame for one in (step, again))
         assert first.equals(second), "the published parameters give another table"
+        entry = {**_run(step, masking_sample()).public, "parameters": step.public()}
+        for name in entry.get("columns", ()):
+            type(step).build(type(step).restricted(entry, (name,)))
 
 
 def questions_are_answered(step: Step) -> None:
@@ -260,7 +263,8 @@ def questions_are_answered(step: Step) -> None:
     kind = type(step)
     declared = {name for base in kind.__mro__ if base is not Step and issubclass(base, Step) for name in vars(base)}
     assert "simulable" in declared, "declare `simulable`"
-    nested = {field for example in kind.examples for group in example.get("groups", ()) for field in group}
+    grouped = [example.get("groups", ()) for example in kind.examples]
+    nested = {field for groups in grouped if not isinstance(groups, dict) for group in groups for field in group}
     assert set(kind.stronger) <= set(kind.model_fields) | nested, "`stronger` names something that is no parameter"
     assert set(kind.stronger.values()) <= {"more", "less"}, '`stronger` says "more" or "less"'
     assert kind.pooled_label({}) is None or kind.truthful, "a pooled label is for truthful methods"

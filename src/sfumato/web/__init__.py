@@ -7,6 +7,7 @@ from sfumato.web.csrf import CsrfCheck
 from sfumato.web.headers import SecurityHeaders
 from sfumato.web.host_check import HostCheck, local_hosts
 from sfumato.web.limits import BodyLimit
+from sfumato.web.listening import listening_socket
 from sfumato.web.sessions import BrowserSession, BrowserSessions, OneTimeTokens, session_cookie
 from sfumato.web.static_files import StaticBundle, front_end
 
@@ -20,6 +21,7 @@ __all__ = [
     "SecurityHeaders",
     "StaticBundle",
     "front_end",
+    "listening_socket",
     "local_hosts",
     "session_cookie",
 ]

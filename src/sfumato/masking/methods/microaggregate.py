@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -134,6 +134,18 @@ class Microaggregate(Masking):
     @classmethod
     def joint_columns(cls, published: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(names) for names, _ in published.get("groups", ()))
+
+    @classmethod
+    def restricted(cls, published: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
+        parameters = super().restricted(published, columns)
+        if not parameters.get("groups"):
+            return parameters
+        parameters.pop("columns", None)
+        groups = [
+            {**group, "columns": [name for name in group["columns"] if name in columns]}
+            for group in parameters["groups"]
+        ]
+        return {**parameters, "groups": [group for group in groups if group["columns"]]}
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         weights = data.schema.names(Role.WEIGHT) if self.weighted else ()

@@ -60,6 +60,7 @@ class Pram(Masking):
         {"keep": 0.8},
         {"keep": 0.7, "invariant": True},
         {"keep": 0.8, "joint": True},
+        {"keep": 0.8, "columns": ["region"], "groups": {"region": [["north", "south"], ["east", "west"]]}},
     )
     exempt: ClassVar[Mapping[str, str]] = {
         "no data value in public": "users need the categories of the published matrix to estimate frequencies"

@@ -19,6 +19,7 @@ from sfumato.server.postgres.connection import ClientConnection
 from sfumato.server.postgres.messages import CancelRequest, error_response
 from sfumato.server.postgres.sign_in import Tls
 from sfumato.server.service import QueryService
+from sfumato.web.listening import listening_socket
 
 __all__ = ["EndpointLimits", "PostgresEndpoint"]
 
@@ -58,13 +59,14 @@ class PostgresEndpoint:
                 "the PostgreSQL endpoint listens beyond this machine only with TLS.",
                 fix="Give a certificate and its key, or bind it to 127.0.0.1.",
             )
-        self._service, self._host, self._asked_port = service, host, port
+        self._service = service
         self._limits = limits or EndpointLimits()
         self._tls = (
             None
             if certificate is None or key is None
             else Tls(context=tls_context(certificate, key), binding=end_point_binding(certificate))
         )
+        self._socket = listening_socket(host, port, fix="Choose another PostgreSQL port, or -1 for none.")
         self._engines = CatalogEngines()
         self._workers = ThreadPoolExecutor(self._limits.workers, thread_name_prefix="postgres")
         self._open: dict[int, tuple[bytes, ClientConnection, asyncio.Task[None]]] = {}
@@ -80,15 +82,7 @@ class PostgresEndpoint:
 
     async def start(self) -> None:
         """Listen."""
-        try:
-            self._server = await asyncio.start_server(
-                self._accept, self._host, self._asked_port, backlog=512, limit=16_384
-            )
-        except OSError:
-            raise BadParameter(
-                f"port {self._asked_port} of {self._host} is in use or not allowed.",
-                fix="Choose another PostgreSQL port, or -1 for none.",
-            ) from None
+        self._server = await asyncio.start_server(self._accept, sock=self._socket, backlog=512, limit=16_384)
 
     async def stop(self, *, grace: float = 5.0) -> None:
         """Take no new connections, tell all clients, and wait for questions that run."""

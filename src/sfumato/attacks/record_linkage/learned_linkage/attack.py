@@ -192,7 +192,7 @@ class LearnedLinkage(Linking):
         return _LearnedDistance(
             form=form,
             theta=fit.theta,
-            linked=fit.linked,
+            linked=fit.linked + problem.alone,
             people=len(known),
             problem=problem,
             released=released,
@@ -202,12 +202,13 @@ class LearnedLinkage(Linking):
 
     def _proven(self, learned: _LearnedDistance, progress: Progress) -> _LearnedDistance:
         seconds = seconds_left(split_deadline(progress, 2), self.proof)
-        proof = proven_weights(learned.problem, known=learned.linked, seconds=seconds)
+        alone = learned.problem.alone
+        proof = proven_weights(learned.problem, known=learned.linked - alone, seconds=seconds)
         if proof is None:
             return learned
-        if proof.linked >= learned.linked:
-            learned = replace(learned, theta=proof.weights, linked=proof.linked)
-        return replace(learned, more={"bound": proof.bound / learned.people, "proven": proof.optimal})
+        if proof.linked + alone >= learned.linked:
+            learned = replace(learned, theta=proof.weights, linked=proof.linked + alone)
+        return replace(learned, more={"bound": (proof.bound + alone) / learned.people, "proven": proof.optimal})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,10 +24,16 @@ class LinkageProblem:
     gaps: Floats
     """One row per competitor: φ(a − b') − φ(a − b)."""
     starts: Ints
-    """Where each person's competitors start."""
+    """Where each person's competitors start. Everybody has one: the reductions over people read no empty segment."""
+    alone: int = 0
+    """Number of further people without competitors, whom every distance links."""
+
+    def __post_init__(self) -> None:
+        assert (np.diff(self.starts) > 0).all(), "a person without competitors has no segment"
 
     @property
     def people(self) -> int:
+        """Number of people with competitors."""
         return len(self.starts) - 1
 
     @classmethod
@@ -45,21 +51,24 @@ class LinkageProblem:
         All rows compete, or those of ``pool``: the positions of a few near rows per person, which are also the rows
         considered when linking. A person whose true row is not in their pool cannot be linked and is left out.
         """
-        gaps, starts = [np.empty((0, len(form.plain)))], [0]
+        gaps, starts, alone = [np.empty((0, len(form.plain)))], [0], 0
         every = np.arange(len(rows))
         for number, (person, own) in enumerate(zip(known, truth, strict=True)):
             competitors = every if pool is None else pool[number]
             if pool is not None and own not in competitors:
                 continue
             gap = rows[competitors[competitors != own]] - person
+            if len(gap) == 0:
+                alone += 1
+                continue
             gaps.append(form.features(gap) - form.features(rows[own] - person))
             starts.append(starts[-1] + len(gap))
-        return cls(gaps=np.ascontiguousarray(np.vstack(gaps)), starts=np.array(starts, dtype=np.int64))
+        return cls(gaps=np.ascontiguousarray(np.vstack(gaps)), starts=np.array(starts, dtype=np.int64), alone=alone)
 
     def margins(self, theta: Floats) -> Floats:
         """The margin of each person: how much nearer the true row is than the nearest competitor."""
-        if len(self.gaps) == 0:
-            return np.full(self.people, np.inf)
+        if self.people == 0:
+            return np.empty(0)
         least: Floats = np.minimum.reduceat(self.gaps @ theta, self.starts[:-1])
         return least
 
