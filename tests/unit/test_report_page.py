@@ -17,6 +17,7 @@ from report_sample import attack, sample_account
 from sfumato.errors import BadParameter, OutputExists
 from sfumato.reports import Bar, ColumnPicture, ReportData, report_html, report_json, write_report
 from sfumato.reports.figures import cost_figures
+from sfumato.reports.text import summary
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 PRIVATE = {
@@ -377,3 +378,12 @@ def test_the_recipe_on_the_page_says_nothing_empty() -> None:
     assert "which is a secret" in page
     del seeded["seed"]
     assert "keep it to yourself" not in report_html(sample_account(recipe=seeded), "internal")
+
+
+def test_the_summary_names_the_strongest_of_all_attacks() -> None:
+    widest = attack("any-columns", "identity", 990, 1000, 0.001, any_columns=True, knows=["height", "weight"])
+    account = sample_account()
+    account = replace(account, attacks=(*account.attacks, widest))
+    sentence = next(line for line in summary(account) if "the strongest attack" in line)
+    assert sentence.startswith("On the release, the strongest attack that was run (any columns) found 99 of every 100")
+    assert "it knows “height” and “weight”. Before protection, the strongest attack that knows the declared" in sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,9 @@ def attack(
     )
     if key is not None:
         row_map = lineage_by_key(truth.table, opened.table, key)
+        if key not in (knows or ()):
+            # The key decides which guess is right: an attacker who held it would not have to guess.
+            opened = replace(opened, table=opened.table.with_frame(opened.table.frame.drop(key)))
     if people is not None and not all(0 <= row < truth.rows for row in people):
         raise BadParameter(f"`people` names a row that does not exist: the original has {counted(truth.rows, 'row')}.")
     scenario = AttackScenario(
@@ -127,10 +131,18 @@ def attack(
     rng = Rng(seed)
     outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
     if limit is None:
-        return AttackResults(outcomes=tuple(outcomes), derived=derived, manifest=opened.manifest)
+        return AttackResults(
+            outcomes=tuple(outcomes), derived=derived, readings=scenario.known_readings, manifest=opened.manifest
+        )
     limits = judge_limits(same_limit(limit, outcomes), outcomes)
     outcomes = column_attribution(scenario, chosen, outcomes, limits, rng=rng, progress=progress)
-    return AttackResults(outcomes=tuple(outcomes), limits=limits, derived=derived, manifest=opened.manifest)
+    return AttackResults(
+        outcomes=tuple(outcomes),
+        limits=limits,
+        derived=derived,
+        readings=scenario.known_readings,
+        manifest=opened.manifest,
+    )
 
 
 def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:

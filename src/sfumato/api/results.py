@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import polars as pl
 
 from sfumato.attacks import Outcome
+from sfumato.attacks.recoding import ColumnReading
 from sfumato.errors import NotApplicable
 from sfumato.evaluation import Advice, LimitResult, advice, attack_to_dict
 from sfumato.evaluation.formatting import attack_label, percent
@@ -75,6 +76,8 @@ class AttackResults(Results["Outcome | NotApplicable"]):
     """The result of each limit, where one was set."""
     derived: tuple[Determination, ...] = ()
     """Released columns from which a masked or removed column can be computed. For the owner of the data only."""
+    readings: tuple[ColumnReading, ...] = ()
+    """Known columns whose values are released in another coding, and how these were matched."""
     manifest: Mapping[str, Any] = field(default_factory=dict)
     """The public manifest of the attacked release."""
 
@@ -105,7 +108,7 @@ class AttackResults(Results["Outcome | NotApplicable"]):
         changes = [item.to_dict() for item in self.advice]
         limits = [limit.to_dict() for limit in self.limits]
         derived = [found.to_dict() for found in self.derived]
-        more = {"advice": changes, "derived": derived}
+        more = {"advice": changes, "derived": derived, "readings": [reading.to_dict() for reading in self.readings]}
         return {"attacks": self.entries(), "limits": limits, **{key: value for key, value in more.items() if value}}
 
     def __repr__(self) -> str:
@@ -114,19 +117,22 @@ class AttackResults(Results["Outcome | NotApplicable"]):
         largest = f", largest risk {percent(worst['risk'])} ({attack_label(worst)})" if worst is not None else ""
         return f"<AttackResults: {len(judged)} of {len(self)} attacks apply{largest}>"
 
-    def __str__(self) -> str:
+    def show(self, console: Console | None = None) -> None:
+        """Print what ``sfumato attack`` prints."""
         from sfumato.reports.terminal import print_attacks
 
         document = self.to_dict()
-        return as_text(
-            lambda console: print_attacks(
-                document["attacks"],
-                document["limits"],
-                console,
-                changes=document.get("advice", ()),
-                derived=[str(found) for found in self.derived],
-            )
+        print_attacks(
+            document["attacks"],
+            document["limits"],
+            console,
+            changes=document.get("advice", ()),
+            derived=[str(found) for found in self.derived],
+            readings=[str(reading) for reading in self.readings],
         )
+
+    def __str__(self) -> str:
+        return as_text(self.show)
 
     def _repr_html_(self) -> str:
         from sfumato.reports.notebook import attacks_html

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.attacks.recoding import Recoding
 from sfumato.masking.base import Step, method_of
 from sfumato.params import InputFile, Part
 from sfumato.progress import SILENT, Progress
@@ -104,6 +105,8 @@ class View:
     blanks_unknown: bool = False
     """Whether a blank in ``targets`` means that the value is unknown to the adversary (an external file), rather than
     known to be missing (the original's own values)."""
+    recodings: Mapping[str, Recoding] = field(default_factory=dict)
+    """Columns whose released numbers are bands, and the rule: what the adversary sees from the frequencies."""
     household: tuple[npt.NDArray[np.int64], str] | None = None
     """For attacks on households: the number of each target's household (members are consecutive), and the released
     column that groups the rows of a household, whose values are meaningless to the adversary."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import View
+from sfumato.attacks.recoding import Recoding
 from sfumato.attacks.value_coverage import Coverage, coverage
 from sfumato.data.row_codes import first_rows, number_rows
 from sfumato.errors import NotApplicable
@@ -234,6 +235,7 @@ def match(view: View, *, in_release: bool = False) -> Match:
             published.get(name, {}).get("hierarchy"),
             blanks_unknown=view.blanks_unknown,
             merged=_merged(view.steps, name),
+            recoding=view.recodings.get(name),
         )
         for name in names
     }
@@ -297,13 +299,15 @@ def compare(
     *,
     blanks_unknown: bool = False,
     merged: Mapping[str, bool] = MappingProxyType({}),
+    recoding: Recoding | None = None,
 ) -> Comparison:
     """Compare one column of two tables; ``declared`` is the column's published hierarchy as plain data.
 
     A blank target matches blanks and labels that represent all values; with ``blanks_unknown`` it matches every value.
     A label of ``merged`` may represent the known values that no other label names, or every value where it is true.
+    ``recoding`` is that of :func:`~sfumato.attacks.value_coverage.coverage`.
     """
-    read = coverage(targets, released, declared)
+    read = coverage(targets, released, declared, recoding)
     values, labels = read.values, read.labels
     vague = read.vague
     for label, everything in merged.items():

@@ -132,7 +132,7 @@ def _coded(scenario: AttackScenario, known: pl.Series, own: Ints | None) -> Colu
     """The column as codes; None if all rows have the same value."""
     name, released = known.name, scenario.release.table.column(known.name)
     published = scenario.release.manifest.get("columns", {}).get(name, {})
-    covered = coverage(known, released, published.get("hierarchy"))
+    covered = coverage(known, released, published.get("hierarchy"), scenario.recodings.get(name))
     labels = covered.released
     if len(covered.counts) < 2:
         return None

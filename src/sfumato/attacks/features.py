@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import View
-from sfumato.attacks.candidate_rows import compare
+from sfumato.attacks.candidate_rows import Comparison, compare
 from sfumato.attacks.value_parser import bounds
 from sfumato.deadline import check_deadline
 from sfumato.errors import NotApplicable
@@ -102,7 +102,8 @@ def points(
             right.append(scale * pair[1][:, None])
             names.append(name)
         elif known.n_unique() <= _MAX_CATEGORIES and max(known.n_unique(), released.n_unique()) > 1:
-            encoded = _one_hot(known, released, published.get(name, {}).get("hierarchy"))
+            declared = published.get(name, {}).get("hierarchy")
+            encoded = _one_hot(compare(known, released, declared, recoding=view.recodings.get(name)))
             left.append(scale * encoded[0])
             right.append(scale * encoded[1])
             names.extend([name] * encoded[0].shape[1])
@@ -134,11 +135,10 @@ def _standardized(before: Floats, after: Floats, own: bool) -> tuple[Floats, Flo
     return np.nan_to_num(left, nan=0.0), np.nan_to_num(right, nan=0.0)
 
 
-def _one_hot(known: pl.Series, released: pl.Series, declared: object) -> tuple[Floats, Floats]:
-    comparison = compare(known, released, declared)
+def _one_hot(comparison: Comparison) -> tuple[Floats, Floats]:
     values = len(comparison.values)
     rows = len(comparison.known) + len(comparison.released)
-    require_memory(16.0 * values * (rows + len(comparison.labels)), f"one-hot encoding of `{known.name}`")
+    require_memory(16.0 * values * (rows + len(comparison.labels)), f"one-hot encoding of `{comparison.values.name}`")
     corner = np.eye(values) / np.sqrt(2)
     mixture = np.zeros((len(comparison.labels), values))
     mixture[comparison.fits, np.repeat(np.arange(values), np.diff(comparison.starts))] = 1.0

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import Attack, Linking, unperturbed
+from sfumato.attacks.recoding import ColumnReading, Recoding
+from sfumato.attacks.value_coverage import read_column
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.masking.base import Step, method_of
@@ -119,6 +121,26 @@ class AttackScenario:
     def unperturbed(self) -> tuple[str, ...]:
         """The known columns that no published step perturbed."""
         return unperturbed(self.steps, self.known)
+
+    @cached_property
+    def readings(self) -> tuple[ColumnReading, ...]:
+        """How released values were read that differ from the original's, in a release without published steps."""
+        if self.release.manifest.get("steps") is not None:
+            return ()
+        released, original = self.release.table, self.original.table
+        names = [name for name in released.columns if name in original.columns]
+        readings = [read_column(original.column(name), released.column(name)) for name in names]
+        return tuple(reading for reading in readings if reading.occurs < 1)
+
+    @property
+    def known_readings(self) -> tuple[ColumnReading, ...]:
+        """The readings of the columns that the adversary knows."""
+        return tuple(reading for reading in self.readings if reading.column in self.known)
+
+    @property
+    def recodings(self) -> Mapping[str, Recoding]:
+        """The columns whose released numbers are bands, and the rule."""
+        return {reading.column: reading.recoding for reading in self.readings if reading.recoding is not None}
 
     @cached_property
     def secrets(self) -> Mapping[str, float]:

@@ -15,14 +15,15 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.normalize import canonical
-from sfumato.attacks.value_parser import ROOTS, Known, ValueRange, reader, value_range
+from sfumato.attacks.recoding import Bands, ColumnReading, Recoding, as_numbers
+from sfumato.attacks.value_parser import IN_WORDS, ROOTS, Known, ValueRange, reader, value_range
 from sfumato.data.row_codes import value_codes
 from sfumato.errors import SfumatoError
 from sfumato.kernels import kernel
 from sfumato.memory import require_memory
 from sfumato.schema.hierarchy import hierarchy_from_dict
 
-__all__ = ["Coverage", "coverage"]
+__all__ = ["Coverage", "coverage", "read_column"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -30,7 +31,8 @@ Floats = npt.NDArray[np.float64]
 _NOTATION = (
     r"[*?{}<>≤≥\[\]()+–]|\.\.|^-?\d[\d.eE+-]*\s*(-|to)\s*-?\d|^\d{3}0s$|^\d{4}(-\d{2}|-?Q[1-4])?$|^"
     + "$|^".join(sorted(label for label in ROOTS if label.isalpha()))
-    + "$"
+    + "$|"
+    + IN_WORDS
 )
 """Labels that could be a notation; all others represent themselves and are not parsed."""
 
@@ -64,6 +66,20 @@ class Coverage:
         """For each label whether it represents all values."""
         vague: npt.NDArray[np.bool_] = (self.text.is_null() | self.text.is_in(list(ROOTS)).fill_null(True)).to_numpy()
         return vague
+
+    @cached_property
+    def bands(self) -> Bands:
+        """The values and labels that are numbers or dates, without the values that a range or a group represents."""
+        several = np.flatnonzero(~self.vague & (self.counts > 1))
+        offset = np.arange(int(self.counts[several].sum())) - np.repeat(
+            np.cumsum(self.counts[several]) - self.counts[several], self.counts[several]
+        )
+        grouped = np.zeros(len(self.values), dtype=np.bool_)
+        grouped[self.members[np.repeat(self.starts[several], self.counts[several]) + offset]] = True
+        level = as_numbers(self.labels)
+        # A label that is a range or group is no number, even if it can be read as one (the year 1964 of dates).
+        level[several] = np.nan
+        return Bands(known=np.where(grouped, np.nan, as_numbers(self.values)), released=level)
 
     @property
     def named(self) -> bool:
@@ -150,11 +166,14 @@ def _transposed(
     return first, labels
 
 
-def coverage(original: pl.Series, released: pl.Series, declared: object = None) -> Coverage:
+def coverage(
+    original: pl.Series, released: pl.Series, declared: object = None, recoding: Recoding | None = None
+) -> Coverage:
     """Read one column of a release; ``declared`` is the column's published hierarchy as plain data.
 
     A label represents the values that are equal to it and those that its notation or the hierarchy says. A blank label
-    is a suppressed cell and may represent every value.
+    is a suppressed cell and may represent every value. With a ``recoding``, a number that no label represents belongs
+    to the released number that the rule gives.
     """
     known_codes, values = value_codes(original)
     values = _with_code_width(values, released)
@@ -164,6 +183,17 @@ def coverage(original: pl.Series, released: pl.Series, declared: object = None) 
     equal = _equal(known, text)
     spans.add_lists(equal[:, 1], equal[:, 0])
     _read_labels(spans, text, declared, plain=labels.dtype != pl.String, equal=equal)
+    read = _as_coverage(known_codes, released_codes, values, labels, text, spans)
+    if recoding is None:
+        return read
+    label, value, _ = read.bands.assigned(recoding)
+    spans.add_lists(label, value)
+    return _as_coverage(known_codes, released_codes, values, labels, text, spans)
+
+
+def _as_coverage(
+    known_codes: Ints, released_codes: Ints, values: pl.Series, labels: pl.Series, text: pl.Series, spans: _Spans
+) -> Coverage:
     return Coverage(
         known=known_codes,
         released=released_codes,
@@ -174,6 +204,20 @@ def coverage(original: pl.Series, released: pl.Series, declared: object = None) 
         starts=spans.starts,
         stops=spans.stops,
     )
+
+
+def read_column(original: pl.Series, released: pl.Series) -> ColumnReading:
+    """Which known values the released ones represent, and the recoding that explains the others."""
+    read = coverage(original, released)
+    people = np.bincount(read.known, minlength=len(read.values))
+    rows = np.bincount(read.released, minlength=len(read.labels))
+    starts, fits = read.by_value()
+    named = np.zeros(len(read.values), dtype=np.bool_)
+    named[np.repeat(np.arange(len(named)), np.diff(starts))[~read.vague[fits]]] = True
+    present = read.values.is_not_null().to_numpy()
+    occurs = float(people[present & named].sum() / max(1, people[present].sum())) if present.any() else 1.0
+    recoding = read.bands.infer(people, rows) if occurs < 1 else None
+    return ColumnReading(column=released.name, occurs=occurs, recoding=recoding)
 
 
 class _Spans:

@@ -1,8 +1,9 @@
 """Parser of released values: the known values that a mask, range, set or date part may represent.
 
 Releases come from many tools. Supported are ``*``; masks ``021**``; ranges ``20-29``, ``[20, 30)``, ``[20,30[`` and
-``20..29``; one-sided ranges ``<40``, ``>=40``, ``40+``; sets ``{a, b}``; years, months, quarters and decades of dates
-(``1964``, ``1964-03``, ``1964-Q1``, ``1960s``), ranges of years for dates. Everything else represents itself.
+``20..29``; one-sided ranges ``<40``, ``>=40``, ``40+``; ranges in words and with units (``40-49 years``, ``under 30``,
+``65 and over``, ``between 10 and 20``, ``40s``, ``10k-20k``); sets ``{a, b}``; years, months, quarters and decades of
+dates (``1964``, ``1964-03``, ``1964-Q1``, ``1960s``), ranges of years for dates. Everything else represents itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import polars as pl
 
 from sfumato.attacks.normalize import canonical
 
-__all__ = ["ROOTS", "Known", "ValueRange", "bounds", "reader", "set_members", "value_range"]
+__all__ = ["IN_WORDS", "ROOTS", "Known", "ValueRange", "bounds", "reader", "set_members", "value_range"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -35,8 +36,31 @@ _ONE_SIDED = re.compile(rf"^(<=|>=|<|>|≤|≥)\s*({_NUMBER}|{_DATE})$")
 _PLUS = re.compile(rf"^({_NUMBER})\s*\+$")
 _SET = re.compile(r"^\{(.*)\}$", re.DOTALL)
 _DECADE = re.compile(r"^(\d{3})0s$")
+_TENS = re.compile(r"^(\d{1,2}0)s$")
 _QUARTER = re.compile(r"^(\d{4})-?Q([1-4])$")
 _DATE_PART = re.compile(r"^\d{4}(-\d{2})?$")
+_WORDS = (
+    (r"^(?:aged?|ages)\s+", ""),
+    (r"^(?:under|below|less than|fewer than|younger than)\s+", "<"),
+    (r"^(?:up to|at most|no more than|maximum)\s+", "<="),
+    # Whether "over 65" includes 65 differs between authors: the wider reading never excludes the true value.
+    (r"^(?:over|above|more than|older than|greater than|at least|from|minimum)\s+", ">="),
+    (r"^between\s+(.+?)\s+and\s+", r"\1-"),
+    (r"^(.*\d.*?)\s*(?:and|or)\s+(?:over|above|older|more|up|greater)$", r">=\1"),
+    (r"^(.*\d.*?)\s*(?:and|or)\s+(?:under|below|younger|less|fewer)$", r"<=\1"),
+)
+"""Words of ranges, and the signs that they stand for."""
+_UNIT = r"[€$£%]|y\b|(?!st\b|nd\b|rd\b|th\b|to\b)[a-z]{2,}\.?(?:\s+old)?"
+_MARKED = re.compile(rf"[€$£]\s*(?=\d)|(?<=[\d+])\s*(?:{_UNIT})(?=\s*(?:[-–+]|to\b|\.\.|$))")
+"""Currencies and units of measurement beside a number."""
+_THOUSANDS = re.compile(r"(?<=\d)[,'’\u00a0\u202f](?=\d{3}(?!\d))")
+_FACTOR = re.compile(r"(\d+(?:\.\d+)?)\s*([km])(?![a-z0-9])")
+IN_WORDS = (
+    r"(?i)^(aged?|ages|under|below|less|fewer|younger|up to|at most|no more|maximum|over|above|more|older|greater|"
+    r"at least|from|minimum|between)\b.*\d|\d.*\b(and|or)\s+[a-z]+$|\d0s$|^[€$£]|"
+    r"^\d[\d.,'’]*\s*[a-z€$£%.]{0,8}\s*(-|–|\bto\b)\s*[€$£]?\d"
+)
+"""Labels that may be a range in words, with a unit or with a factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +216,30 @@ def value_range(label: str) -> ValueRange | None:
 
     >>> value_range("[20, 30)"), value_range("1964-03")
     (ValueRange(low='20', high='30', low_in=True, high_in=False, whole=False), None)
+    >>> value_range("10k to 20k EUR").numbers, value_range("65 years and over").numbers
+    ((10000.0, 20000.0), (65.0, inf))
     """
     text = label.strip()
+    found = _signed_range(text)
+    if found is None and any(sign.isdigit() for sign in text) and text[:1] not in "[({":
+        plain = _in_signs(text.lower())
+        found = _signed_range(plain) if plain != text else None
+    return found
+
+
+def _in_signs(text: str) -> str:
+    """A range in words as one in signs, without units, currencies and separators of thousands."""
+    text = _THOUSANDS.sub("", text)
+    text = _FACTOR.sub(lambda found: f"{float(found[1]) * _FACTORS[found[2]]:.0f}", text)
+    for pattern, sign in _WORDS:
+        text = re.sub(pattern, sign, text)
+    return _MARKED.sub("", text).strip()
+
+
+_FACTORS = {"k": 1000, "m": 1_000_000}
+
+
+def _signed_range(text: str) -> ValueRange | None:
     if parsed := _BRACKET.match(text):
         left, low, high, right = parsed.groups()
         return ValueRange(low=low, high=high, low_in=left == "[", high_in=right == "]")
@@ -209,6 +255,8 @@ def value_range(label: str) -> ValueRange | None:
         return ValueRange(low=bound, low_in=sign != ">")
     if parsed := _PLUS.match(text):
         return ValueRange(low=parsed.group(1))
+    if parsed := _TENS.match(text):
+        return ValueRange(low=parsed.group(1), high=str(int(parsed.group(1)) + 10), high_in=False)
     return None
 
 

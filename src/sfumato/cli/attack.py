@@ -205,10 +205,7 @@ def command(
     if as_json:
         emit_json(document)
     else:
-        from sfumato.reports.terminal import print_attacks
-
-        derived = [str(found) for found in results.derived]
-        print_attacks(document["attacks"], document["limits"], changes=document.get("advice", ()), derived=derived)
+        results.show()
     return 0 if all(entry.met for entry in results.limits) else 1
 
 

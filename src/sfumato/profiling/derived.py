@@ -30,6 +30,8 @@ NUMBERS, CATEGORIES = 0.01, 0.05
 EXACT = 0.001
 """Below this error a target is said to follow exactly."""
 MONOTONE, SUM, RATIO = "a monotone function", "a sum or difference", "a product or ratio"
+_SEVERAL = 1.1
+"""A target is said to be determined if a known value leaves at most this many values of it on average."""
 _BETTER = 0.5
 """What follows from the masked target itself is no finding: other columns must err at most half as much."""
 _ROWS = 10_000
@@ -51,6 +53,11 @@ class Determination:
     """In words, for example "a monotone function"."""
     error: float
     """What remains unknown: a share of the variance of ranks, or of the mistakes of a blind guess. 0 is exact."""
+    left: float = 1.0
+    """Number of values of the target that a value of the columns leaves on average: more than one if they are coarser
+    than the target, as an age is coarser than a date of birth."""
+    of: int = 0
+    """Number of values of the target."""
 
     @property
     def computable(self) -> bool:
@@ -62,9 +69,13 @@ class Determination:
         return {"columns": list(self.columns), "target": self.target, "how": self.how, "error": self.error}
 
     def __str__(self) -> str:
-        verb = "determines" if len(self.columns) == 1 else "determine"
-        close = "" if self.error < EXACT else " nearly"
+        one = len(self.columns) == 1
         names = " + ".join(f"`{name}`" for name in self.columns)
+        if self.left > _SEVERAL:
+            verb = "narrows" if one else "narrow"
+            return f"{names} {verb} `{self.target}` down to {self.left:,.2g} of its {self.of:,} values ({self.how})"
+        verb = "determines" if one else "determine"
+        close = "" if self.error < EXACT else " nearly"
         return f"{names}{close} {verb} `{self.target}` ({self.how})"
 
 
@@ -73,7 +84,8 @@ def find_determinations(
 ) -> tuple[Determination, ...]:
     """Find the columns of ``known`` from which columns of ``targets`` follow. Row i is the same record in both.
 
-    ``masked`` are released versions of targets: what follows from them anyway is not reported. A column does not
+    ``masked`` are the known columns that were masked. What follows from them about their own original anyway is not
+    reported, and another target only if it follows exactly: the rest is what their masking leaves. A column does not
     determine the target of its own name. Each target is reported with every single column that determines it, or else
     with the smallest combination found.
 
@@ -87,6 +99,10 @@ def find_determinations(
     sources = [coded for series in known if (coded := Coded.of(series)).size > 1]
     goals = [coded for series in targets if (coded := Coded.of(series)).size > 1]
     bars = {goal.name: _bar(goal, (masked or {}).get(goal.name)) for goal in goals}
+
+    def bar_of(goal: Coded, columns: Sequence[str]) -> float:
+        return min(bars[goal.name], EXACT) if set(columns) & set(masked or ()) else bars[goal.name]
+
     alone: dict[str, set[str]] = {goal.name: set() for goal in goals}
     found: list[Determination] = []
     for source in sources:
@@ -99,17 +115,21 @@ def find_determinations(
         whole = windows(source, len(source.codes))
         for goal in close:
             error = error_of(source, goal, whole)
-            if error <= bars[goal.name] > 0:
+            if error <= bar_of(goal, (source.name,)) > 0:
                 alone[goal.name].add(source.name)
-                how = _function(source, goal)
-                found.append(Determination(columns=(source.name,), target=goal.name, how=how, error=error))
+                how, left = _function(source, goal), _values_left(source, goal)
+                found.append(
+                    Determination(
+                        columns=(source.name,), target=goal.name, how=how, error=error, left=left, of=goal.size
+                    )
+                )
     for goal in goals:
         others = [source for source in sources if source.name != goal.name and source.name not in alone[goal.name]]
         best = next(
             (
                 determination
                 for determination in (*_together(others, goal), *_arithmetic(others, goal))
-                if determination.error <= bars[goal.name] > 0
+                if determination.error <= bar_of(goal, determination.columns) > 0
             ),
             None,
         )
@@ -125,6 +145,13 @@ def _bar(goal: Coded, masked: pl.Series | None) -> float:
         return general
     shown = Coded.of(masked.alias(goal.name))
     return min(general, _BETTER * error_of(shown, goal, windows(shown, len(shown.codes))))
+
+
+def _values_left(source: Coded, goal: Coded) -> float:
+    """The number of target values per known value, on average over the known values."""
+    both = (source.codes >= 0) & (goal.codes >= 0)
+    pairs = np.unique(source.codes[both].astype(np.int64) * goal.size + goal.codes[both])
+    return len(pairs) / max(1, len(np.unique(source.codes[both])))
 
 
 def _function(source: Coded, goal: Coded) -> str:

@@ -91,15 +91,18 @@ def print_attacks(
     *,
     changes: Sequence[Plain] = (),
     derived: Sequence[str] = (),
+    readings: Sequence[str] = (),
 ) -> None:
-    """Print the result of ``sfumato attack``: risks, derived columns, limits and advice."""
+    """Print the result of ``sfumato attack``: risks, recoded and derived columns, limits and advice."""
     out = output_console(console)
     print_content(out, Text(plain_text(adversary_sentence(attacks)), style="bold"))
     print_content(out, attack_table(attacks, wide=out.width >= 100))
     print_content(out, reason_lines(attacks))
     print_content(out, column_weight_lines(attacks))
+    for line in readings:
+        print_content(out, Text(plain_text(line)))
     if derived:
-        print_content(out, Text("\nA masked or removed column can be computed from released ones:", style="bold red"))
+        print_content(out, Text("\nReleased columns tell a masked or removed one:", style="bold red"))
         print_content(out, Text("\n".join(f"  {line}" for line in derived)))
     if limits:
         print_content(out, limit_lines(limits))

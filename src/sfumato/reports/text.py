@@ -140,7 +140,7 @@ def beyond_reference(attack: Plain) -> float:
 
 
 def headline(report: ReportData) -> Pairing | None:
-    """The attack at the head of the report: the largest risk on the release, identity and declared columns first."""
+    """The attack compared with the original: the largest risk on the release, identity and declared columns first."""
     paired = pairings(report.attacks, report.attacks_before)
     judged = [pair for pair in paired if pair.after is not None and pair.after.get("risk") is not None]
     judged = [pair for pair in judged if pair.discloses == "identity"] or judged
@@ -219,13 +219,18 @@ def unchanged_columns(report: ReportData) -> str:
     """Which columns leave as they are, in a sentence; empty if the report does not know its columns."""
     if not report.column_table:
         return ""
-    names = [f"“{line.column}”" for line in report.column_table if line.unchanged]
+    names = [line.column for line in report.column_table if line.unchanged]
     if not names:
         return "No column leaves unchanged."
     leave = "leaves" if len(names) == 1 else "leave"
-    more = [f"{len(names) - _MOST_NAMED} others"] if len(names) > _MOST_NAMED + 1 else []
-    listed = join_words([*(names[:_MOST_NAMED] if more else names), *more])
-    return f"{len(names)} of {counted(len(report.column_table), 'column')} {leave} unchanged: {listed}."
+    return f"{len(names)} of {counted(len(report.column_table), 'column')} {leave} unchanged: {_listed(names)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of columns, the first ones if there are many."""
+    quoted = [f"“{name}”" for name in names]
+    more = [f"{len(quoted) - _MOST_NAMED} others"] if len(quoted) > _MOST_NAMED + 1 else []
+    return join_words([*(quoted[:_MOST_NAMED] if more else quoted), *more])
 
 
 def _attacked(report: ReportData) -> str:
@@ -233,14 +238,22 @@ def _attacked(report: ReportData) -> str:
     if pair is None or pair.after is None:
         return "No attack was run on the release, so its risk is not known."
     after, before = pair.after, pair.before
-    name = f"the strongest attack that was run ({attack_label(pair.after)})"
+    widest = widest_attack(report)
+    name, first = f"the strongest attack that was run ({attack_label(after)})", ""
+    if widest is not None and not after.get("any_columns") and float(widest["risk"]) > float(after["risk"]):
+        found = disclosure_of(str(widest["discloses"])).past.format(n=of_hundred(widest["risk"]))
+        first = (
+            f"On the release, the strongest attack that was run ({attack_label(widest)}) {found}{_interval(widest)}; "
+            f"it knows {_listed(widest['knows'])}. "
+        )
+        name = f"the strongest attack that knows the declared columns ({attack_label(after)})"
     past = disclosure_of(pair.discloses).past
     now = f"{of_hundred(after['risk'])} of every 100{_interval(after)}"
     guess = "" if after.get("baseline") is None else f"; guessing alone gets {of_hundred(after['baseline'])}"
     if before is not None and before.get("risk") is not None:
         then = past.format(n=of_hundred(before["risk"]))
-        return f"Before protection, {name} {then}; on the release it is {now}{guess}."
-    return f"On the release, {name} {past.format(n=of_hundred(after['risk']))}{_interval(after)}{guess}."
+        return f"{first}Before protection, {name} {then}; on the release it is {now}{guess}."
+    return f"{first}On the release, {name} {past.format(n=of_hundred(after['risk']))}{_interval(after)}{guess}."
 
 
 def _interval(attack: Plain, more: str = "") -> str:

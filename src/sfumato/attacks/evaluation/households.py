@@ -51,6 +51,7 @@ def evaluate_households(
         knows=targets.knows,
         transparent=attack.transparent,
         household=(turn[number[chosen]], column),
+        recodings=scenario.recodings,
     )
     guesses = run_attack(attack, view, rng.child("guess"), progress)
     assert guesses.row is not None

@@ -96,7 +96,13 @@ def _run(
     outside = sample(rng, "control", np.arange(frame.height), count)
     values = pl.concat([targets.frame[inside], frame[outside].cast(targets.frame.schema, strict=False)])
     shuffle = rng.child("shuffle").generator.permutation(values.height)
-    view = View(release=scenario.release, targets=values[shuffle], knows=targets.knows, transparent=attack.transparent)
+    view = View(
+        release=scenario.release,
+        targets=values[shuffle],
+        knows=targets.knows,
+        transparent=attack.transparent,
+        recodings=scenario.recodings,
+    )
     guesses = run_attack(attack, view, rng.child("guess"), progress)
     assert guesses.member is not None
     shuffle = shuffle[: len(guesses.made)]

@@ -56,6 +56,7 @@ def view_of(
         secret=secret,
         transparent=attack.transparent,
         blanks_unknown=targets.external,
+        recodings=scenario.recodings,
     )
 
 

@@ -285,6 +285,7 @@ def _disagreement(view: View, name: str) -> Price | None:
         view.release.table.column(name),
         published.get(name, {}).get("hierarchy"),
         blanks_unknown=view.blanks_unknown,
+        recoding=view.recodings.get(name),
     )
     if not comparison.named or len(comparison.labels) < 2:
         return None
