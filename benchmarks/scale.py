@@ -46,7 +46,7 @@ def run(rows: int, engine: str, folder: Path) -> None:
     from sfumato.masking.methods.pseudonymize import Pseudonymize
     from sfumato.masking.models.k_anonymity import KAnonymity
     from sfumato.masking.out_of_core import protect_file
-    from sfumato.rng import Rng
+    from sfumato.rng import KeyedRng
     from sfumato.schema import Column, Role, Schema
     from sfumato.schema.hierarchies.groups import GroupsHierarchy
     from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
@@ -76,7 +76,7 @@ def run(rows: int, engine: str, folder: Path) -> None:
         models=[KAnonymity(k=5)],
         source=source,
         target=folder / "release.parquet",
-        rng=Rng(1),
+        rng=KeyedRng(1),
         engine=engine,
         memory="4GB",
         temporary=folder,

@@ -29,15 +29,33 @@ hypothesis.settings.register_profile("sfumato", deadline=None, derandomize=SEED 
 hypothesis.settings.load_profile("sfumato")
 
 
+def _stream(name: str) -> np.random.Generator:
+    return np.random.default_rng([zlib.crc32(name.encode()), int(SEED or 0)])
+
+
+def _replace_keys(patch: pytest.MonkeyPatch, draw: np.random.Generator) -> None:
+    """Seeds and keys of `sfumato.rng` from this stream."""
+    patch.setattr(sfumato.rng, "urandom", draw.bytes)
+    patch.setattr(sfumato.rng, "randbits", lambda count: int.from_bytes(draw.bytes(count // 8), "little"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def module_stream(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keys for what the tests of a file share, such as a release: a seed alone does not repeat it."""
+    with pytest.MonkeyPatch.context() as patch:
+        _replace_keys(patch, _stream(request.node.nodeid))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random words of this test alone, instead of the operating system's."""
     if request.node.get_closest_marker("os_entropy"):
         return
     name = f"{request.node.parent.nodeid}::{request.node.name}"  # the test's own id has its group of xdist in it
-    draw = np.random.default_rng([zlib.crc32(name.encode()), int(SEED or 0)])
+    draw = _stream(name)
     monkeypatch.setattr(os, "urandom", draw.bytes)
-    monkeypatch.setattr(sfumato.rng, "randbits", lambda count: int.from_bytes(draw.bytes(count // 8), "little"))
+    _replace_keys(monkeypatch, draw)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

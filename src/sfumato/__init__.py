@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.query import Session as Session
     from sfumato.recipe import Limits as Limits
     from sfumato.recipe import Recipe as Recipe
+    from sfumato.rng import KeyedRng as KeyedRng
     from sfumato.rng import Rng as Rng
     from sfumato.schema import Column as Column
     from sfumato.schema import Dataset as Dataset
@@ -75,7 +76,7 @@ _HOME = {
     "errors": ("SfumatoError",),
     "query": ("Session",),
     "recipe": ("Limits", "Recipe"),
-    "rng": ("Rng",),
+    "rng": ("KeyedRng", "Rng"),
     "schema": ("Column", "Dataset", "Role", "Schema"),
     "studies": ("Study",),
 }

@@ -21,7 +21,8 @@ from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.masking.out_of_core import ProtectedFile, protect_file
 from sfumato.masking.pipeline import protect
 from sfumato.registry import registry
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng
+from sfumato.secret import SecretValue
 from sfumato.testing.masking_sample import masking_frame as frame
 from sfumato.testing.masking_sample import masking_sample as dataset
 
@@ -31,6 +32,7 @@ CASES = [
     for number, parameters in enumerate(kind.examples)
 ]
 MODELS = (KAnonymity(k=3),)
+KEY = SecretValue(bytes(32))
 
 
 def by_row(table: pl.DataFrame, rows: Any) -> pl.DataFrame:
@@ -48,7 +50,7 @@ def out_of_core(folder: Path, *steps: Step, **more: Any) -> tuple[ProtectedFile,
         source=folder / "people.parquet",
         target=folder / "out.parquet",
         lineage=lineage,
-        rng=Rng(7),
+        rng=KeyedRng(7, key=KEY),
         force=True,
         **{"engine": Duckdb(threads=1), **more},
     )
@@ -60,7 +62,7 @@ def out_of_core(folder: Path, *steps: Step, **more: Any) -> tuple[ProtectedFile,
 
 
 def in_memory(*steps: Step) -> tuple[Any, pl.DataFrame]:
-    done = protect(dataset(), steps=steps, models=MODELS, rng=Rng(7))
+    done = protect(dataset(), steps=steps, models=MODELS, rng=KeyedRng(7, key=KEY))
     return done, by_row(done.data.table.frame, done.lineage.rows)
 
 
@@ -123,7 +125,7 @@ def test_rows_of_a_text_file_are_numbered_in_its_order(tmp_path: Path) -> None:
     columns = {name: column for name, column in schema.columns.items() if name in people.columns}
     protect_file(schema=type(schema)(columns=columns), steps=[Noise(variance_ratio=0.1, columns=("income",))],
                  models=[], source=tmp_path / "people.csv", target=tmp_path / "out.csv",
-                 lineage=tmp_path / "rows.parquet", rng=Rng(7))  # fmt: skip
+                 lineage=tmp_path / "rows.parquet", rng=KeyedRng(7, key=KEY))  # fmt: skip
     numbers = pl.read_csv(tmp_path / "out.csv")["row_number"]
     assert numbers.to_list() == pl.read_parquet(tmp_path / "rows.parquet")["original_row"].to_list()
 

@@ -11,8 +11,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "field_docs", "wording"),
-    ("params", "progress", "extras"),
-    ("registry", "rng", "kernels", "rationals", "secret", "deadline", "memory", "threads"),
+    ("params", "progress", "extras", "secret"),
+    ("registry", "rng", "kernels", "rationals", "deadline", "memory", "threads"),
     ("data",),
     ("schema",),
     ("release",),

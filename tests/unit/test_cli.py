@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -112,15 +113,40 @@ def test_the_release_says_nothing_of_seed_paths_and_names(folder: Path, capsys: 
     assert f"{SECRET}1," not in Path("release/data.csv").read_text()
 
 
-def test_the_same_recipe_runs_on_another_file_and_repeats_by_seed(
+def test_the_same_recipe_runs_on_another_file_and_repeats_by_seed_and_key(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("next.csv").write_text(people(300))
-    for out in ("a", "b"):
-        assert run(capsys, "protect", "sfumato.yaml", "next.csv", "--out", out)[0] == 0
-    assert Path("a/data.csv").read_bytes() == Path("b/data.csv").read_bytes()
-    assert run(capsys, "protect", "sfumato.yaml", "next.csv", "--out", "c", "--seed", "8")[0] == 0
-    assert Path("a/data.csv").read_bytes() != Path("c/data.csv").read_bytes()
+    make = ("protect", "sfumato.yaml", "next.csv", "--out")
+    assert run(capsys, *make, "a")[0] == 0
+    first = Path("a/data.csv").read_bytes()
+    assert run(capsys, *make, "b", "--key", "a-private/run.key")[0] == 0
+    assert Path("b/data.csv").read_bytes() == first
+    assert run(capsys, *make, "a", "--force")[0] == 0  # the key of the folder that is replaced
+    assert Path("a/data.csv").read_bytes() == first
+    assert run(capsys, *make, "c", "--key", "a-private/run.key", "--seed", "8")[0] == 0
+    assert Path("c/data.csv").read_bytes() != first
+    assert run(capsys, *make, "d")[0] == 0
+    assert Path("d/data.csv").read_bytes() != first  # a seed alone determines nothing
+
+
+def test_the_key_of_the_random_numbers_stays_in_the_private_folder(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "protect", "sfumato.yaml", "--json")
+    assert code == 0
+    file = Path("release-private/run.key")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    key = file.read_text().strip()
+    assert len(key) == 64
+    others = [path for path in Path().rglob("*") if path.is_file() and path != file]
+    assert not [path for path in others if key in path.read_bytes().decode("latin-1")]
+    assert key not in out + err
+    damaged = Path("damaged.key")
+    damaged.write_text("7")
+    code, _, err = run(capsys, "protect", "sfumato.yaml", "--out", "other", "--key", "damaged.key")
+    assert code == 2
+    assert "hexadecimal" in err
 
 
 def test_an_unmet_model_ends_with_1_and_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from sfumato.masking.pipeline import protect
 from sfumato.profiling import propose, to_yaml
 from sfumato.profiling.placeholders import find_placeholders
 from sfumato.recipe import Recipe
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng
 from sfumato.schema import Column, Dataset, Kind, Role, Schema
 from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
 
@@ -100,7 +100,8 @@ def test_a_large_file_reads_the_same_codes_as_missing(tmp_path):
     )
     frame.write_parquet(tmp_path / "people.parquet")
     step, models = Generalize(suppression=0.1), [KAnonymity(k=3)]
-    expected = protect(Dataset.of(Table(frame=frame), schema), steps=[step], models=models, rng=Rng(1))
+    rng = KeyedRng(1)
+    expected = protect(Dataset.of(Table(frame=frame), schema), steps=[step], models=models, rng=rng)
     assert 0 < expected.data.table.frame["seen"].null_count() < 400
     done = protect_file(
         schema=schema,
@@ -108,7 +109,7 @@ def test_a_large_file_reads_the_same_codes_as_missing(tmp_path):
         models=models,
         source=tmp_path / "people.parquet",
         target=tmp_path / "out.parquet",
-        rng=Rng(1),
+        rng=rng,
         threads=1,
     )
     columns = frame.columns

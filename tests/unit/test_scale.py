@@ -41,10 +41,11 @@ from sfumato.masking.out_of_core import ProtectedFile, check_file, protect_file
 from sfumato.masking.pipeline import MaskingResult, protect
 from sfumato.registry import registry
 from sfumato.release import State
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng, Rng
 from sfumato.schema import Column, Dataset, Kind, Role, Schema
 from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
 from sfumato.schema.hierarchies.mask import MaskHierarchy
+from sfumato.secret import SecretValue
 
 SCHEMA = Schema(
     columns={
@@ -71,17 +72,18 @@ def people(rows: int = 600) -> pl.DataFrame:
     )
 
 
+KEY = SecretValue(bytes(32))
 MODELS: tuple[PrivacyModel, ...] = (KAnonymity(k=4), LDiversity(l=2, kind="distinct"))
 
 
 def in_memory(frame: pl.DataFrame, *steps: Step, models: tuple[PrivacyModel, ...] = MODELS) -> MaskingResult:
-    return protect(Dataset.of(Table(frame=frame), SCHEMA), steps=steps, models=models, rng=Rng(7))
+    return protect(Dataset.of(Table(frame=frame), SCHEMA), steps=steps, models=models, rng=KeyedRng(7, key=KEY))
 
 
 def at_scale(folder: Path, frame: pl.DataFrame, *steps: Step, models: Any = MODELS, **more: Any) -> ProtectedFile:
     source = folder / "people.parquet"
     frame.write_parquet(source)
-    more = {"target": folder / "out.parquet", "schema": SCHEMA, "threads": 1, "rng": Rng(7), **more}
+    more = {"target": folder / "out.parquet", "schema": SCHEMA, "threads": 1, "rng": KeyedRng(7, key=KEY), **more}
     return protect_file(steps=steps, models=models, source=source, **more)
 
 
@@ -128,7 +130,7 @@ def test_a_csv_file_gives_the_same_release(tmp_path: Path) -> None:
     people().write_csv(source)
     step = Generalize(suppression=0.1)
     done = protect_file(
-        schema=SCHEMA, steps=[step], models=MODELS, source=source, target=tmp_path / "out.csv", rng=Rng(7), threads=1
+        schema=SCHEMA, steps=[step], models=MODELS, source=source, target=tmp_path / "out.csv", rng=KeyedRng(7, key=KEY), threads=1
     )
     write(in_memory(people(), step).data.table, tmp_path / "expected.csv")
     assert_alike(read(done.path).frame, read(tmp_path / "expected.csv").frame)
@@ -139,7 +141,7 @@ def test_words_for_no_value_survive_a_csv_file(tmp_path: Path) -> None:
     frame = pl.DataFrame({"q": ["a"] * 4, "t": ["NA", "", None, ' x, "y"'], "n": [1, None, 2, 3]})
     frame.write_parquet(tmp_path / "x.parquet")
     protect_file(schema=Schema(columns={"q": Column(role=Role.QUASI)}), steps=[Generalize()], models=[KAnonymity(k=2)],
-                 source=tmp_path / "x.parquet", target=tmp_path / "out.csv", rng=Rng(1))  # fmt: skip
+                 source=tmp_path / "x.parquet", target=tmp_path / "out.csv", rng=KeyedRng(1))  # fmt: skip
     assert_alike(read(tmp_path / "out.csv").frame, frame)
 
 
@@ -163,12 +165,14 @@ def test_identifiers_go_even_when_no_step_says_so(tmp_path: Path) -> None:
 def test_rows_are_shuffled_by_a_key_that_the_seed_gives(tmp_path: Path) -> None:
     def order(seed: int) -> list[int]:
         numbered = people().with_columns(pl.int_range(pl.len()).alias("number"))
-        done = at_scale(tmp_path, numbered, Generalize(suppression=0.1), rng=Rng(seed), force=True)
+        done = at_scale(tmp_path, numbered, Generalize(suppression=0.1), rng=KeyedRng(seed, key=KEY), force=True)
         return pl.read_parquet(done.path)["number"].to_list()
 
     first = order(1)
     assert first == order(1)
     assert first != order(2)
+    with pytest.raises(BadParameter, match="keyed"):
+        at_scale(tmp_path, people(), Generalize(suppression=0.1), rng=Rng(1), force=True)
     moved = sum(abs(a - b) for a, b in zip(first, sorted(first), strict=True)) / len(first)
     assert moved > 150  # a third of 600 rows is expected of a random order, 0 of the order of the source
 
@@ -220,7 +224,7 @@ def test_nothing_is_rounded_or_cut_to_fit_a_kind(kind: Kind, good: list[Any], ba
         frame.write_parquet(tmp_path / "x.parquet")
         told: Any = Dataset.of(Table(frame=frame), schema)
         protect_file(schema=schema, steps=[Generalize()], models=[KAnonymity(k=2)], source=tmp_path / "x.parquet",
-                     target=tmp_path / "out.parquet", rng=Rng(1), force=True)  # fmt: skip
+                     target=tmp_path / "out.parquet", rng=KeyedRng(1), force=True)  # fmt: skip
         return told.table.frame["x"]
 
     expected = run(good * 2)
@@ -231,7 +235,7 @@ def test_nothing_is_rounded_or_cut_to_fit_a_kind(kind: Kind, good: list[Any], ba
     pl.DataFrame({"x": values}).write_parquet(tmp_path / "x.parquet")
     with pytest.raises(WrongKind, match="2 of its values"):
         protect_file(schema=schema, steps=[Generalize()], models=[KAnonymity(k=2)], source=tmp_path / "x.parquet",
-                     target=tmp_path / "out.parquet", rng=Rng(1), force=True)  # fmt: skip
+                     target=tmp_path / "out.parquet", rng=KeyedRng(1), force=True)  # fmt: skip
 
 
 @pytest.mark.parametrize("weight", [0.0, float("nan"), float("inf"), None])
@@ -241,7 +245,7 @@ def test_weights_are_positive_numbers(weight: float | None, tmp_path: Path) -> N
     schema = Schema(columns={**SCHEMA.columns, "w": Column(role=Role.WEIGHT)})
     with pytest.raises(BadParameter, match="positive"):
         protect_file(schema=schema, steps=[Generalize()], models=MODELS, source=tmp_path / "x.parquet",
-                     target=tmp_path / "out.parquet", rng=Rng(1))  # fmt: skip
+                     target=tmp_path / "out.parquet", rng=KeyedRng(1))  # fmt: skip
     assert not (tmp_path / "out.parquet").exists()
 
 
@@ -277,7 +281,7 @@ def test_many_wide_columns_need_several_keys(tmp_path: Path) -> None:
     with pytest.raises(Unmet):
         # 11 columns of 90 values do not fit into one number; q0 alone has too many values to be kept as it is
         protect_file(schema=schema, steps=[step], models=[KAnonymity(k=5)], source=tmp_path / "wide.parquet",
-                     target=tmp_path / "out.parquet", rng=Rng(1))  # fmt: skip
+                     target=tmp_path / "out.parquet", rng=KeyedRng(1))  # fmt: skip
     verdict = check_file(tmp_path / "wide.parquet", schema=schema, models=[KAnonymity(k=2)])[0]
     assert (verdict.worst, verdict.failing) == (1, 200)
 
@@ -342,7 +346,7 @@ def test_spark_writes_the_release_that_duckdb_writes(tmp_path: Path) -> None:
         with pytest.raises(UnknownFormat, match="Spark reads Parquet"):
             protect_file(
                 schema=SCHEMA, steps=[Generalize()], models=MODELS, source=__file__, target=tmp_path / "x.parquet",
-                rng=Rng(1), engine="spark",
+                rng=KeyedRng(1), engine="spark",
             )  # fmt: skip
         assert not session.catalog.listTables()  # no table of ours is left behind
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+from sfumato.data.key_file import write_key
 from sfumato.errors import BadParameter, NotApplicable, SfumatoError
 from sfumato.masking import Generalize, Noise, Round
 from sfumato.masking.transformer import MaskingTransformer
 from sfumato.registry import registry
+from sfumato.secret import SecretValue
 
 draw = np.random.default_rng(2)
 ARRAY = draw.normal(50, 20, (300, 3))
@@ -31,12 +34,16 @@ def test_it_passes_the_checks_of_scikit_learn() -> None:
     check_estimator(MaskingTransformer({"round": {"base": 0.5}}), on_skip=None)
 
 
-def test_a_random_step_passes_them_but_for_invariance() -> None:
+def key_file(folder: Path) -> str:
+    write_key(folder / "mask.key", SecretValue(bytes(32)))
+    return str(folder / "mask.key")
+
+
+def test_a_random_step_passes_them_but_for_invariance(tmp_path: Path) -> None:
     names = ("check_methods_subset_invariance", "check_methods_sample_order_invariance", "check_fit2d_1sample")
     reasons = dict.fromkeys(names, BATCH)
-    check_estimator(
-        MaskingTransformer(Noise(variance_ratio=0.1), random_state=1), expected_failed_checks=reasons, on_skip=None
-    )
+    noisy = MaskingTransformer(Noise(variance_ratio=0.1), random_state=1, key=key_file(tmp_path))
+    check_estimator(noisy, expected_failed_checks=reasons, on_skip=None)
 
 
 def test_frames_and_arrays_come_back_as_they_came() -> None:
@@ -54,15 +61,18 @@ def test_frames_and_arrays_come_back_as_they_came() -> None:
     assert np.isnan(masker.fit_transform(holes)).sum() == 1
 
 
-def test_it_works_in_a_pipeline_and_repeats_with_a_seed() -> None:
+def test_it_works_in_a_pipeline_and_repeats_with_seed_and_key(tmp_path: Path) -> None:
     frame = pd.DataFrame(ARRAY, columns=["a", "b", "c"])
-    noisy = MaskingTransformer({"noise": {"variance_ratio": 0.5}}, random_state=3)
+    noisy = MaskingTransformer({"noise": {"variance_ratio": 0.5}}, random_state=3, key=key_file(tmp_path))
     only = ColumnTransformer([("mask", noisy, ["a"])], remainder="passthrough")
     model = make_pipeline(only, LinearRegression()).fit(frame, ARRAY[:, 0])
     assert 0.3 < model.score(frame, ARRAY[:, 0]) < 0.95
     same, other = clone(noisy), clone(noisy).set_params(random_state=4)
     np.testing.assert_array_equal(noisy.fit_transform(ARRAY), same.fit_transform(ARRAY))
     assert (noisy.fit_transform(ARRAY) != other.fit_transform(ARRAY)).all()
+    alone = clone(noisy).set_params(key=None)
+    assert (alone.fit_transform(ARRAY) != noisy.fit_transform(ARRAY)).all()  # a seed alone determines nothing
+    np.testing.assert_array_equal(alone.transform(ARRAY), pickle.loads(pickle.dumps(alone)).transform(ARRAY))
     assert pickle.loads(pickle.dumps(noisy)).get_params() == noisy.get_params()
     assert clone(MaskingTransformer(Noise(variance_ratio=0.1))).step == Noise(variance_ratio=0.1)
 

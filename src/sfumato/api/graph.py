@@ -17,6 +17,7 @@ import polars as pl
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.atomic import replacing_folder, sha256
+from sfumato.data.key_file import Key, as_key, write_key
 from sfumato.deadline import Deadline
 from sfumato.dp.ledger import Ledger
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat, PolicyNotMet, ReleaseChanged, Unmet
@@ -34,6 +35,7 @@ from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.release.folder import (
+    KEY,
     MANIFEST,
     PRIVATE,
     load_lineage,
@@ -44,7 +46,7 @@ from sfumato.release.folder import (
 )
 from sfumato.reports.graph_page import external_document, graph_html
 from sfumato.reports.graph_picture import before_and_after
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng, Rng
 from sfumato.verification.graph_counts import check_graph_files
 from sfumato.wording import counted
 
@@ -68,7 +70,7 @@ class GraphProtection:
     released: GraphRelease
     evaluation: Evaluation
     """Outcomes of attacks, measures, verdicts and limits."""
-    rng: Rng
+    rng: KeyedRng
 
     @property
     def graph(self) -> Graph:
@@ -138,6 +140,7 @@ class GraphProtection:
             private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
             public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
             private.chmod(0o700)
+            write_key(private / KEY, self.rng.key)
             write_lineage(Lineage(self.released.lineage), private)
             self._write_tables(public, private)
             (public / "report.html").write_text(graph_html(document, internal=False), encoding="utf-8")
@@ -183,6 +186,7 @@ def protect_graph_recipe(
     graph: Any = None,
     *,
     seed: int | None = None,
+    key: Key | None = None,
     n_targets: int = 1000,
     seconds: float | None = None,
     progress: Progress = AUTO,
@@ -190,11 +194,12 @@ def protect_graph_recipe(
     """Run a recipe for a graph, attack the release and measure it. Nothing is written until ``save``.
 
     ``graph`` is a :class:`~sfumato.graphs.Graph`, a networkx or igraph graph, a scipy.sparse matrix or an edge table;
-    the recipe's own tables if left out.
+    the recipe's own tables if left out. ``seed`` repeats a run together with the ``key`` of that run, as in
+    :func:`sfumato.protect`.
     """
     begin = time.monotonic()
     parsed = _recipe(recipe)
-    rng = Rng(seed if seed is not None else parsed.seed)
+    rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
     original = parsed.graph.read() if graph is None else parsed.graph.of(graph)
     deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress)
     released = protect_graph(parsed, original, rng, progress)

@@ -16,6 +16,7 @@ import polars as pl
 from sfumato.api.protection import Protection
 from sfumato.attacks import AttackScenario
 from sfumato.data import preview, read, scan
+from sfumato.data.key_file import Key, as_key
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
 from sfumato.deadline import Deadline
@@ -30,7 +31,7 @@ from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import LINEAGE, load_lineage
 from sfumato.reports import build_report
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng, Rng
 from sfumato.schema import Dataset, Role
 from sfumato.verification.derived_columns import derived_verdict
 from sfumato.verification.people_per_class import people_verdict
@@ -111,6 +112,7 @@ def protect_out_of_core(
     memory: str = "4GB",
     suffix: str = ".parquet",
     seed: int | None = None,
+    key: Key | None = None,
     n_targets: int = 5000,
     seconds: float | None = None,
     workspace: Path | None = None,
@@ -126,7 +128,7 @@ def protect_out_of_core(
         refuse_undecided(recipe.schema, sample, recipe=recipe.path)
     begin = clock()
     deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
-    rng = Rng(seed if seed is not None else recipe.seed)
+    rng = KeyedRng(seed if seed is not None else recipe.seed, key=as_key(key))
     folder = tempfile.TemporaryDirectory(prefix="sfumato-", dir=workspace)
     masked = protect_file(
         schema=recipe.schema,
@@ -147,6 +149,7 @@ def protect_out_of_core(
     )
     return OutOfCoreProtection(
         recipe=recipe,
+        key=rng.key,
         evaluation=evaluation,
         report_data=build_report(
             recipe,

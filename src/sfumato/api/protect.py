@@ -10,6 +10,7 @@ from typing import Any
 from sfumato.api.protection import InMemoryProtection, Protection
 from sfumato.attacks import AttackScenario
 from sfumato.data import read, size_hint
+from sfumato.data.key_file import Key, as_key
 from sfumato.data.url import file_and_options, is_url
 from sfumato.deadline import Deadline
 from sfumato.errors import BadParameter
@@ -19,7 +20,7 @@ from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Recipe
 from sfumato.reports import build_report
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng
 from sfumato.schema import Dataset
 
 __all__ = ["protect"]
@@ -30,6 +31,7 @@ def protect(
     data: Any = None,
     *,
     seed: int | None = None,
+    key: Key | None = None,
     n_targets: int = 5000,
     seconds: float | None = None,
     engine: str = "auto",
@@ -49,7 +51,10 @@ def protect(
     data
         A path, a database URL, or a pandas, Polars or Arrow table. The recipe's own ``data`` if left out.
     seed
-        Repeats a run exactly; a secret. The recipe's seed if left out.
+        Repeats a run, together with ``key``. The recipe's seed if left out.
+    key
+        The key of the run to repeat: ``key`` of its result, or the file ``run.key`` of its private folder. A new random
+        key if left out. A seed alone determines nothing: whoever guesses it could undo the masking otherwise.
     n_targets
         The number of targets per attack.
     seconds
@@ -86,10 +91,10 @@ def protect(
         from sfumato.api.out_of_core import protect_out_of_core
 
         return protect_out_of_core(
-            parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, n_targets=n_targets,
+            parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, key=key, n_targets=n_targets,
             seconds=seconds, workspace=workspace, progress=progress, clock=clock,
         )  # fmt: skip
-    rng = Rng(seed if seed is not None else parsed.seed)
+    rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
     original = Dataset.of(read(source, **options), parsed.schema)
     refuse_undecided(parsed.schema, original.table.frame, recipe=parsed.path)
     deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
@@ -117,6 +122,7 @@ def protect(
     )
     return InMemoryProtection(
         recipe=parsed,
+        key=rng.key,
         evaluation=evaluation,
         report_data=report_data,
         dataset=original,

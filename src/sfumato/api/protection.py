@@ -14,6 +14,7 @@ import polars as pl
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
 from sfumato.data import Table, to_native, write
 from sfumato.data.atomic import replacing_folder, sha256
+from sfumato.data.key_file import write_key
 from sfumato.data.text_folder import TEXT_FOLDER, write_text_folder
 from sfumato.errors import PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
@@ -21,6 +22,7 @@ from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import (
+    KEY,
     MANIFEST,
     PRIVATE,
     TEXTS,
@@ -42,6 +44,7 @@ from sfumato.reports import (
     write_report,
 )
 from sfumato.schema import Dataset
+from sfumato.secret import SecretValue
 from sfumato.wording import counted
 
 __all__ = ["InMemoryProtection", "Protection"]
@@ -52,6 +55,9 @@ class Protection(ABC):
     """The release, which may be published, and everything its owner must keep. Nothing is written until ``save``."""
 
     recipe: Recipe
+    key: SecretValue[bytes]
+    """The key of the random numbers. A seed repeats the run only together with it: ``protect(..., seed=7,
+    key=done.key)``."""
     evaluation: Evaluation
     """Outcomes of attacks, measures, verdicts, limits and advice."""
     report_data: ReportData
@@ -171,6 +177,7 @@ class Protection(ABC):
             private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
             public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
             private.chmod(0o700)
+            write_key(private / KEY, self.key)
             self._write_lineage(private)
             data = self._write_data(public, suffix)
             (public / README).write_text(readme(self.report_data, data=data.name), encoding="utf-8")

@@ -56,10 +56,13 @@ def protect(
     """Run the recipe as `sfumato protect` does and keep release and private folder, whether or not limits are met."""
     from sfumato.api import protect as run
     from sfumato.recipe import Recipe
-    from sfumato.release.folder import release_suffix
+    from sfumato.release.folder import release_suffix, stored_key
 
     parsed = Recipe.load(recipe)
-    made = run(parsed, seed=seed, n_targets=targets, seconds=seconds, progress=progress, workspace=Path(out).parent)
+    made = run(
+        parsed, seed=seed, key=stored_key(Path(out)), n_targets=targets, seconds=seconds, progress=progress,
+        workspace=Path(out).parent,
+    )  # fmt: skip
     source = parsed.source.location if parsed.source is not None else ""
     suffix = release_suffix(source) if made.original is not None else None
     made.save(out, suffix=suffix, force=True, unmet=True)

@@ -34,7 +34,7 @@ __all__ = [
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
 force_option = click.option("--force", is_flag=True, help="Replace the output if it exists.")
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=None, help="Repeat a run exactly. Keep the seed secret."
+    "--seed", type=click.IntRange(min=0), default=None, help="Draw the same targets and samples again."
 )
 typed_path = click.Path(path_type=Path)
 

@@ -42,7 +42,7 @@ def protect_graph(recipe: Path, out: Path, *, unmet: bool, force: bool, as_json:
     else:
         _print(document)
         note(f"\nPublish:       {out}/")
-        note(f"Keep private:  {private_folder(out)}/  (internal report with pictures, node map, recipe)")
+        note(f"Keep private:  {private_folder(out)}/  (internal report with pictures, node map, recipe, key)")
     return 0 if not protection.unmet else 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli._console import emit_json, force_option, json_option, note, progress, seed_option, typed_path
+from sfumato.cli._console import emit_json, force_option, json_option, note, progress, typed_path
 from sfumato.engines.choice import engine_options
 
 
@@ -29,7 +29,19 @@ from sfumato.engines.choice import engine_options
     "--seconds", type=click.FloatRange(min=0), default=None, help="Stop attacks and measures after this time."
 )
 @click.option("--unmet", is_flag=True, help="Write the release even if a model or a limit is not met.")
-@seed_option
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=None,
+    help="Repeat a run, together with its key. Without the key, a seed determines nothing.",
+)
+@click.option(
+    "--key",
+    type=typed_path,
+    default=None,
+    help="Key of the run to repeat (run.key of its private folder).  [default: that of --out if there is one, else a"
+    " new random key]",
+)
 @force_option
 @json_option
 def command(
@@ -43,31 +55,33 @@ def command(
     seconds: float | None,
     unmet: bool,
     seed: int | None,
+    key: Path | None,
     force: bool,
     as_json: bool,
 ) -> int:
     """Run RECIPE on its own data, or on DATA (a file or a database URL) with the same columns.
 
     Writes two folders: --out, which may be published, and OUT-private, which must not be: the internal report, the
-    secret row map and the recipe. Exit code 1 if a model or a limit is not met; nothing is written then, unless --unmet
+    secret row map, the recipe and the key of its random numbers. Exit code 1 if a model or a limit is not met; nothing is written then, unless --unmet
     is set. With --seconds, inexpensive attacks run first, what was not reached is shown as stopped, and a limit whose
     attack was not reached is not met.
 
     A recipe with a key `graph` is for a graph: edge tables, and a node table.
     """
     from sfumato.recipe.graph_recipe import is_graph_recipe
+    from sfumato.release.folder import refuse_existing, release_suffix, stored_key
 
     if is_graph_recipe(recipe):
         from sfumato.cli._graph import protect_graph, refuse_options
 
         refuse_options({"DATA": data, "--format": suffix, "--engine": None if engine in ("auto", "memory") else engine})
         return protect_graph(
-            recipe, out, unmet=unmet, force=force, as_json=as_json, seed=seed, n_targets=tries, seconds=seconds
-        )
+            recipe, out, unmet=unmet, force=force, as_json=as_json, seed=seed, key=key or stored_key(out),
+            n_targets=tries, seconds=seconds,
+        )  # fmt: skip
     from sfumato.api import protect
     from sfumato.data.format import format_for
     from sfumato.recipe import Recipe
-    from sfumato.release.folder import refuse_existing, release_suffix
 
     refuse_existing(out, force=force)
     parsed = Recipe.load(recipe)
@@ -78,6 +92,7 @@ def command(
         parsed,
         data,
         seed=seed,
+        key=key or stored_key(out),
         n_targets=tries,
         seconds=seconds,
         engine=engine,
@@ -111,6 +126,6 @@ def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
             note(f"\nNot judged:    {place}. Set `limits: {{risk: ...}}`.")
         else:
             note(f"\n{'Publish:' if all(risk) else 'Not met:':<15}{place}")
-        note(f"Keep private:  {private_folder(out)}/  (internal report, row map, recipe)")
+        note(f"Keep private:  {private_folder(out)}/  (internal report, row map, recipe, key)")
     all_hold = all(verdict["state"] == "holds" for verdict in document["verdicts"])
     return 0 if all_hold and all(limit["met"] for limit in document["limits"]) else 1

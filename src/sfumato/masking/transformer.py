@@ -15,12 +15,14 @@ import numpy as np
 import polars as pl
 
 from sfumato.data import Table, read, to_native
+from sfumato.data.key_file import load_key
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.extras import missing_extra
 from sfumato.masking.base import Context, Step
 from sfumato.registry import registry
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng
 from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.secret import Permit, SecretValue
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -48,18 +50,23 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         A step such as ``Noise(variance_ratio=0.1)``, or as in a recipe: ``{"noise": {"variance_ratio": 0.1}}``.
     random_state
         Seed or random state. None draws new random numbers in every call.
+    key
+        File with the secret key that the seed needs to repeat the masking. If left out, ``fit`` draws a new key: a fitted
+        transformer repeats itself, and a seed alone determines nothing.
 
     Frames (pandas, Polars) are returned as they came, arrays as arrays. NaN in an array is a missing value.
     """
 
-    def __init__(self, step: Step | str | Mapping[str, Any], *, random_state: Any = None) -> None:
+    def __init__(self, step: Step | str | Mapping[str, Any], *, random_state: Any = None, key: Any = None) -> None:
         self.step = step
         self.random_state = random_state
+        self.key = key
 
     def fit(self, X: Any, y: Any = None) -> MaskingTransformer:  # noqa: N803 - scikit-learn's name
         """Check the step and remember the features."""
         self._accepted_step()
         self._checked(X, reset=True)
+        self.key_ = (KeyedRng().key if self.key is None else load_key(self.key)).open(Permit("masking features"))
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
@@ -87,7 +94,7 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.non_deterministic = self.random_state is None
+        tags.non_deterministic = self.random_state is None or self.key is None
         return tags
 
     def _accepted_step(self) -> Step:
@@ -112,10 +119,12 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns = {name: pl.Series(checked[:, place]) for place, name in enumerate(names)}
         return Table(frame=pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None)))
 
-    def _rng(self) -> Rng:
+    def _rng(self) -> KeyedRng:
         if self.random_state is None or isinstance(self.random_state, int):
-            return Rng(self.random_state)
-        return Rng(int(check_random_state(self.random_state).randint(2**31)))
+            seed = self.random_state
+        else:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+        return KeyedRng(seed, key=SecretValue(self.key_))
 
 
 def _step(step: Step | str | Mapping[str, Any]) -> Step:

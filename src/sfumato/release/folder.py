@@ -1,7 +1,8 @@
 """A release on disk: a public folder, and beside it a private one.
 
 ``release/`` holds the data, ``release.json`` (the public manifest with the SHA-256 of every file) and the external
-report. ``release-private/`` holds the secret row map, the internal report and the recipe. It must not be published.
+report. ``release-private/`` holds the secret row map, the internal report, the recipe, and the key that a seed needs to repeat
+the run. It must not be published.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ import polars as pl
 from sfumato.data import read
 from sfumato.data.atomic import refuse_folder, sha256
 from sfumato.data.format import Format
+from sfumato.data.key_file import load_key
 from sfumato.data.url import file_and_options
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat, ReleaseChanged
 from sfumato.registry import registry
 from sfumato.release.change import Lineage
 from sfumato.release.release import Release
+from sfumato.secret import SecretValue
 
 __all__ = [
+    "KEY",
     "LINEAGE",
     "MANIFEST",
     "PRIVATE",
@@ -35,6 +39,7 @@ __all__ = [
     "private_folder",
     "refuse_existing",
     "release_suffix",
+    "stored_key",
     "write_lineage",
     "write_manifest",
 ]
@@ -43,6 +48,8 @@ MANIFEST = "release.json"
 PRIVATE = "report.json"
 """A file that every private folder contains; it marks the folder as such."""
 LINEAGE = "lineage.parquet"
+KEY = "run.key"
+"""The key of the random numbers of the run, in the private folder."""
 TEXTS = "texts"
 """The folder of released text files, numbered by row, if the original was a folder of texts."""
 
@@ -127,6 +134,12 @@ def load_release(path: Any) -> Release:
     if data is None:
         raise NotThatFormat(f"{place / MANIFEST} names no data file.")
     return Release(table=read(place / Path(data).name, **manifest.get("reading", {})), manifest=manifest)
+
+
+def stored_key(folder: Path) -> SecretValue[bytes] | None:
+    """The key of the run that wrote a release folder, from its private folder; None if there is none."""
+    file = private_folder(folder) / KEY
+    return load_key(file) if file.exists() else None
 
 
 def write_lineage(lineage: Lineage, folder: Path) -> Path:

@@ -12,7 +12,8 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data import write_secret
-from sfumato.errors import BadParameter, FileMissing, OutputExists, WriteFailed
+from sfumato.data.key_file import load_key, write_key
+from sfumato.errors import BadParameter, OutputExists, WriteFailed
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.release import Change
@@ -116,22 +117,11 @@ class Pseudonymize(Step):
 
 
 def _load_or_make(path: Path) -> tuple[SecretValue[bytes], bool]:
-    try:
-        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
-    except FileNotFoundError:
-        key = secrets.token_bytes(_KEY_BYTES)
-        _keep(path, key.hex().encode() + b"\n")
-        return SecretValue(key), True
-    except (ValueError, UnicodeDecodeError):
-        key = b""
-    except OSError:
-        raise FileMissing(f"The key file {path} cannot be read.", fix="Check its permissions.") from None
-    if len(key) < 16:
-        raise BadParameter(
-            f"{path} does not hold a key of at least 32 hexadecimal digits.",
-            fix="Name a file that does not exist; a key is then generated.",
-        )
-    return SecretValue(key), False
+    if path.exists():
+        return load_key(path), False
+    key = SecretValue(secrets.token_bytes(_KEY_BYTES))
+    write_key(path, key)
+    return key, True
 
 
 def _keep(path: Path, content: bytes) -> None:

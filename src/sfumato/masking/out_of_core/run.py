@@ -26,7 +26,7 @@ from sfumato.masking.out_of_core.stored_table import COMBINATIONS, StoredChange,
 from sfumato.masking.out_of_core.verdicts import judge_table, references_of
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng, Rng
 from sfumato.schema import Role, Schema
 
 __all__ = ["ProtectedFile", "protect_file"]
@@ -61,7 +61,7 @@ def protect_file(
     models: Sequence[PrivacyModel],
     source: str | Path,
     target: str | Path,
-    rng: Rng,
+    rng: KeyedRng,
     options: Mapping[str, Any] | None = None,
     engine: Engine | str = "duckdb",
     order: Literal["shuffled", "kept"] = "shuffled",
@@ -77,15 +77,17 @@ def protect_file(
 
     A step works on counts of equivalence classes (``generalize``), by SQL (``remove``, ``pseudonymize``), or on the
     columns that it reads, which are loaded into memory; a step that needs more than ``memory`` or the whole table is
-    refused. The masked values are the same as in memory. Rows are shuffled by a keyed hash of their number; with
-    ``order: kept`` whoever holds the original can link the two row by row. ``lineage`` is the path of the secret row
-    map, a Parquet file; left out, none is written.
+    refused. The masked values are the same as in memory under the same
+    seed and key. Rows are shuffled by a keyed hash of their number; with ``order: kept`` whoever holds the original can
+    link the two row by row. ``lineage`` is the path of the secret row map, a Parquet file; left out, none is written.
 
     ``options`` are those of the source's format, a delimiter for example. ``memory`` is the limit of the engine, which
     spills to ``temporary`` beyond it, and the limit of a step that loads columns. The compressed table comes on top,
     about 100 bytes for each distinct combination of quasi-identifiers. With more than about ``combinations`` of them,
     the columns with most values start at a coarser level.
     """
+    if not isinstance(rng, KeyedRng):
+        raise BadParameter("A release is drawn from a keyed random stream.", fix="Pass rng=KeyedRng(seed).")
     backend = masking_engine(engine, memory=memory, threads=threads)
     path = Path(target)
     if path.suffix.lower() not in backend.writes:
