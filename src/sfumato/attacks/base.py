@@ -86,7 +86,9 @@ class Stage(IntEnum):
     """Columns that nobody declared as known."""
     KEPT_VALUES = 8
     """Exact values that the masking kept."""
-    OTHER = 9
+    SEEDS = 9
+    """Random numbers of the masking."""
+    OTHER = 10
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,10 @@ class Step(Part):
     """Whether the method alters values and can be rerun on similar data from its published parameters. Attacks by
     simulation are then run by default."""
 
+    draws: ClassVar[bool] = True
+    """Whether random numbers decide what becomes of a value, so that a replay with the right seed undoes the method. If
+    it is also simulable, the seeds that people type are tried by default."""
+
     coarsens: ClassVar[bool] = False
     """Whether the method coarsens or empties cells until a privacy model holds. If the published step is also truthful,
     attacks match the coarse values and do not rerun the step."""

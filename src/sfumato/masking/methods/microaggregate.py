@@ -66,6 +66,7 @@ class Microaggregate(Masking):
 
     kinds = frozenset(Kind)
     simulable = True
+    draws = False
     stronger = {"k": "more"}
     main = "k"
     examples = (

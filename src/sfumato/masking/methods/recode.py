@@ -34,6 +34,7 @@ class Recode(Step):
 
     did = "recoded by a table"
     simulable = True
+    draws = False
     out_of_core = True
     main = "map"
     examples = ({"map": {"region": {"north": "upper", "south": "lower"}}},)

@@ -49,6 +49,7 @@ class TopBottomCode(Masking):
     )
 
     simulable = True
+    draws = False
     stronger = {"top_percent": "more", "bottom_percent": "more"}
     independent_columns = True
     reads_weights = True

@@ -36,6 +36,7 @@ class TruncateTimes(Masking):
 
     did = "cut to intervals of {every}"
     simulable = True
+    draws = False
     kinds = frozenset({Kind.DATE, Kind.DATETIME})
     independent_columns = True
     main = "every"
