@@ -130,7 +130,13 @@ def test_a_csv_file_gives_the_same_release(tmp_path: Path) -> None:
     people().write_csv(source)
     step = Generalize(suppression=0.1)
     done = protect_file(
-        schema=SCHEMA, steps=[step], models=MODELS, source=source, target=tmp_path / "out.csv", rng=KeyedRng(7, key=KEY), threads=1
+        schema=SCHEMA,
+        steps=[step],
+        models=MODELS,
+        source=source,
+        target=tmp_path / "out.csv",
+        rng=KeyedRng(7, key=KEY),
+        threads=1,
     )
     write(in_memory(people(), step).data.table, tmp_path / "expected.csv")
     assert_alike(read(done.path).frame, read(tmp_path / "expected.csv").frame)

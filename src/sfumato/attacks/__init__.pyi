@@ -48,6 +48,7 @@ from sfumato.attacks.query.reconstruction import Reconstruction as Reconstructio
 from sfumato.attacks.query.refusals import Refusals as Refusals
 from sfumato.attacks.evaluation.outcome import Risk as Risk
 from sfumato.attacks.graph.seed_and_propagate import SeedAndPropagate as SeedAndPropagate
+from sfumato.attacks.transparency.seed_guessing import SeedGuessing as SeedGuessing
 from sfumato.attacks.transparency.simulation import Simulation as Simulation
 from sfumato.attacks.inference.simulation_inference import SimulationInference as SimulationInference
 from sfumato.attacks.inference.singling_out import SinglingOut as SinglingOut

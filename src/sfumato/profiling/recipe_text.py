@@ -46,9 +46,7 @@ def to_yaml(
             "sfumato: 1",
             *([] if data_path is None else [f"data: {yaml_scalar(data_path)}"]),
             *_unit(proposal),
-            *_comment(
-                "A seed repeats a run exactly. Keep it secret: method, parameters and seed can undo the masking."
-            ),
+            *_comment("A seed repeats a run, together with the random key in the private folder of the release."),
             "# seed: ",
             "",
             "columns:",

@@ -99,7 +99,11 @@ def json_schema() -> dict[str, Any]:
                 {"type": "object", "anyOf": [{"required": ["file"]}, {"required": ["url"]}]},
             ],
         },
-        "seed": {"type": "integer", "minimum": 0, "description": "Repeats a run. A secret: never published."},
+        "seed": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "Repeats a run, together with the key in the private folder. Never published.",
+        },
         "unit": {"type": "string", "description": "`row`, or the column that identifies a person."},
         "order": {"enum": ["shuffled", "kept"], "description": "Order of the released rows."},
         "columns": {

@@ -354,5 +354,5 @@ def left_out(report: ReportData) -> tuple[tuple[str, str], ...]:
             "Small differences from the original add up to facts about it.",
         ),
         ("The records at highest risk", "Their row numbers would point at people."),
-        ("The seed and the file names in the owner's recipe", "Method and seed together can undo a masking."),
+        ("The seed, the key and the file names of the owner", "Method, seed and key together can undo a masking."),
     )

@@ -81,7 +81,11 @@ class SeedGuessing(Linking):
             if cls.exploits(method_of(step)):
                 changed.update(step.get("columns", scenario.known))
         table = scenario.release.table
-        return (cls(),) if any(name in changed and table.column(name).dtype.is_numeric() for name in scenario.known) else ()
+        return (
+            (cls(),)
+            if any(name in changed and table.column(name).dtype.is_numeric() for name in scenario.known)
+            else ()
+        )
 
     @classmethod
     def remedy(cls, detail: Mapping[str, Any]) -> str | None:

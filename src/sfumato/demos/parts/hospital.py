@@ -19,7 +19,7 @@ RECIPE = """\
 sfumato: 1                       # version of the recipe language
 title: Hospital discharges
 data: hospital.csv
-seed: {seed}                        # repeats this run; keep it secret for real data
+seed: {seed}                        # repeats this run, with the key in release-private/
 columns:
   name:       {{role: identifier}}
   zip:        {{role: quasi, kind: category, hierarchy: {{mask: right}}}}
