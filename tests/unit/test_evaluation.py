@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -17,7 +18,7 @@ from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.recipe import Limits
 from sfumato.reports.report_data import ReportData
 from sfumato.reports.text import pairings
-from sfumato.rng import Rng
+from sfumato.rng import KeyedRng, Rng
 from sfumato.studies.cell import run_cell
 
 LEARNED = Outcome(
@@ -106,9 +107,10 @@ RECIPE: dict[str, Any] = {
 }
 
 
-def test_a_study_cell_has_the_results_of_protect() -> None:
+def test_a_study_cell_has_the_results_of_protect(monkeypatch: pytest.MonkeyPatch) -> None:
     done = sfumato.protect({**RECIPE, "limits": {"risk": 0.9, "attribute": 0.9}}, PEOPLE)
     assert done.original is not None
+    monkeypatch.setattr("sfumato.studies.cell.Rng", partial(KeyedRng, key=done.key))
     cell = run_cell(done.recipe, done.original, n_targets=5000)
     document = done.to_dict()
     same = ("attack", "discloses", "risk", "low", "high", "baseline", "judged")

@@ -91,8 +91,8 @@ def protect(
         from sfumato.api.out_of_core import protect_out_of_core
 
         return protect_out_of_core(
-            parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, key=key, n_targets=n_targets,
-            seconds=seconds, workspace=workspace, progress=progress, clock=clock,
+            parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, key=key,
+            n_targets=n_targets, seconds=seconds, workspace=workspace, progress=progress, clock=clock,
         )  # fmt: skip
     rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
     original = Dataset.of(read(source, **options), parsed.schema)

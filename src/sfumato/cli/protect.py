@@ -62,9 +62,9 @@ def command(
     """Run RECIPE on its own data, or on DATA (a file or a database URL) with the same columns.
 
     Writes two folders: --out, which may be published, and OUT-private, which must not be: the internal report, the
-    secret row map, the recipe and the key of its random numbers. Exit code 1 if a model or a limit is not met; nothing is written then, unless --unmet
-    is set. With --seconds, inexpensive attacks run first, what was not reached is shown as stopped, and a limit whose
-    attack was not reached is not met.
+    secret row map, the recipe and the key of the random numbers. Exit code 1 if a model or a limit is not met; nothing
+    is written then, unless --unmet is set. With --seconds, inexpensive attacks run first, what was not reached is shown
+    as stopped, and a limit whose attack was not reached is not met.
 
     A recipe with a key `graph` is for a graph: edge tables, and a node table.
     """

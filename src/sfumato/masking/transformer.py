@@ -51,8 +51,8 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     random_state
         Seed or random state. None draws new random numbers in every call.
     key
-        File with the secret key that the seed needs to repeat the masking. If left out, ``fit`` draws a new key: a fitted
-        transformer repeats itself, and a seed alone determines nothing.
+        File with the secret key that the seed needs to repeat the masking. If left out, ``fit`` draws a new key: a
+        fitted transformer repeats itself, and a seed alone determines nothing.
 
     Frames (pandas, Polars) are returned as they came, arrays as arrays. NaN in an array is a missing value.
     """

@@ -1,8 +1,8 @@
 """A release on disk: a public folder, and beside it a private one.
 
 ``release/`` holds the data, ``release.json`` (the public manifest with the SHA-256 of every file) and the external
-report. ``release-private/`` holds the secret row map, the internal report, the recipe, and the key that a seed needs to repeat
-the run. It must not be published.
+report. ``release-private/`` holds the secret row map, the internal report, the recipe, and the key that a seed needs to
+repeat the run. It must not be published.
 """
 
 from __future__ import annotations

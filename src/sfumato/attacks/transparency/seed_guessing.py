@@ -147,18 +147,19 @@ class _Replays:
         if not steps:
             raise NotApplicable("No published step draws random numbers, so no seed can be guessed.")
         known = {name: (numbers(view.targets[name]), numbers(view.release.table.column(name))) for name in view.knows}
-        columns = tuple(
-            name for name, (mine, other) in known.items() if name in changed and mine is not None and other is not None
-        )
-        released = [known[name][1] for name in columns]
-        if not columns or view.release.table.rows < 2:
+        used = {
+            name: (mine, other)
+            for name, (mine, other) in known.items()
+            if name in changed and mine is not None and other is not None
+        }
+        if not used or view.release.table.rows < 2:
             raise NotApplicable("No known column holds numbers that a published step changed: no seed can be verified.")
         return cls(
             release=view.release,
             steps=tuple(steps),
-            columns=columns,
-            released=np.nan_to_num(np.column_stack(released)),  # type: ignore[arg-type]
-            targets=np.nan_to_num(np.column_stack([known[name][0] for name in columns])),  # type: ignore[arg-type]
+            columns=tuple(used),
+            released=np.nan_to_num(np.column_stack([other for _, other in used.values()])),
+            targets=np.nan_to_num(np.column_stack([mine for mine, _ in used.values()])),
         )
 
     def undone(self, seed: int, progress: Progress) -> tuple[Floats, Floats]:
