@@ -20,7 +20,7 @@ from sfumato.release import State
 from sfumato.tables.cells import TableCells, tabulate
 from sfumato.tables.controlled_rounding import round_table
 from sfumato.tables.interval_audit import PublishedTable, combine, interval_attack
-from sfumato.tables.sensitivity import ProtectionLevels, SensitivityRules, known_cells
+from sfumato.tables.sensitivity import ProtectionLevels, SensitivityRules
 from sfumato.tables.suppression import SuppressedTable, suppress
 
 
@@ -161,11 +161,11 @@ def test_two_tables_that_were_suppressed_one_by_one_disclose_a_cell() -> None:
     frame = pl.DataFrame({"town": ["a"] * 2 + ["b"] * 9 + ["c"] * 4, "sex": (["F", "M"] * 8)[:15]})
     first = tabulate(frame, [["town"]])
     hidden = suppress(first, SensitivityRules(threshold=3).apply(first)).published
-    assert not any(one.disclosed for one in interval_attack(hidden, integers=True))
+    assert not any(one.disclosed for one in interval_attack(hidden))
     second = tabulate(frame, [["town", "sex"]])
     shown = PublishedTable(keys=second.keys, values=second.values.copy(), sums=second.sums)
     shown.values[second.index[("town", "a"),]] = np.nan
-    together = interval_attack(combine([hidden, shown]), integers=True)
+    together = interval_attack(combine([hidden, shown]))
     assert {one.key for one in together if one.disclosed} == {one.key for one in together}
     with pytest.raises(BadParameter, match="contradict"):
         combine([shown, PublishedTable(keys=second.keys, values=second.values + 1, sums=second.sums)])

@@ -45,17 +45,20 @@ def protect(plan: Path, out: Path, unmet: bool, force: bool, as_json: bool) -> i
 @command.command("attack")
 @click.argument("published", nargs=-1, required=True, type=typed_path)
 @click.option("--sums", is_flag=True, help="Values are sums of amounts; by default they are counts.")
+@click.option("--zeros-hidden", is_flag=True, help="Empty cells are suppressed too: a blank may be 0.")
 @json_option
-def attack(published: tuple[Path, ...], sums: bool, as_json: bool) -> int:
+def attack(published: tuple[Path, ...], sums: bool, zeros_hidden: bool, as_json: bool) -> int:
     """Calculate the interval of every suppressed cell from published tables, all files together.
 
-    A file has one line per cell: a column per dimension (empty for the total), and `value`, empty where suppressed. The
-    exit code is 1 if a suppressed cell can be calculated exactly.
+    A file has one line per cell: a column per dimension (empty for the total), and `value`, empty where suppressed.
+    Counts are whole numbers, and a blank is at least 1, because zeros are published. The exit code is 1 if a suppressed
+    cell can be calculated exactly.
     """
     from sfumato.data import read
     from sfumato.tables.interval_audit import combine, interval_attack, published_table
 
-    found = interval_attack(combine([published_table(read(file).frame) for file in published]), integers=not sums)
+    tables = [published_table(read(file).frame, counts=not sums, zeros_hidden=zeros_hidden) for file in published]
+    found = interval_attack(combine(tables))
     disclosed = sum(one.disclosed for one in found)
     if as_json:
         cells = [

@@ -47,10 +47,17 @@ class TableCells:
     """(total, parts): the value of the first cell is the sum of the others."""
     magnitude: bool
     """Whether values are sums of a column; counts otherwise."""
+    contributions: pl.DataFrame
+    """One line per cell and contributor: ``cell``, ``unit`` (a number), ``amount``."""
 
     @cached_property
     def index(self) -> Mapping[CellKey, int]:
         return {key: number for number, key in enumerate(self.keys)}
+
+    @cached_property
+    def empty(self) -> npt.NDArray[np.bool_]:
+        """Cells without contributors. Their zeros are published, so readers know that all other cells are not empty."""
+        return (self.values == 0) & (self.contributors == 0)
 
     @cached_property
     def matrix(self) -> Any:
@@ -94,8 +101,8 @@ def tabulate(
     _check(frame, dimensions, value, unit)
     text = frame.select(pl.col(name).cast(pl.String) for name in names)
     amounts = np.ones(frame.height) if value is None else frame[value].cast(pl.Float64).to_numpy()
-    who = frame[unit].cast(pl.String) if unit is not None else pl.Series(np.arange(frame.height).astype(str))
-    data = text.with_columns(pl.Series(_AMOUNT, amounts), who.alias(_UNIT))
+    who = frame[unit].rank("dense") - 1 if unit is not None else pl.Series(np.arange(frame.height))
+    data = text.with_columns(pl.Series(_AMOUNT, amounts), who.cast(pl.Int64).alias(_UNIT))
     keys: dict[CellKey, int] = {}
     sums: dict[tuple[int, str], tuple[int, tuple[int, ...]]] = {}
     for table in dimensions:
@@ -111,14 +118,10 @@ def tabulate(
                     total = keys[_key(combination)]
                     parts = (keys[_key((*combination[:place], child, *combination[place + 1 :]))] for child in children)
                     sums[total, table[place][len(combination[place])]] = total, tuple(parts)
-    values, contributors, largest = _contents(data, list(keys), counting=value is None)
-    return TableCells(
-        keys=tuple(keys), values=values, contributors=contributors, largest=largest, sums=tuple(sums.values()),
-        magnitude=value is not None,
-    )  # fmt: skip
+    return _filled(tuple(keys), tuple(sums.values()), _contributions(data, list(keys)), magnitude=value is not None)
 
 
-_AMOUNT, _UNIT = "\0amount", "\0unit"
+_AMOUNT, _UNIT, _CELL = "\0amount", "\0unit", "\0cell"
 Node = tuple[tuple[str, str], ...]
 
 
@@ -134,6 +137,7 @@ def cells_of(
         largest=np.zeros((count, _TOP)),
         sums=tuple(sums),
         magnitude=True,
+        contributions=pl.DataFrame(schema={"cell": pl.Int64, "unit": pl.Int64, "amount": pl.Float64}),
     )
 
 
@@ -191,24 +195,33 @@ def _key(combination: Sequence[Node]) -> CellKey:
     return tuple(sorted(pair for node in combination for pair in node))
 
 
-def _contents(data: pl.DataFrame, keys: Sequence[CellKey], *, counting: bool) -> tuple[Floats, Ints, Floats]:
-    """Value, number of contributors and largest contributions of each cell."""
-    values, contributors = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
-    largest = np.zeros((len(keys), _TOP))
+def _contributions(data: pl.DataFrame, keys: Sequence[CellKey]) -> pl.DataFrame:
+    """What every contributor adds to every cell."""
     places: dict[tuple[str, ...], list[int]] = {}
     for number, key in enumerate(keys):
         places.setdefault(tuple(name for name, _ in key), []).append(number)
+    parts = []
     for columns, numbers in places.items():
         by_unit = data.group_by(*columns, _UNIT).agg(pl.col(_AMOUNT).sum())
-        amount = pl.col(_AMOUNT)
-        every = [amount.sum().alias("v"), pl.len().alias("n"), amount.top_k(_TOP).alias("top")]
-        found = by_unit.group_by(*columns).agg(every) if columns else by_unit.select(
-            amount.sum().alias("v"), pl.len().alias("n"), amount.top_k(_TOP).implode().alias("top"))  # fmt: skip
-        rows = {tuple(row[: len(columns)]): row[len(columns) :] for row in found.iter_rows()}
-        for number in numbers:
-            entry = rows.get(tuple(value for _, value in keys[number]))
-            if entry is not None:
-                values[number], contributors[number] = entry[0], entry[1]
-                top = sorted(entry[2], reverse=True)
-                largest[number, : len(top)] = top
-    return values, contributors, largest
+        where = {name: [keys[n][place][1] for n in numbers] for place, name in enumerate(columns)}
+        listed = pl.DataFrame({**where, _CELL: numbers}, schema_overrides={_CELL: pl.Int64})
+        joined = by_unit.join(listed, on=columns) if columns else by_unit.join(listed, how="cross")
+        parts.append(joined.select(cell=_CELL, unit=_UNIT, amount=_AMOUNT))
+    return pl.concat(parts).sort("cell", "unit")
+
+
+def _filled(
+    keys: tuple[CellKey, ...], sums: tuple[tuple[int, tuple[int, ...]], ...], held: pl.DataFrame, *, magnitude: bool
+) -> TableCells:
+    """Cells with value, number of contributors and largest contributions."""
+    values, contributors = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
+    largest = np.zeros((len(keys), _TOP))
+    amount = pl.col("amount")
+    found = held.group_by("cell").agg(amount.sum().alias("v"), pl.len().alias("n"), amount.top_k(_TOP).alias("top"))
+    for number, total, count, top in found.iter_rows():
+        values[number], contributors[number] = total, count
+        largest[number, : len(top)] = sorted(top, reverse=True)
+    return TableCells(
+        keys=keys, values=values, contributors=contributors, largest=largest, sums=sums, magnitude=magnitude,
+        contributions=held,
+    )  # fmt: skip

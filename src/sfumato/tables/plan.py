@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import polars as pl
@@ -10,13 +11,18 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sfumato.data import read
 from sfumato.field_docs import DocumentedModel
+from sfumato.release import State
 from sfumato.tables.cells import tabulate
 from sfumato.tables.controlled_rounding import round_table
 from sfumato.tables.plan_file import STRICT, PlanFile
 from sfumato.tables.sensitivity import SensitivityRules
 from sfumato.tables.suppression import suppress
 
-__all__ = ["ProtectedTables", "TablePlan"]
+__all__ = ["NO_DOMINANCE_RULE", "ProtectedTables", "TablePlan"]
+
+NO_DOMINANCE_RULE = (
+    "not checked whether a sum is mostly that of one contributor: the plan has neither `p_percent` nor `dominance`"
+)
 
 
 class Rules(DocumentedModel):
@@ -32,12 +38,19 @@ class Rules(DocumentedModel):
     """Sensitive if the largest contribution can be estimated to within p percent of it."""
     margin: Annotated[float, Field(gt=0, le=1)] = 0.1
     """For sums with too few contributors: how far the interval reaches, as a share of the value."""
+    zero: Annotated[float, Field(gt=0, lt=1e15)] | None = None
+    """For sensitive cells with the sum 0: how far the interval reaches above it."""
     insiders: bool = True
-    """Protect cells also from the single contributor of another suppressed cell, who knows that cell."""
+    """Protect cells also from every single contributor, who knows the own contributions to all cells."""
+
+    @property
+    def dominated(self) -> bool:
+        """Whether a rule looks at the size of single contributions."""
+        return self.dominance is not None or self.p_percent is not None
 
     @model_validator(mode="after")
     def _some(self) -> Self:
-        if self.threshold is None and self.dominance is None and self.p_percent is None:
+        if self.threshold is None and not self.dominated:
             raise ValueError("needs `threshold`, `dominance` or `p_percent`")
         return self
 
@@ -100,6 +113,8 @@ class TablePlan(PlanFile):
         rules = SensitivityRules(**self.sensitive.model_dump())
         done = suppress(cells, rules.apply(cells), effort=self.effort)
         verdict = done.verdict
+        if verdict.holds and self.value is not None and not self.sensitive.dominated:
+            verdict = replace(verdict, state=State.NOT_CHECKED, reason=NO_DOMINANCE_RULE)
         account = {
             "method": "cell-suppression",
             "unit": self.unit,

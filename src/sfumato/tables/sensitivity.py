@@ -5,16 +5,17 @@ The rules are those of Hundepool et al. (2012), Statistical Disclosure Control, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from sfumato.errors import BadParameter
 from sfumato.tables.cells import TableCells
+from sfumato.tables.interval_audit import Goal, Knowledge
 
-__all__ = ["ProtectionLevels", "SensitivityRules", "known_cells"]
+__all__ = ["ProtectionLevels", "SensitivityRules", "contributors_knowledge"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -27,31 +28,59 @@ class ProtectionLevels:
     sensitive: Mask
     lower: Floats
     upper: Floats
-    singletons: Mask
-    """Sensitive cells with one contributor, who knows the value and must not learn other cells from it."""
+    contributors: tuple[Knowledge, ...] = ()
+    """What contributors know, from whom cells are protected too."""
 
     @classmethod
-    def of(
-        cls, count: int, cells: dict[int, tuple[float, float]], *, singletons: Sequence[int] = ()
-    ) -> ProtectionLevels:
+    def of(cls, count: int, cells: dict[int, tuple[float, float]]) -> ProtectionLevels:
         """Levels that are given directly: cell, (below, above)."""
         sensitive, lower, upper = np.zeros(count, dtype=np.bool_), np.zeros(count), np.zeros(count)
         for cell, (below, above) in cells.items():
             sensitive[cell], lower[cell], upper[cell] = True, below, above
-        alone = np.zeros(count, dtype=np.bool_)
-        alone[list(singletons)] = True
-        return cls(sensitive=sensitive, lower=lower, upper=upper, singletons=alone)
+        return cls(sensitive=sensitive, lower=lower, upper=upper)
+
+    def goals(self, cells: TableCells) -> tuple[Goal, ...]:
+        """The interval that is asked for of every sensitive cell."""
+        return tuple(
+            Goal(
+                cell=int(cell),
+                value=float(cells.values[cell]),
+                low=float(cells.values[cell] - self.lower[cell]),
+                high=float(cells.values[cell] + self.upper[cell]),
+                low_for_contributors=float(max(cells.values[cell] - self.lower[cell], cells.largest[cell, 0])),
+            )
+            for cell in np.flatnonzero(self.sensitive)
+        )
 
 
-def known_cells(cells: TableCells, levels: ProtectionLevels) -> tuple[tuple[int, ...], ...]:
-    """For each single contributor of a suppressed cell: the cells whose values they know.
+def contributors_knowledge(cells: TableCells) -> tuple[Knowledge, ...]:
+    """What every contributor knows: the own contribution to all cells, and cells without other contributors.
 
-    A margin with one contributor has the same contributor as the only cell in it, so both are known to the same one.
+    This is the multi-cell form of the singleton problem (Robertson 2000, Improving Statistics Canada's cell suppression
+    software (CONFID), doi:10.1007/978-3-642-57678-2_55; Hundepool et al. 2012, Section 4.3): a contributor may be alone
+    in several suppressed cells and subtract all of them. Cells that are not sums of others are listed, and
+    margins without other contributors; knowledge about other margins follows. Contributors to the same cells are merged into one who knows what any of them knows; that asks for
+    no less protection. Contributors who know no more than readers of a table of counts, that these cells are not empty,
+    are left out.
     """
-    alone = [int(cell) for cell in np.flatnonzero(levels.singletons)]
-    places = {cell: frozenset(cells.keys[cell]) for cell in alone}
-    inner = [cell for cell in alone if not any(places[cell] < other for other in places.values())]
-    return tuple(tuple(other for other in alone if places[other] <= places[cell]) for cell in inner)
+    inner = cells.contributors != 1
+    inner &= np.isin(np.arange(len(inner)), [total for total, _ in cells.sums])
+    held = cells.contributions.filter(~pl.col("cell").is_in(np.flatnonzero(inner))).sort("unit", "cell")
+    by_unit = held.group_by("unit", maintain_order=True).agg("cell", "amount")
+    merged: dict[tuple[int, ...], Floats] = {}
+    for _, own, amounts in by_unit.iter_rows():
+        place, known = tuple(own), np.asarray(amounts, dtype=np.float64)
+        merged[place] = np.maximum(merged[place], known) if place in merged else known
+    found = []
+    for place, low in merged.items():
+        numbers = np.asarray(place, dtype=np.int64)
+        alone = cells.contributors[numbers] == 1
+        if cells.magnitude or alone.any() or (low > 1).any():
+            values = cells.values[numbers]
+            found.append(
+                Knowledge(cells=numbers, low=np.where(alone, values, low), high=np.where(alone, values, np.inf))
+            )
+    return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +97,11 @@ class SensitivityRules:
     margin: float = 0.1
     """For cells of sums that only the threshold makes sensitive: how far the interval reaches to both sides, as a share
     of the value. For counts it reaches from at most one less up to the threshold."""
-
+    zero: float | None = None
+    """For sensitive cells with the sum 0, of which no share is a distance: how far the interval reaches above 0."""
     insiders: bool = True
-    """Whether cells are also protected from the single contributor of another suppressed cell, who knows that cell."""
+    """Whether cells are also protected from every single contributor, who knows the own contributions to all cells and
+    the value of cells without others."""
 
     def __post_init__(self) -> None:
         if self.threshold is None and self.dominance is None and self.p_percent is None:
@@ -83,6 +114,8 @@ class SensitivityRules:
             raise BadParameter("Dominance is (n, k) with n from 1 to 5 and k a percentage below 100.")
         if self.p_percent is not None and not 0 < self.p_percent <= 100:
             raise BadParameter("p_percent lies above 0 and is at most 100.")
+        if self.zero is not None and not 0 < self.zero < 1e15:
+            raise BadParameter("`zero` is an amount above 0.")
 
     def apply(self, cells: TableCells) -> ProtectionLevels:
         """The sensitive cells with their protection levels.
@@ -90,30 +123,42 @@ class SensitivityRules:
         The upper level is the distance to the smallest value at which the cell would not be sensitive; the lower level
         is the same.
         """
-        values, largest = cells.values, cells.largest
+        values, largest, some = cells.values, cells.largest, cells.contributors > 0
         if not cells.magnitude and (self.dominance is not None or self.p_percent is not None):
             raise BadParameter("Dominance and p_percent are for tables of sums.", fix="Name the column to sum.")
         levels = np.zeros(len(values))
         sensitive = np.zeros(len(values), dtype=np.bool_)
         lower = np.zeros(len(values))
         if self.threshold is not None:
-            few = (cells.contributors > 0) & (cells.contributors < self.threshold)
+            few = some & (cells.contributors < self.threshold)
             sensitive |= few
-            need = self.margin * values if cells.magnitude else self.threshold - cells.contributors
+            share = self.margin * values
+            # A count of rows of units with several rows is a sum: the number of rows of a unit is what is protected.
+            rows = np.where(values > cells.contributors, np.ceil(share), 0.0)
+            need = share if cells.magnitude else np.maximum(self.threshold - cells.contributors, rows)
             levels = np.where(few, np.maximum(levels, need), levels)
-            lower = np.where(few, need if cells.magnitude else 1.0, lower)
+            lower = np.where(few, need if cells.magnitude else np.maximum(1.0, rows), lower)
         if self.dominance is not None:
             count, percent = self.dominance
             top = largest[:, :count].sum(axis=1)
-            found = (values > 0) & (top > percent / 100 * values)
+            found = some & ((top > percent / 100 * values) | (values == 0))
             sensitive |= found
             levels = np.where(found, np.maximum(levels, top * 100 / percent - values), levels)
         if self.p_percent is not None:
             share = self.p_percent / 100 * largest[:, 0]
             rest = values - largest[:, 0] - largest[:, 1]
-            found = (values > 0) & (rest < share)
+            found = some & ((rest < share) | (values == 0))
             sensitive |= found
             levels = np.where(found, np.maximum(levels, share - rest), levels)
         lower = np.maximum(lower, np.minimum(levels, values)) if cells.magnitude else np.minimum(lower, values)
-        alone = sensitive & (cells.contributors == 1) & self.insiders
-        return ProtectionLevels(sensitive=sensitive, lower=lower, upper=levels, singletons=alone)
+        nothing = sensitive & (values == 0)
+        if nothing.any():
+            # Amounts are not negative, so that a sum of 0 tells the amount of every contributor.
+            if self.zero is None:
+                raise BadParameter(
+                    "The amounts of a sensitive cell add up to 0, and no share of 0 says how well it is to be hidden.",
+                    fix="Set `zero` among the rules: the amount up to which readers must think it possible.",
+                )
+            levels = np.where(nothing, self.zero, levels)
+        known = contributors_knowledge(cells) if self.insiders else ()
+        return ProtectionLevels(sensitive=sensitive, lower=lower, upper=levels, contributors=known)

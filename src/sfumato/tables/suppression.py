@@ -4,7 +4,9 @@ Sensitive cells follow from the others if the others are published, so further c
 interval of every sensitive cell is wide enough. The heuristic moves every sensitive cell by its protection level at the
 smallest cost (Kelly, Golden, Assad 1992, doi:10.1002/net.3230220407). The exact method is Benders' decomposition:
 a mixed-integer master problem and one cut per attack that succeeds (Fischetti, Salazar 2001,
-doi:10.1287/mnsc.47.7.1008.9805). The result is checked by :func:`sfumato.tables.interval_audit.interval_attack`.
+doi:10.1287/mnsc.47.7.1008.9805). The attackers are readers, and every contributor with all own contributions. Empty
+cells are always published. The result is checked by :func:`sfumato.tables.interval_audit.missed_goals`; where counts in
+three and more dimensions need whole numbers to be considered, its findings are repaired by integer programs.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ import polars as pl
 from sfumato.errors import NotApplicable
 from sfumato.release import State, Verdict
 from sfumato.tables.cells import TableCells
-from sfumato.tables.interval_audit import CellInterval, PublishedTable, interval_attack
-from sfumato.tables.sensitivity import ProtectionLevels, known_cells
+from sfumato.tables.interval_audit import CellInterval, MissedGoal, PublishedTable, interval_attack, missed_goals
+from sfumato.tables.sensitivity import ProtectionLevels
 
 __all__ = ["SuppressedTable", "suppress"]
 
@@ -54,45 +56,38 @@ class SuppressedTable:
     def published(self) -> PublishedTable:
         """What readers see: NaN stands for a suppressed cell."""
         values = np.where(self.suppressed, np.nan, self.cells.values)
-        return PublishedTable(keys=self.cells.keys, values=values, sums=self.cells.sums)
+        counts = not self.cells.magnitude
+        return PublishedTable(
+            keys=self.cells.keys, values=values, sums=self.cells.sums, integers=counts, least=float(counts)
+        )
 
     @cached_property
     def intervals(self) -> tuple[CellInterval, ...]:
-        """The attacker's interval of every suppressed cell."""
-        return interval_attack(self.published, integers=not self.cells.magnitude)
+        """The interval of every suppressed cell for readers."""
+        return interval_attack(self.published)
+
+    @cached_property
+    def missed(self) -> list[MissedGoal]:
+        """The sensitive cells that readers or contributors calculate too closely."""
+        goals = [goal for goal in self.levels.goals(self.cells) if self.suppressed[goal.cell]]
+        return missed_goals(self.published, goals, self.levels.contributors)
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether the attacker's interval of every sensitive cell reaches as far as its protection level asks.
+        """Whether the interval of every sensitive cell reaches as far as its protection level asks.
 
-        Attackers are readers, and the single contributors of suppressed cells (singletons), who know one cell more.
+        Attackers are readers, and every contributor, who knows the own contributions to all cells.
         """
-        failing = {self.cells.index[one.key] for one in self.intervals if self._too_close(one)}
-        sensitive = {int(cell) for cell in np.flatnonzero(self.levels.sensitive & self.suppressed)}
-        for known in known_cells(self.cells, self.levels):
-            values = self.published.values.copy()
-            values[list(known)] = self.cells.values[list(known)]
-            seen = PublishedTable(keys=self.cells.keys, values=values, sums=self.cells.sums)
-            targets = sensitive - failing - set(known)
-            found = interval_attack(seen, integers=not self.cells.magnitude, targets=targets)
-            failing |= {self.cells.index[one.key] for one in found if self._too_close(one)}
-        return self._verdict(len(failing))
-
-    def _too_close(self, one: CellInterval) -> bool:
-        cell = self.cells.index[one.key]
-        value, slack = self.cells.values[cell], _TOLERANCE * max(1.0, self.cells.values[cell])
-        below, above = value - self.levels.lower[cell], value + self.levels.upper[cell]
-        wide = one.low <= below + slack and one.high >= above - slack and not one.disclosed
-        return bool(self.levels.sensitive[cell]) and not wide
-
-    def _verdict(self, failing: int) -> Verdict:
         shown = int((self.levels.sensitive & ~self.suppressed).sum())
+        # Readers take it that zeros are published, so a suppressed empty cell would make the audit wrong.
+        empty = int((self.suppressed & self.cells.empty).sum())
+        failing = shown + empty + (0 if empty else len({one.cell for one in self.missed}))
         return Verdict(
             model="cell-suppression",
-            state=State.FAILS if failing + shown else State.HOLDS,
-            worst=failing + shown,
+            state=State.FAILS if failing else State.HOLDS,
+            worst=failing,
             wanted=0,
-            reason=f"{failing + shown} sensitive cells can be calculated too closely." if failing + shown else "",
+            reason=f"{failing} sensitive cells can be calculated too closely" if failing else "",
         )
 
     def frame(self) -> pl.DataFrame:
@@ -127,68 +122,131 @@ def suppress(
     (4, 'holds', True)
     """
     weights = np.maximum(cells.values, 1.0) if costs is None else np.asarray(costs, dtype=np.float64)
-    # Readers often know which cells are empty, so these are suppressed only if nothing else helps.
-    weights = np.where((cells.values == 0) & (costs is None), 10 * weights.max(initial=1.0), weights)
     program = _Movements(cells, levels, weights)
     chosen = program.cleaned(program.heuristic())
     bound = float(weights[levels.sensitive].sum())
     if method == "exact" or (method == "auto" and len(cells.keys) <= 2000):
         better, bound = program.exact(effort, bound)
         chosen = better if better is not None else chosen
+    while True:
+        cost = float(weights[chosen].sum())
+        done = SuppressedTable(cells=cells, levels=levels, suppressed=chosen, cost=cost, bound=min(bound, cost))
+        more = chosen.copy()
+        for goal in done.missed:
+            more |= program.cheapest_movement(more, goal.cell, goal.wanted - cells.values[goal.cell], goal.attacker)
+        if (more == chosen).all():
+            break
+        chosen = more
+    # A cell that readers can calculate hides nothing, so it is published.
+    known = [cells.index[one.key] for one in done.intervals if one.disclosed]
+    known = [cell for cell in known if not levels.sensitive[cell]]
+    if not known:
+        return done
+    chosen = chosen.copy()
+    chosen[known] = False
     cost = float(weights[chosen].sum())
     return SuppressedTable(cells=cells, levels=levels, suppressed=chosen, cost=cost, bound=min(bound, cost))
 
 
 class _Movements:
-    """Tables that readers cannot tell apart: movements of suppressed cells that keep all sums."""
+    """Tables that attackers cannot tell apart: movements of suppressed cells that keep all sums."""
 
     def __init__(self, cells: TableCells, levels: ProtectionLevels, weights: Floats) -> None:
         self.cells, self.weights, self.sensitive = cells, weights, np.flatnonzero(levels.sensitive)
-        self.insiders = known_cells(cells, levels)
-        self.most = float(cells.values.sum() + levels.upper.sum() + 1)
-        self.goals = [
-            (int(cell), sign, float(level[cell]))
-            for cell in self.sensitive
-            for sign, level in ((1.0, levels.upper), (-1.0, levels.lower))
-            if level[cell] > 0
-        ]
+        # Tolerances of the solver are absolute, so that sums are scaled to a common size.
+        self.scale = float(cells.values.max(initial=0.0)) / 1e6 or 1.0 if cells.magnitude else 1.0
+        self.values = cells.values / self.scale
+        self.most = float(self.values.sum() + levels.upper.sum() / self.scale + 1)
+        self.floor = np.where(cells.empty | cells.magnitude, 0.0, 1.0)
+        self.people = levels.contributors
+        self.owner = np.repeat(np.arange(len(self.people)), [len(one.cells) for one in self.people])
+        self.held = np.concatenate([np.zeros(0, dtype=np.int64), *(one.cells for one in self.people)])
+        self.least = np.concatenate([np.zeros(0), *(one.low for one in self.people)]) / self.scale
+        self.largest = np.concatenate([np.zeros(0), *(one.high for one in self.people)]) / self.scale
+        self._possible: dict[tuple[int, int | None], float] = {}
+        self.goals = []
+        for cell in map(int, self.sensitive):
+            up, down = float(levels.upper[cell]) / self.scale, float(levels.lower[cell]) / self.scale
+            if down > 0 and not cells.magnitude:
+                down = self._most_below(cell, down, None)
+                if up <= 0 and down <= _TOLERANCE:
+                    raise _unprotected()
+            self.goals += [(cell, sign, level) for sign, level in ((1.0, up), (-1.0, down)) if level > _TOLERANCE]
+
+    def _box(self, attacker: int | None) -> tuple[Floats, Floats]:
+        """How far every cell can move down and up without being noticed by an attacker, if it is suppressed."""
+        down, up = self.values - self.floor, np.full(len(self.values), self.most)
+        if attacker is not None:
+            own = self.owner == attacker
+            held = self.held[own]
+            down[held] = np.minimum(down[held], self.values[held] - self.least[own])
+            up[held] = np.minimum(up[held], self.largest[own] - self.values[held])
+        up[self.cells.empty] = 0.0
+        return np.maximum(down, 0.0), np.maximum(up, 0.0)
+
+    def _most_below(self, cell: int, level: float, attacker: int | None) -> float:
+        """The level, or how far the cell can move down if everything is suppressed, if that is less."""
+        if (cell, attacker) not in self._possible:
+            self._possible[cell, attacker] = self._reach(~self.cells.empty, cell, -1.0, level, attacker)[0]
+        return min(level, self._possible[cell, attacker])
 
     def heuristic(self) -> Mask:
         """Suppress, goal by goal, the cells that the cheapest movement needs."""
         chosen = np.zeros(len(self.cells.keys), dtype=np.bool_)
         chosen[self.sensitive] = True
         for cell, sign, level in sorted(self.goals, key=lambda goal: -goal[2]):
-            chosen |= self._cheapest_movement(chosen, cell, sign * level)
-        while found := [(cell, move, known) for cell, move, known, _ in self._attacks(chosen) if known]:
-            for cell, move, known in found:
-                chosen |= self._cheapest_movement(chosen, cell, move, known)
+            chosen |= self._cheapest(chosen, cell, sign * level)
+        while found := [(cell, move, attacker) for cell, move, attacker, _ in self._attacks(chosen)]:
+            for cell, move, attacker in found:
+                chosen |= self._cheapest(chosen, cell, move, attacker)
         return chosen
 
-    def _attacks(self, chosen: Mask) -> Iterator[tuple[int, float, tuple[int, ...], Floats]]:
-        """Goals that are missed: cell, movement, the cells that the attacker knows (none for readers), and a cut.
+    def _attacks(self, chosen: Mask) -> Iterator[tuple[int, float, int | None, Floats]]:
+        """Goals that are missed: cell, movement, the contributor who attacks (None for readers), and a cut.
 
-        A movement that leaves the cells of a contributor as they are deceives them too, so that few need a program.
+        A movement that agrees with what a contributor knows deceives them too, so that few need a program.
         """
         for cell, sign, level in self.goals:
-            reach, cut, moved = self._reach(chosen, cell, sign)
+            reach, cut, move = self._reach(chosen, cell, sign, level, None)
             if reach < level - _TOLERANCE:
-                yield cell, sign * level, (), np.minimum(cut, level) / level
+                yield cell, sign * level, None, np.minimum(cut, level) / level
                 continue
-            for known in self.insiders:
-                if cell not in known and moved[list(known)].any():
-                    reach, cut, _ = self._reach(chosen, cell, sign, known)
-                    if reach < level - _TOLERANCE:
-                        yield cell, sign * level, known, np.minimum(cut, level) / level
+            # Nobody is deceived about the largest contribution, which its contributor knows.
+            own = level if sign > 0 else min(level, float(self.values[cell] - self.cells.largest[cell, 0] / self.scale))
+            doubtful = self._not_deceived(move) if own > _TOLERANCE else set()
+            while doubtful:
+                attacker = min(doubtful)
+                doubtful.discard(attacker)
+                if self.people[attacker].knows(cell):
+                    continue
+                reach, cut, move = self._reach(chosen, cell, sign, own, attacker)
+                need = own
+                if reach < own - _TOLERANCE and sign < 0:
+                    need = self._most_below(cell, own, attacker)
+                if reach < need - _TOLERANCE:
+                    yield cell, sign * need, attacker, np.minimum(cut, need) / need
+                elif reach >= own - _TOLERANCE:
+                    doubtful &= self._not_deceived(move)
 
-    def _cheapest_movement(self, free: Mask, cell: int, amount: float, known: tuple[int, ...] = ()) -> Mask:
+    def _not_deceived(self, move: Floats) -> set[int]:
+        moved = (self.values + move)[self.held]
+        seen = (moved < self.least - _TOLERANCE) | (moved > self.largest + _TOLERANCE)
+        return set(self.owner[seen].tolist())
+
+    def cheapest_movement(self, free: Mask, cell: int, amount: float, attacker: int | None) -> Mask:
+        """The cells of the cheapest movement by an amount in units of the table; whole numbers for counts."""
+        return self._cheapest(free, cell, amount / self.scale, attacker, whole=not self.cells.magnitude)
+
+    def _cheapest(
+        self, free: Mask, cell: int, amount: float, attacker: int | None = None, *, whole: bool = False
+    ) -> Mask:
         from scipy.optimize import linprog
         from scipy.sparse import hstack
 
         count = len(free)
         price = np.where(free, 0.0, self.weights / np.maximum(self.cells.values, 1.0))
-        down = np.column_stack([np.zeros(count), self.cells.values])
-        up = np.column_stack([np.zeros(count), np.full(count, self.most)])
-        up[list(known)] = down[list(known)] = 0
+        below, above = self._box(attacker)
+        down, up = np.column_stack([np.zeros(count), below]), np.column_stack([np.zeros(count), above])
         # The cell itself moves by exactly this amount.
         up[cell], down[cell] = (amount, amount) if amount > 0 else (0, 0), (-amount, -amount) if amount < 0 else (0, 0)
         matrix = self.cells.matrix
@@ -197,34 +255,37 @@ class _Movements:
             A_eq=hstack([matrix, -matrix]),
             b_eq=np.zeros(matrix.shape[0]),
             bounds=np.vstack([up, down]),
-            method="highs-ds",
+            method="highs" if whole else "highs-ds",
+            integrality=1 if whole else None,
         )
         if solved.x is None:
-            raise NotApplicable(
-                "A sensitive cell cannot be protected: the sums leave it no room, whatever is suppressed.",
-                fix="Combine categories, or lower the protection level."
-                + (" With `insiders: false` single contributors may learn about other cells." if known else ""),
-            )
+            raise _unprotected(attacker)
         moved: Mask = np.abs(solved.x[:count] - solved.x[count:]) > 1e-7
         return moved
 
-    def _reach(self, chosen: Mask, cell: int, sign: float, known: tuple[int, ...] = ()) -> tuple[float, Floats, Mask]:
-        """How far the cell can move, for each cell what its suppression adds to that at most (the dual cut), and which
-        cells move. ``known`` cells are known to the attacker."""
+    def _reach(
+        self, chosen: Mask, cell: int, sign: float, level: float, attacker: int | None
+    ) -> tuple[float, Floats, Floats]:
+        """How far the cell can move, up to a level; for each cell what its suppression adds to that at most (the dual
+        cut); and the movement."""
         from scipy.optimize import linprog
 
         goal = np.zeros(len(chosen))
         goal[cell] = -sign
-        high, low = np.where(chosen, self.most, 0.0), np.where(chosen, -self.cells.values, 0.0)
-        high[list(known)] = low[list(known)] = 0.0
+        down, up = self._box(attacker)
+        # It moves no further than it must, so that the movement deceives many contributors.
+        if sign > 0:
+            up[cell] = min(up[cell], level)
+        else:
+            down[cell] = min(down[cell], level)
+        high, low = np.where(chosen, up, 0.0), np.where(chosen, -down, 0.0)
         matrix = self.cells.matrix
         solved = linprog(
             goal, A_eq=matrix, b_eq=np.zeros(matrix.shape[0]), bounds=np.column_stack([low, high]), method="highs"
         )
         reduced = goal - matrix.T @ solved.eqlin.marginals
-        cut = np.maximum(reduced, 0) * self.cells.values + np.maximum(-reduced, 0) * self.most
-        cut[list(known)] = 0.0
-        return float(-solved.fun), cut, np.abs(solved.x) > 1e-7
+        cut = np.maximum(reduced, 0) * down + np.maximum(-reduced, 0) * up
+        return float(-solved.fun), cut, solved.x
 
     def protected(self, chosen: Mask) -> bool:
         return next(self._attacks(chosen), None) is None
@@ -246,13 +307,13 @@ class _Movements:
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         count = len(self.cells.keys)
-        low = np.zeros(count)
+        low, high = np.zeros(count), np.where(self.cells.empty, 0.0, 1.0)
         low[self.sensitive] = 1
         cuts: list[Floats] = []
         for _ in range(effort):
             limits: Any = [LinearConstraint(np.array(cuts), lb=np.ones(len(cuts)))] if cuts else []
             solved = milp(
-                self.weights, integrality=np.ones(count), bounds=Bounds(low, 1), constraints=limits,
+                self.weights, integrality=np.ones(count), bounds=Bounds(low, high), constraints=limits,
                 options={"node_limit": 10 * effort},
             )  # fmt: skip
             if solved.x is None:
@@ -266,3 +327,11 @@ class _Movements:
                 return chosen, bound
             cuts += missed
         return None, bound
+
+
+def _unprotected(attacker: int | None = None) -> NotApplicable:
+    return NotApplicable(
+        "A sensitive cell cannot be protected: the sums leave it no room, whatever is suppressed.",
+        fix="Combine categories, or lower the protection level."
+        + (" With `insiders: false` contributors may learn about other cells." if attacker is not None else ""),
+    )

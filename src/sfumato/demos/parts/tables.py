@@ -12,8 +12,8 @@ from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.tables.cells import tabulate
 from sfumato.tables.controlled_rounding import round_table
-from sfumato.tables.interval_audit import PublishedTable, interval_attack
-from sfumato.tables.sensitivity import SensitivityRules, known_cells
+from sfumato.tables.interval_audit import interval_attack
+from sfumato.tables.sensitivity import SensitivityRules
 from sfumato.tables.summary_attack import disclosed_sums
 from sfumato.tables.suppression import SuppressedTable, suppress
 
@@ -105,10 +105,8 @@ def _insiders(table: SuppressedTable) -> int:
     """Sensitive cells that the single contributor of another one can calculate exactly."""
     levels = SensitivityRules(p_percent=15).apply(table.cells)
     found = set()
-    for known in known_cells(table.cells, levels):
-        values = table.published.values.copy()
-        values[list(known)] = table.cells.values[list(known)]
-        seen = PublishedTable(keys=table.cells.keys, values=values, sums=table.cells.sums)
-        targets = {int(cell) for cell in np.flatnonzero(levels.sensitive)} - set(known)
-        found |= {one.key for one in interval_attack(seen, targets=targets) if one.disclosed}
+    for person in levels.contributors:
+        targets = {int(cell) for cell in np.flatnonzero(levels.sensitive) if not person.knows(int(cell))}
+        attacked = interval_attack(table.published, knowledge=person, targets=targets)
+        found |= {one.key for one in attacked if one.disclosed}
     return len(found)
