@@ -1,7 +1,7 @@
 """The interval attack on suppressed tables: what an attacker can calculate about each suppressed cell.
 
-The attacker knows the published cells, all sums between cells, and what a blank can stand for. Zeros of tables of counts
-are published, so that a blank is a whole number of at least 1; blanks of sums are not negative. A contributor
+The attacker knows the published cells, all sums between cells, and what a blank can stand for. Zeros of counts are
+published, so that a blank is a whole number of at least 1; blanks of sums are not negative. A contributor
 (:class:`Knowledge`) also knows the own contribution to every cell, and the value of cells without others. Linear
 programs (HiGHS) give the smallest and the largest value that is consistent with that, integer programs where a
 solution is not whole.
@@ -109,7 +109,7 @@ class CellInterval:
     @property
     def disclosed(self) -> bool:
         """Whether the value follows from the published cells."""
-        return self.high - self.low <= _TOLERANCE * max(1.0, abs(self.high))
+        return self.high < np.inf and self.high - self.low <= _TOLERANCE * max(1.0, abs(self.high))
 
 
 class _Unknowns:

@@ -56,10 +56,10 @@ class ProtectionLevels:
 def contributors_knowledge(cells: TableCells) -> tuple[Knowledge, ...]:
     """What every contributor knows: the own contribution to all cells, and cells without other contributors.
 
-    This is the multi-cell form of the singleton problem (Robertson 2000, Improving Statistics Canada's cell suppression
-    software (CONFID), doi:10.1007/978-3-642-57678-2_55; Hundepool et al. 2012, Section 4.3): a contributor may be alone
-    in several suppressed cells and subtract all of them. Cells that are not sums of others are listed, and
-    margins without other contributors; knowledge about other margins follows. Contributors to the same cells are merged into one who knows what any of them knows; that asks for
+    This is the singleton problem for contributors to several cells (Robertson 2000, Improving Statistics Canada's cell
+    suppression software; Hundepool et al. 2012, Section 4.3): who is alone in several suppressed cells subtracts all of
+    them. Cells that are not sums of others are listed, and margins without other contributors; knowledge about other
+    margins follows. Contributors to the same cells are merged into one who knows what any of them knows; that asks for
     no less protection. Contributors who know no more than readers of a table of counts, that these cells are not empty,
     are left out.
     """

@@ -163,6 +163,7 @@ class _Movements:
         self.held = np.concatenate([np.zeros(0, dtype=np.int64), *(one.cells for one in self.people)])
         self.least = np.concatenate([np.zeros(0), *(one.low for one in self.people)]) / self.scale
         self.largest = np.concatenate([np.zeros(0), *(one.high for one in self.people)]) / self.scale
+        self._last: tuple[Mask, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Any]] | None = None
         self._possible: dict[tuple[int, int | None], float] = {}
         self.goals = []
         for cell in map(int, self.sensitive):
@@ -278,14 +279,28 @@ class _Movements:
             up[cell] = min(up[cell], level)
         else:
             down[cell] = min(down[cell], level)
-        high, low = np.where(chosen, up, 0.0), np.where(chosen, -down, 0.0)
-        matrix = self.cells.matrix
+        free, lines, matrix = self._part(chosen)
         solved = linprog(
-            goal, A_eq=matrix, b_eq=np.zeros(matrix.shape[0]), bounds=np.column_stack([low, high]), method="highs"
+            goal[free],
+            A_eq=matrix,
+            b_eq=np.zeros(len(lines)),
+            bounds=np.column_stack([-down, up])[free],
+            method="highs",
         )
-        reduced = goal - matrix.T @ solved.eqlin.marginals
+        price, move = np.zeros(self.cells.matrix.shape[0]), np.zeros(len(chosen))
+        price[lines], move[free] = solved.eqlin.marginals, solved.x
+        reduced = goal - self.cells.matrix.T @ price
         cut = np.maximum(reduced, 0) * down + np.maximum(-reduced, 0) * up
-        return float(-solved.fun), cut, solved.x
+        return float(-solved.fun), cut, move
+
+    def _part(self, chosen: Mask) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Any]:
+        """The suppressed cells, the sums that they are in, and the matrix of both; kept for the next program."""
+        if self._last is None or (self._last[0] != chosen).any():
+            free = np.flatnonzero(chosen)
+            matrix = self.cells.matrix[:, free]
+            lines = np.flatnonzero(np.diff(matrix.indptr))
+            self._last = chosen.copy(), (free, lines, matrix[lines])
+        return self._last[1]
 
     def protected(self, chosen: Mask) -> bool:
         return next(self._attacks(chosen), None) is None
@@ -293,7 +308,7 @@ class _Movements:
     def cleaned(self, chosen: Mask) -> Mask:
         """Without the suppressions that turn out to be unnecessary, the most expensive first."""
         extra = np.setdiff1d(np.flatnonzero(chosen), self.sensitive)
-        if len(extra) * len(self.goals) > _CLEANING:
+        if len(extra) * len(self.goals) * (5 if self.people else 1) > _CLEANING:
             return chosen
         for cell in extra[np.argsort(-self.weights[extra], kind="stable")]:
             without = chosen.copy()
