@@ -57,7 +57,8 @@ class TableCells:
     @cached_property
     def empty(self) -> npt.NDArray[np.bool_]:
         """Cells without contributors. Their zeros are published, so readers know that all other cells are not empty."""
-        return (self.values == 0) & (self.contributors == 0)
+        empty: npt.NDArray[np.bool_] = (self.values == 0) & (self.contributors == 0)
+        return empty
 
     @cached_property
     def matrix(self) -> Any:
