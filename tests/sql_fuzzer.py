@@ -49,11 +49,21 @@ class SqlFuzzer:
     def text(self, depth: int) -> str:
         if depth <= 0 or self._chance(0.4):
             return self._pick("sex", "ward", "sex", "note", "'a'", "''", "'x%'")
-        a = self.text(depth - 1)
+        a, b = self.text(depth - 1), self.text(depth - 1)
         return self._pick(
+            f"{a} || {b}", f"LOWER({a} || {a})", f"COALESCE({a}, {b})", f"NULLIF({a}, {b})",
+            f"CASE WHEN {self.condition(depth - 1)} THEN {a} ELSE {b} END", f"CAST({self.day(depth - 1)} AS VARCHAR)",
             f"UPPER({a})", f"TRIM({a})", f"SUBSTRING({a}, 1, 2)", f"{a} || '-'", f"CONCAT({a}, ward)", f"LEFT({a}, 1)",
             f"strftime({self.day(depth - 1)}, '%Y-%m')", f"CAST({self.number(depth - 1)} AS VARCHAR)", "dayname(day)",
         )  # fmt: skip
+
+    def texts(self) -> str:
+        """Rows with a text ``t`` that is made by several subqueries, each from the one within it."""
+        sql = f"SELECT id, note || {self.text(2)} AS t, day, moment, ward, sex, note, age, bill, floor FROM {self.wide}"
+        for _ in range(self._draw.randint(0, 4)):
+            made = self.text(1).replace("note", "t").replace("'a'", "t")
+            sql = f"SELECT id, {made} AS t, day, moment, ward, sex, note, age, bill, floor FROM ({sql}) x"
+        return sql
 
     def day(self, depth: int) -> str:
         if depth <= 0 or self._chance(0.5):
@@ -106,10 +116,11 @@ class SqlFuzzer:
         )
         return "".join(self._pick(*signs) for _ in range(self._draw.randint(0, 5)))
 
+    wide = "person JOIN visit USING (id) JOIN wards USING (ward)"
+
     def source(self) -> str:
-        wide = "person JOIN visit USING (id) JOIN wards USING (ward)"
         if self._chance(0.6):
-            return wide
+            return self.wide
         return self._pick(
             "person", "visit", "person LEFT JOIN visit ON person.id = visit.id", "visit JOIN wards USING (ward)",
             f"(SELECT * FROM visit WHERE {self.condition(1)}) AS visit", "(SELECT DISTINCT id, ward FROM visit)",

@@ -13,13 +13,21 @@ from typing import Any
 
 import polars as pl
 import pytest
+from sqlglot import parse_one
 
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import approximate
-from sfumato.errors import AnswerFailed, SfumatoError
+from sfumato.engines.aggregation import Largest
+from sfumato.engines.choice import choose_engine
+from sfumato.engines.expressions import MOST_TEXT, STORED_TEXT
+from sfumato.engines.functions import Function
+from sfumato.engines.statements import Select, Subquery
+from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.catalog import PublicTable
+from sfumato.query.sql.bind import Binder
 from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 from sql_fuzzer import SqlFuzzer
 
 MANY = int(os.environ.get("SFUMATO_GENERATED", "1000"))
@@ -100,3 +108,37 @@ def test_statements_are_refused_at_no_cost_or_answered_and_paid(session: Session
             raise AssertionError(f"{type(failure).__name__} on: {sql!r}") from failure
     assert counts["answered"] >= MANY // 100, counts
     assert counts["refused"] >= MANY // 10, counts
+
+
+LETTERS = "aßŉﬃɐ\U0001f600"
+"""Their upper case is one letter, two or three of them, and longer in bytes."""
+
+
+def test_texts_are_never_longer_than_their_bound(session: Session) -> None:
+    """On rows with stored texts of 0 to 3,000 characters; the bound of what is made of them is public."""
+    person = pl.DataFrame(
+        {"id": range(12), "age": [i * 9 for i in range(12)], "sex": [LETTERS * (i * 40) for i in range(12)],
+         "note": [LETTERS[i % 6] * (i % 4 * 999) for i in range(12)]}
+    )  # fmt: skip
+    visit = pl.DataFrame(
+        {"id": range(12), "day": [date(2024, 1, 1 + i) for i in range(12)], "moment": [datetime(2024, 1, 1)] * 12,
+         "ward": list("abc") * 4, "bill": [10.0**i for i in range(-6, 6)]}
+    )  # fmt: skip
+    engine = choose_engine(None, [person]).start(
+        {"person": person.to_arrow(), "visit": visit.to_arrow(), "wards": WARDS}
+    )
+    fuzzer = SqlFuzzer(int(os.environ.get("SFUMATO_SEED", "11")))
+    seen, long = 0, 0
+    for _ in range(MANY // 20):
+        sql = fuzzer.texts()
+        try:
+            rows = Binder(session.catalog, sql).subquery(parse_one(sql, dialect="duckdb"), {})
+        except QueryRefused:
+            continue
+        [text] = rows.columns.find("", "t")
+        length = Select((("n", Largest(Function(text.node, "length"), False)),), Subquery(rows.rows.query()))
+        [(longest,)] = engine.run(length).open(Permit("a test"))
+        assert (longest or 0) <= text.node.width <= MOST_TEXT, sql
+        seen, long = seen + 1, long + ((longest or 0) > STORED_TEXT)
+    assert seen > MANY // 40, seen
+    assert long > MANY // 200, "some texts are longer than any that is stored"

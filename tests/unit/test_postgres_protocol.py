@@ -211,7 +211,7 @@ def test_deep_expressions_without_parentheses_do_not_end_the_server(served: Serv
         assert client.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_a_client_that_vanishes_keeps_its_answer(served: Served) -> None:
+def test_a_client_that_vanishes_ends_its_question_and_never_pays_twice(served: Served) -> None:
     analyst(served.service, "vera", epsilon=100)
     secret = token(served.service, "vera")
     client = Raw(served, sign_in=False)
@@ -221,10 +221,11 @@ def test_a_client_that_vanishes_keeps_its_answer(served: Served) -> None:
     client.socket.close()  # a reset, not a farewell
     principal = served.service.users.get("vera").principal()
     for _ in range(100):
-        if [one.state for one in served.service.questions(principal)] == ["done"]:
+        if [one.state for one in served.service.questions(principal)] in (["done"], ["cancelled"]):
             break
         time.sleep(0.05)
-    assert served.spent("vera") == 1
+    else:
+        raise AssertionError("the question runs on")
     with psycopg.connect(served.url(user="vera", password=secret), autocommit=True) as again:
         again.execute(COUNT)
         assert served.spent("vera") == 1

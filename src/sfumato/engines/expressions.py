@@ -1,7 +1,8 @@
 """Expressions of engine statements: typed, frozen nodes. Each engine's SQL is generated from them.
 
 The type of every node is known when it is built: int, huge (more than 64 bits), float, text, date, time, flag or null.
-No node raises on any data, whatever the engine: generators write each operation so that it cannot.
+No node raises on any data, whatever the engine: generators write each operation so that it cannot. What a node costs at
+most is known, too, whatever the data: its size with all subqueries written out, and the length of its texts.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = [
     "FALSE",
+    "MOST_TEXT",
     "NOTHING",
+    "STORED_TEXT",
     "TRUE",
     "And",
     "Arithmetic",
@@ -50,6 +53,7 @@ __all__ = [
     "constant",
     "double",
     "equal",
+    "standing_for",
     "walk",
     "when",
 ]
@@ -59,6 +63,12 @@ Size = tuple[float, float]
 Origin = tuple[str, str]
 """A stored table and its column."""
 _NUMBERS = ("int", "huge", "float")
+STORED_TEXT = 1_000
+"""Characters of a private text that are read. Further ones are cut off, of every row alike."""
+MOST_TEXT = 10_000
+"""Characters of one computed text at most."""
+_WRITTEN = 48
+"""Characters of a number, a date or a flag as text at most."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +76,35 @@ class Expression:
     """One value per row (or per group, for aggregates)."""
 
     nodes: int = field(init=False, compare=False, repr=False)
-    """Number of nodes, those that occur several times counted as often: what a generator writes grows with it."""
+    """Number of nodes, those that occur several times counted as often, and a column as what it stands for: engines
+    write subqueries out, so that their time to plan grows with it."""
     depth: int = field(init=False, compare=False, repr=False)
+    width: int = field(init=False, compare=False, repr=False)
+    """Characters of the value at most, if it is a text."""
+    written: int = field(init=False, compare=False, repr=False)
+    """Characters of all texts that are made to compute the value of one row, at most."""
+    makes_text: ClassVar[bool] = False
+    """Whether a text that it gives is a new one, not one of its parts."""
 
     def __post_init__(self) -> None:
         nodes, depth = 1, 0
-        for part in self.parts():
+        parts = self.parts()
+        making: set[Expression] = set()
+        for part in parts:
             nodes += part.nodes
             depth = max(depth, part.depth)
+            if part.written:
+                # A text that is compared with several others, or occurs several times, is made once.
+                making |= set(part.parts()) if isinstance(part, Compare) else {part}
+        width = self._width()
         object.__setattr__(self, "nodes", nodes)
         object.__setattr__(self, "depth", depth + 1)
+        object.__setattr__(self, "width", width)
+        object.__setattr__(self, "written", sum(part.written for part in making) + width * self.makes_text)
+
+    def _width(self) -> int:
+        """The longest of its parts: what passes a text on makes it no longer. Nodes that make it longer say so."""
+        return max((part.width for part in self.parts()), default=0)
 
     @property
     @abstractmethod
@@ -102,6 +131,18 @@ class ColumnRef(Expression):
     kind: str
     table: str = ""
     size: Size | None = field(default=None, compare=False)
+    of: tuple[Expression, ...] = field(default=(), compare=False, repr=False)
+    """What it stands for: the one of these expressions that the row has. Only their costs are read."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for cost in ("nodes", "depth", "width", "written"):
+            if self.of:
+                object.__setattr__(self, cost, max(getattr(node, cost) for node in self.of))
+        object.__setattr__(self, "of", ())
+
+    def _width(self) -> int:
+        return MOST_TEXT if self.kind == "text" else 0
 
     @property
     def type(self) -> str:
@@ -137,6 +178,11 @@ class Read(Expression):
 
     origin: Origin
     kind: str
+    most: int | None = None
+    """Characters of a text after which it is cut; None for public texts, which are read whole."""
+
+    def _width(self) -> int:
+        return 0 if self.kind != "text" else MOST_TEXT if self.most is None else self.most
 
     @property
     def type(self) -> str:
@@ -149,6 +195,9 @@ class Constant(Expression):
 
     value: Any
     kind: str
+
+    def _width(self) -> int:
+        return len(self.value) if isinstance(self.value, str) else 0
 
     @property
     def type(self) -> str:
@@ -193,12 +242,19 @@ class FlagValued:
     def type(self) -> str:
         return "flag"
 
+    def _width(self) -> int:
+        return 0
+
 
 @dataclass(frozen=True)
 class Cast(Unary):
     """A conversion; missing where it is not possible."""
 
     to: str
+    makes_text: ClassVar[bool] = True
+
+    def _width(self) -> int:
+        return 0 if self.to != "text" else self.a.width if self.a.type == "text" else _WRITTEN
 
     @property
     def type(self) -> str:
@@ -296,6 +352,9 @@ class Case(Expression):
     def parts(self) -> tuple[Expression, ...]:
         return (*(part for branch in self.branches for part in branch), self.default)
 
+    def _width(self) -> int:
+        return max(self.default.width, *(result.width for _, result in self.branches))
+
     @property
     def type(self) -> str:
         return _common(*(result for _, result in self.branches), self.default)
@@ -359,6 +418,11 @@ def constant(value: Any) -> Constant:
 def double(a: Expression) -> Expression:
     """A number as a float: floats raise no overflow error."""
     return a if a.type == "float" else Cast(a, "float")
+
+
+def standing_for(name: str, *nodes: Expression, kind: str = "", table: str = "") -> ColumnRef:
+    """A column of a subquery that has the value of an expression, or of one of several, at the costs of these."""
+    return ColumnRef(name, kind or nodes[0].type, table, of=nodes)
 
 
 def equal(a: Expression, b: Expression) -> Compare:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sfumato.engines.expressions import FlagValued, Unary, Variadic
 from sfumato.engines.regular_expressions import PatternBranch
@@ -46,6 +47,11 @@ class Function(Unary):
     """floor, ceil, round, trunc, sqrt, abs, isnan of floats; lower, upper, trim, length of text."""
 
     name: str
+    makes_text: ClassVar[bool] = True
+
+    def _width(self) -> int:
+        """Upper case of some letters is up to three letters."""
+        return 0 if self.type != "text" else 3 * self.a.width if self.name in ("lower", "upper") else self.a.width
 
     @property
     def type(self) -> str:
@@ -80,6 +86,10 @@ class Substring(Unary):
 
     start: int
     length: int | None
+    makes_text: ClassVar[bool] = True
+
+    def _width(self) -> int:
+        return self.a.width if self.length is None else min(self.length, self.a.width)
 
     @property
     def type(self) -> str:
@@ -88,6 +98,11 @@ class Substring(Unary):
 
 class JoinedText(Variadic):
     """Concatenated texts; missing where one is."""
+
+    makes_text = True
+
+    def _width(self) -> int:
+        return sum(item.width for item in self.items)
 
     @property
     def type(self) -> str:
@@ -131,6 +146,9 @@ class DatePart(Unary):
 
 class Hash(Variadic):
     """A keyed hash: at least 60 bits that are not negative as a whole number."""
+
+    def _width(self) -> int:
+        return 0
 
     @property
     def type(self) -> str:

@@ -193,6 +193,10 @@ class SqlGenerator(SqlDialect):
             return self.read_stored(sql, node.kind)
         return self.cast(sql, kind, node.kind)
 
+    def _read_cut(self, node: Read) -> str:
+        sql = self._read(node)
+        return sql if node.kind != "text" or node.most is None else self.substring([sql, "1", str(node.most)])
+
     def _constant(self, node: Constant) -> str:
         value: Any = node.value
         match node.kind:
@@ -332,7 +336,7 @@ _RULES: dict[type[Expression], Callable[[SqlGenerator, Any], str]] = {
     ColumnRef: SqlGenerator._column,
     Unit: SqlGenerator._unit,
     StoredUnit: lambda g, node: g.stored_unit(node.origin),
-    Read: lambda g, node: g._read(node),
+    Read: SqlGenerator._read_cut,
     Constant: SqlGenerator._constant,
     Cast: SqlGenerator._cast,
     Arithmetic: SqlGenerator._arithmetic,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from sfumato.engines.cancellation import Cancellation, cancellable
 from sfumato.errors import (
     AnswerFailed,
     BadParameter,
@@ -81,6 +82,8 @@ class QueryService:
         self.registered = Datasets(state, pace=pace, engine=engine)
         self.log = QuestionLog(state)
         self._one_at_a_time: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._running: dict[str, Cancellation] = {}
+        """The questions that this process answers at the moment."""
 
     @classmethod
     def open(cls, where: str | Path, **options: Any) -> QueryService:
@@ -218,11 +221,19 @@ class QueryService:
         ledger = AnalystLedger(
             self.state.ledger, principal, dataset=dataset.name, max_epsilon=max_epsilon, only_stored=stored
         )
+        cancellation = self._running[question.id] = Cancellation()
         try:
-            answer = self._answered(dataset, ledger, question, answered)
+            with cancellable(cancellation):
+                answer = self._answered(dataset, ledger, question, answered)
         except SfumatoError as refusal:
+            if cancellation.cancelled and isinstance(refusal, AnswerFailed):
+                with suppress(WriteFailed):
+                    self.log.finish(question.id, "running", entries=ledger.charged)
+                raise _cancelled() from None
             self._note(question, refusal, ledger)
             raise
+        finally:
+            self._running.pop(question.id, None)
         if question.state != "done":
             with suppress(WriteFailed):  # the answer is paid and stored; only the log is behind
                 if not self.log.finish(question.id, "done", entries=ledger.charged):
@@ -259,7 +270,14 @@ class QueryService:
         if question.analyst != principal.name:
             raise NoSuchItem("There is no such question.")
         self.log.cancel(identifier)
+        self.interrupt(identifier)
         return self.log.get(identifier)
+
+    def interrupt(self, identifier: str) -> None:
+        """End what an engine runs for a question. One that is not cancelled can be run again, at no further cost."""
+        running = self._running.get(identifier)
+        if running is not None:
+            running.cancel()
 
     def budget(self, principal: Principal) -> tuple[AccountBalance, ...]:
         """The principal's own budgets, over all data sets and on each; shared budgets are not told."""

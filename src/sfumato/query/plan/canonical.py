@@ -66,7 +66,7 @@ def _rows(node: PlanNode) -> tuple[str, tuple[str, ...], dict[str, str]]:
 
 
 def _parameters(node: Any, names: Names) -> list[str]:
-    values = ((field.name, getattr(node, field.name)) for field in fields(node))
+    values = ((field.name, getattr(node, field.name)) for field in fields(node) if field.compare)
     return [_form((name, value), names) for name, value in values if not isinstance(value, PlanNode)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -76,6 +76,10 @@ Number = int | LinearCombination | Ratio
 
 class Output(ABC):
     """An output of a query."""
+
+    nodes: int = 1
+    """Number of nodes. A column of a noisy row counts as the output that it stands for: the time to compute it grows
+    with that."""
 
     @abstractmethod
     def family(self, keys: Sequence[str]) -> str:
@@ -171,6 +175,10 @@ class Composite(Output):
     """An expression over other outputs."""
 
     args: tuple[Output, ...]
+    nodes: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", 1 + sum(arg.nodes for arg in self.args))
 
     def parts(self) -> tuple[Output, ...]:
         return self.args

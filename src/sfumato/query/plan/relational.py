@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sfumato.engines.expressions import (
+    STORED_TEXT,
     Cast,
     ColumnRef,
     Compare,
@@ -26,6 +27,7 @@ from sfumato.engines.expressions import (
     Unit,
     all_of,
     equal,
+    standing_for,
 )
 from sfumato.engines.expressions import walk as walk_expression
 from sfumato.engines.statements import Join, Query, Select, Stored, Subquery, UnionAllQuery
@@ -109,7 +111,7 @@ def columns_of(expressions: Iterable[Expression]) -> frozenset[str]:
 
 
 def _named(items: Iterable[tuple[str, Expression]], table: str = "") -> Items:
-    return tuple((name, ColumnRef(name, item.type, table)) for name, item in items)
+    return tuple((name, standing_for(name, item, table=table)) for name, item in items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +121,7 @@ class Scan(PlanNode):
     table: str
     unit_column: str | None
     names: tuple[tuple[str, str, str], ...]
-    """(internal name, column, type). A value that does not fit its declared kind is read as missing."""
+    """(internal name, column, type). A value that does not fit its declared kind is read as missing; a text is cut."""
 
     def children(self) -> tuple[PlanNode, ...]:
         return ()
@@ -145,14 +147,17 @@ class Scan(PlanNode):
         return 1
 
     def columns(self) -> Items:
-        return tuple((name, ColumnRef(name, kind)) for name, _, kind in self.names)
+        return _named(self._read())
+
+    def _read(self) -> Items:
+        return tuple((name, Read((self.table, column), kind, STORED_TEXT)) for name, column, kind in self.names)
 
     def keep(self, names: frozenset[str]) -> PlanNode:
         kept = tuple(item for item in self.names if item[0] in names)
         return replace(self, names=kept or (self.names[:1] if self.by_row else ()))
 
     def query(self) -> Query:
-        items: Items = tuple((name, Read((self.table, column), kind)) for name, column, kind in self.names)
+        items = self._read()
         if self.origin is None:
             return Select(items, Stored(self.table))
         unit = StoredUnit(self.origin)
@@ -307,7 +312,7 @@ class UnionAll(PlanNode):
 
     def columns(self) -> Items:
         pairs = zip(self.first.columns(), self.second.columns(), strict=True)
-        return tuple((name, ColumnRef(name, _wider(a.type, b.type))) for (name, a), (_, b) in pairs)
+        return tuple((name, standing_for(name, a, b, kind=_wider(a.type, b.type))) for (name, a), (_, b) in pairs)
 
     def keep(self, names: frozenset[str]) -> PlanNode:
         # Columns are matched by their places, so that all of them stay.

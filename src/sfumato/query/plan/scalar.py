@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 from sfumato.engines.expressions import Cast, Expression, constant, double
@@ -29,6 +31,7 @@ _FAMILY = {
     Kind.DATETIME: "datetime",
 }
 MOST_VALUES = 10_000
+_MOST_BITS, _FAR, _FINE = 4_096, 1 << 1_024, 1 << 1_100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,10 @@ class Scalar:
     first: Any = None
     last: Any = None
     """The public range of a date, where the conditions of the query give one."""
+
+    def __post_init__(self) -> None:
+        for bound, outward in (("low", floor), ("high", ceil)):
+            object.__setattr__(self, bound, _short(getattr(self, bound), outward))
 
     @property
     def same(self) -> Expression | str:
@@ -89,6 +96,13 @@ class Scalar:
     def plain(self, node: Expression) -> Scalar:
         """The same bounds and values of another expression; no longer the unit or a literal."""
         return replace(self, node=node, unit=False, constant=None)
+
+
+def _short(bound: Fraction | None, outward: Callable[[Fraction], int]) -> Fraction | None:
+    """A bound in few digits, moved outward; none beyond all floats. Nested powers have exponentially many digits."""
+    if bound is None or max(bound.numerator.bit_length(), bound.denominator.bit_length()) <= _MOST_BITS:
+        return bound
+    return None if abs(bound) >= _FAR else Fraction(outward(bound * _FINE), _FINE)
 
 
 def flag(condition: Expression) -> Scalar:

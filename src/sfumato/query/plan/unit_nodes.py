@@ -11,13 +11,13 @@ from sfumato.engines.aggregation import Descending, RowNumber, Shifted
 from sfumato.engines.expressions import (
     Case,
     Cast,
-    ColumnRef,
     Compare,
     Expression,
     IsNull,
     Unit,
     constant,
     equal,
+    standing_for,
 )
 from sfumato.engines.statements import Join, Query, Select, Subquery
 from sfumato.query.plan.relational import Items, PlanNode, columns_of
@@ -94,7 +94,7 @@ class WindowByUnit(PlanNode):
 
     def columns(self) -> Items:
         made = tuple((name, self._call(window)) for name, window in self.items)
-        return (*self.child.columns(), *((name, _named_as(name, node)) for name, node in made))
+        return (*self.child.columns(), *((name, standing_for(name, node)) for name, node in made))
 
     def keep(self, names: frozenset[str]) -> PlanNode:
         items = tuple(item for item in self.items if item[0] in names)
@@ -119,10 +119,6 @@ class WindowByUnit(PlanNode):
         rows = Select((*self.unit(), *plain), Subquery(self.child.query()))
         calls = tuple((name, self._call(window)) for name, window in self.items)
         return Select((*self.unit(), *columns, *calls), Subquery(rows))
-
-
-def _named_as(name: str, node: Expression) -> Expression:
-    return ColumnRef(name, node.type)
 
 
 def unsigned_zero(node: Expression) -> Expression:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from typing import Any
 
+from sfumato.engines.expressions import MOST_TEXT
 from sfumato.query.plan.outputs import (
     Absolute,
     Applied,
@@ -181,7 +182,7 @@ def evaluate(output: Output, keys: tuple[Any, ...], leaf: Callable[[Leaf], Noisy
         case Remainder():
             return _plain(args, _rest)
         case Joined():
-            return _plain(args, lambda *texts: "".join(texts))
+            return _plain(args, lambda *texts: "".join(texts)[:MOST_TEXT])
         case Written():
             return _plain(args, _written)
     raise AssertionError(f"no rule for {type(output).__name__}")

@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.engines.aggregation import Largest
-from sfumato.engines.expressions import ColumnRef
+from sfumato.engines.expressions import STORED_TEXT, ColumnRef, Read, standing_for
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
 from sfumato.query.plan.scalar import TYPES, Scalar
@@ -34,6 +34,7 @@ _ALLOWED = {"expressions", "from_", "joins", "where", "group", "having", "order"
 _LAST = {"qualify", "distinct", "offset"}
 """Clauses about noisy rows, which the outermost query may have."""
 _MAX_TABLES = 64
+_MAX_SUBQUERIES = 200
 _WINDOW = "window "
 """Start of the internal names of window functions, which * leaves out."""
 
@@ -50,6 +51,7 @@ class Binder:
         self.text = text
         self._count = 0
         self._tables = 0
+        self._subqueries = 0
         self._joins = JoinBinder(text, self._name)
 
     def _name(self) -> str:
@@ -179,9 +181,9 @@ class Binder:
                 low, high = rational(domain.low or 0), rational(domain.high or 0)
             first, last = (None, None) if domain is None else domain.ends(time=kind is Kind.DATETIME)
             unit = column == table.schema.unit
+            node = standing_for(name, Read((table.name, column), TYPES[kind], STORED_TEXT))
             scalar = Scalar(
-                node=ColumnRef(name, TYPES[kind]), kind=kind, low=low, high=high, values=values, unit=unit,
-                first=first, last=last,
+                node=node, kind=kind, low=low, high=high, values=values, unit=unit, first=first, last=last,
             )  # fmt: skip
             items.append((alias, column, scalar))
         scan = Scan(table=table.name, unit_column=table.schema.unit, names=tuple(names))
@@ -190,6 +192,13 @@ class Binder:
 
     def subquery(self, node: Any, views: Mapping[str, Any]) -> BoundRelation:
         """A SELECT, UNION, INTERSECT or EXCEPT inside FROM, WITH or IN."""
+        self._subqueries += 1
+        if self._subqueries > _MAX_SUBQUERIES:
+            raise self.refuse(
+                node,
+                f"A query has at most {_MAX_SUBQUERIES} subqueries.",
+                "A subquery in WITH counts each time it is used.",
+            )
         if isinstance(node, exp.Union | exp.Intersect | exp.Except):
             known = ("this", "expression", "with_", "distinct")
             if any(value for name, value in node.args.items() if value and name not in known):
@@ -234,7 +243,7 @@ class Binder:
             for name, scalar in chosen:
                 inner = self._name()
                 names.append((inner, scalar))
-                items.append(("", name, replace(scalar, node=ColumnRef(inner, scalar.node.type), constant=None)))
+                items.append(("", name, replace(scalar, node=standing_for(inner, scalar.node), constant=None)))
         rows = Project(child=relation.rows, items=tuple(names))
         made = replace(relation, rows=rows, columns=ColumnScope(items))
         return self._distinct(node, made) if node.args.get("distinct") else made
@@ -252,7 +261,7 @@ class Binder:
             window, scalar = unit_window(item.unalias(), self.reader(relation))
             items.append((inner, window))
             name = f"{_WINDOW}{inner}"
-            columns.append(("", name, replace(scalar, node=ColumnRef(inner, scalar.node.type))))
+            columns.append(("", name, replace(scalar, node=standing_for(inner, scalar.node))))
             changed.append(exp.alias_(exp.column(exp.to_identifier(name, quoted=True)), item.alias))
         if relation.rows.by_row:
             raise self.refuse(node, "Window functions by person need a unit column.")
@@ -275,10 +284,10 @@ class Binder:
         rows = GroupByUnit(child=relation.rows, keys=keys, items=units)
         names = iter(name for name, _ in keys)
         owners = iter(name for name, _ in units)
-        grouped = [replace(s, node=ColumnRef(next(owners if s.unit else names), s.node.type)) for s in scalars]
+        grouped = [replace(s, node=standing_for(next(owners if s.unit else names), s.node)) for s in scalars]
         ordered = tuple((self._name(), scalar) for scalar in grouped)
         columns = ColumnScope(
-            (alias, name, replace(scalar, node=ColumnRef(inner, scalar.node.type)))
+            (alias, name, replace(scalar, node=standing_for(inner, scalar.node)))
             for (alias, name, _), (inner, scalar) in zip(relation.columns.items, ordered, strict=True)
         )
         return replace(relation, rows=Project(child=rows, items=ordered), columns=columns)
@@ -294,7 +303,7 @@ class Binder:
             kind = a.kind if a.kind is b.kind else Kind.NUMBER if a.number else Kind.DATETIME
             values = None if a.values is None or b.values is None else distinct_values((*a.values, *b.values), kind)
             assert isinstance(a.node, ColumnRef)
-            column = ColumnRef(a.node.name, TYPES[kind])
+            column = standing_for(a.node.name, a.node, b.node, kind=TYPES[kind])
             ends: tuple[date | None, date | None] = (None, None)
             if a.kind is b.kind:
                 ends = wider(a.first, b.first, least=True), wider(a.last, b.last, least=False)
@@ -327,14 +336,14 @@ class Binder:
                 if scalar.same not in {key.same for key in grouped}:
                     raise self.refuse(item, "This expression is neither an aggregate nor in GROUP BY.")
                 keys.append((inner, scalar))
-                seen.append(("", item.alias_or_name, replace(scalar, node=ColumnRef(inner, scalar.node.type))))
+                seen.append(("", item.alias_or_name, replace(scalar, node=standing_for(inner, scalar.node))))
                 continue
             if not item.alias:
                 raise self.refuse(item, "A computed column of a subquery requires an alias.", "Use `... AS name`.")
             scalar = aggregate(reader, item.unalias())
             scalar = replace(scalar, expected=_expected(reader, item.unalias(), relation, len(grouped)))
             items.append((inner, scalar.node))
-            seen.append(("", item.alias, replace(scalar, node=ColumnRef(inner, scalar.node.type))))
+            seen.append(("", item.alias, replace(scalar, node=standing_for(inner, scalar.node))))
         selected = {scalar.same for _, scalar in keys}
         for scalar in grouped:
             if scalar.same not in selected:
@@ -345,7 +354,7 @@ class Binder:
         grouped_rows = GroupByUnit(child=relation.rows, keys=further, items=tuple(items))
         ordered = tuple((self._name(), scalar) for _, _, scalar in seen)
         named = [
-            (alias, name, replace(s, node=ColumnRef(inner, s.node.type)))
+            (alias, name, replace(s, node=standing_for(inner, s.node)))
             for (alias, name, s), (inner, _) in zip(seen, ordered, strict=True)
         ]
         return replace(relation, rows=Project(child=grouped_rows, items=ordered), columns=ColumnScope(named))

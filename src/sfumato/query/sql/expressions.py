@@ -14,7 +14,9 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.engines.expressions import (
+    MOST_TEXT,
     NOTHING,
+    STORED_TEXT,
     Case,
     Coalesce,
     Expression,
@@ -30,7 +32,7 @@ from sfumato.engines.expressions import (
 from sfumato.engines.functions import Function
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.aggregates import clipped
-from sfumato.query.plan.scalar import Scalar, literal, same_family
+from sfumato.query.plan.scalar import MOST_VALUES, Scalar, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.conditions import CONDITION_RULES
 from sfumato.query.sql.dates import DATE_RULES, date_part
@@ -42,7 +44,10 @@ from sfumato.wording import did_you_mean
 __all__ = ["ColumnScope", "ExpressionCompiler"]
 
 _MOST_NODES = 10_000
-"""Maximum number of nodes. Some rules repeat their operand, which grows exponentially when nested."""
+"""Maximum number of nodes, subqueries written out. Some rules repeat their operand, which grows exponentially when
+nested, in one expression or through subqueries: ``SELECT t || t AS t FROM (SELECT t || t AS t FROM ...)``."""
+MOST_WRITTEN = 100_000
+"""Characters of all texts that are made to compute one expression of a row."""
 _DEEPEST = 100
 _SUPPORTED = (
     "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, REGEXP_MATCHES, IS NULL, CASE, CAST, COALESCE, "
@@ -95,8 +100,22 @@ class ExpressionCompiler:
             name = called(node, self.text)
             raise self.refuse(node, f"`{name}` is not supported in row expressions.", nearest(name) or _SUPPORTED)
         scalar = rule(self, node)
+        for long, most, what in (
+            (scalar.node.width, MOST_TEXT, "The text"),
+            (scalar.node.written, MOST_WRITTEN, "All texts of this expression together"),
+        ):
+            if long > most:
+                raise self.refuse(
+                    node,
+                    f"{what} could have {long:,} characters, and {most:,} is the most.",
+                    f"A stored text counts as {STORED_TEXT:,}: use SUBSTRING or LEFT on what is joined.",
+                )
         if scalar.node.nodes > _MOST_NODES or scalar.node.depth > _DEEPEST:
-            raise self.refuse(node, "The expression is too long.", "Compute parts of it in a subquery.")
+            raise self.refuse(
+                node,
+                "The expression is too long.",
+                "A column of a subquery counts as the expression that it stands for.",
+            )
         return scalar
 
     def condition(self, node: Any) -> Scalar:
@@ -176,7 +195,9 @@ def _merge(
         known = {"low": min(low for low in lows if low is not None), "high": max(h for h in highs if h is not None)}
     sets = [item.values for item in items]
     if all(values is not None for values in sets) and kind is not Kind.NUMBER:
-        known["values"] = tuple(sorted({value for values in sets if values is not None for value in values}))
+        values = {value for values in sets if values is not None for value in values}
+        if len(values) <= MOST_VALUES:  # a CASE that is nested would double them each time
+            known["values"] = tuple(sorted(values))
     return Scalar(node=make(parts), kind=kind, **known)
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FUNCTION_RULES"]
 
+_MOST_LISTED = 1_000_000
+"""Characters of all possible texts of an expression; longer lists are not kept."""
+
 _CASTS = {
     "TINYINT": Kind.INTEGER, "SMALLINT": Kind.INTEGER, "INT": Kind.INTEGER, "BIGINT": Kind.INTEGER,
     "FLOAT": Kind.NUMBER, "DOUBLE": Kind.NUMBER, "DECIMAL": Kind.NUMBER, "VARCHAR": Kind.CATEGORY,
@@ -82,7 +85,9 @@ def _text_function(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         if any(value for name, value in node.args.items() if name != "this"):
             raise reader.refuse(node, f"{function.upper()} takes one text here.")
-        return Scalar(node=Function(reader.text_value(node.this).node, function), kind=Kind.CATEGORY)
+        a = reader.text_value(node.this).node
+        # Cut to the length that it had: upper case of some letters is several letters.
+        return Scalar(node=Substring(Function(a, function), 1, a.width), kind=Kind.CATEGORY)
 
     return rule
 
@@ -104,14 +109,21 @@ def _substring(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 def _joined(reader: ExpressionCompiler, items: list[Scalar]) -> Scalar:
     """Texts one after the other. Where all possible texts are public, so are their combinations."""
+    node = JoinedText(tuple(item.node for item in items))
     values: tuple[Any, ...] | None = ("",)
     for item in items:
-        if values is None or item.values is None or len(values) * len(item.values) > MOST_VALUES:
+        if values is None or item.values is None or not _few(values, item.values):
             values = None
             break
         values = tuple(one + other for one in values for other in item.values)
     known = None if values is None else tuple(sorted(set(values)))
-    return Scalar(node=JoinedText(tuple(item.node for item in items)), kind=Kind.CATEGORY, values=known)
+    return Scalar(node=node, kind=Kind.CATEGORY, values=known)
+
+
+def _few(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether all pairs of two texts are few enough to be listed, and short enough."""
+    pairs = len(some) * len(others)
+    return pairs <= MOST_VALUES and pairs * (max(map(len, some)) + max(map(len, others), default=0)) <= _MOST_LISTED
 
 
 def _pipe(reader: ExpressionCompiler, node: Any) -> Scalar:

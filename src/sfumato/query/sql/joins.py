@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Cast, ColumnRef, Expression, equal, when
+from sfumato.engines.expressions import Cast, ColumnRef, Expression, constant, equal, when
 from sfumato.engines.functions import Function
 from sfumato.query.catalog import PublicTable
 from sfumato.query.plan.first_rows import truncated
@@ -104,7 +104,8 @@ class JoinBinder:
             bounded = ends and isfinite(ends[0]) and isfinite(ends[-1])
             low, high = (rational(ends[0]), rational(ends[-1])) if bounded else (None, None)
             known = None if kind is Kind.NUMBER else values
-            node = ColumnRef(name, TYPES[kind])
+            longest = [constant(max(values, key=len))] if kind is Kind.CATEGORY and values else []
+            node = ColumnRef(name, TYPES[kind], of=tuple(longest))
             items.append((alias, column, Scalar(node=node, kind=kind, low=low, high=high, values=known)))
         rows = PublicJoin(child=left.rows, table=table.name, on=tuple(on), names=tuple(names), outer=outer)
         shared = {str(node.name).lower() for node in join.args.get("using") or ()}

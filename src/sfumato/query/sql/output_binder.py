@@ -79,11 +79,7 @@ class OutputBinder(ABC):
     def output(self, node: Any) -> Output:
         if node is None:
             raise QueryRefused("A function of the query lacks an argument.")
-        self._nodes += 1
-        if self._nodes > _MAX_OUTPUT_NODES:
-            raise self.refuse(
-                node, "The output expressions are too large.", "An alias counts as the expression it stands for."
-            )
+        self._count(node, 1)
         if isinstance(node, exp.Paren):
             return self.output(node.this)
         if isinstance(node, exp.Window):
@@ -93,6 +89,7 @@ class OutputBinder(ABC):
             return self.output(inner)
         leaf = self.leaf(node)
         if leaf is not None:
+            self._count(node, leaf.nodes - 1)
             return leaf
         if isinstance(node, exp.Literal | exp.Boolean):
             constant = self.reader.read(node).constant
@@ -105,6 +102,15 @@ class OutputBinder(ABC):
         if rule is None:
             raise self.unknown(node)
         return self._typed(node, rule(self, node))
+
+    def _count(self, node: Any, nodes: int) -> None:
+        self._nodes += nodes
+        if self._nodes > _MAX_OUTPUT_NODES:
+            raise self.refuse(
+                node,
+                "The output expressions are too large.",
+                "An alias or a column of a subquery counts as the expression it stands for.",
+            )
 
     def _typed(self, node: Any, output: Output) -> Output:
         try:

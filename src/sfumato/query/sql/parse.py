@@ -13,6 +13,7 @@ from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import Aggregate
 from sfumato.query.plan.canonical import canonical_form
+from sfumato.query.plan.expanded_size import check_expanded_size
 from sfumato.query.plan.outputs import Key, Output
 from sfumato.query.plan.relational import PlanNode
 from sfumato.query.plan.row_steps import Compute, Keep, RowStep
@@ -159,6 +160,7 @@ class _Measured(OutputBinder):
         )
         if not query.aggregates:
             raise self.refuse(tree, "The query has no aggregate.", "Use COUNT(*), SUM(column), AVG(column), ...")
+        check_expanded_size(query.rows, query.keys, query.aggregates)
         groups = query.groups
         if groups is not None and not 1 <= groups <= _MAX_GROUPS:
             raise self.refuse(

@@ -140,6 +140,15 @@ class ClientChannel:
         async with asyncio.timeout(self._stall):
             await self._writer.drain()
 
+    async def until_gone(self) -> None:
+        """Wait until the client has closed the connection. What it sends meanwhile is kept and read later."""
+        try:
+            while len(self._plain) + self._incoming.pending < _CHUNK:
+                await self._receive()
+        except ConnectionError:
+            return
+        await asyncio.get_running_loop().create_future()  # it sends further statements, so it is there
+
     def close(self) -> None:
         """End the connection without waiting."""
         self._writer.close()

@@ -132,6 +132,7 @@ class ClientConnection:
             workers=self._workers,
             notify=self._notify,
             turn=self._turns(who.user),
+            until_gone=self._channel.until_gone,
         )
         self._report()
         self._channel.write(message(b"K", struct.pack("!i", self._process) + self._secret))

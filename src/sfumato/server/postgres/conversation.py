@@ -7,7 +7,8 @@ public schema. A portal is run when rows are first fetched from it and never aga
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -78,6 +79,8 @@ class Conversation:
     """Sends a notice to the client."""
     turn: asyncio.Semaphore
     """Shared by all connections of one user: nobody takes all threads from the others."""
+    until_gone: Callable[[], Coroutine[Any, Any, None]]
+    """Waits until the client has closed the connection."""
     status: bytes = b"I"
     """As clients are told: idle, in a transaction, or in a failed one."""
     prepared: dict[str, Prepared] = field(default_factory=dict)
@@ -215,8 +218,11 @@ class Conversation:
             self.workers, lambda: self.backend.ask(sql, self.settings, most=most, begun=begun)
         )
         stop: asyncio.Future[Any] = asyncio.ensure_future(self.cancelled.wait())
+        left: asyncio.Future[Any] = asyncio.ensure_future(self.until_gone())
         try:
-            await asyncio.wait([running, stop], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([running, stop, left], return_when=asyncio.FIRST_COMPLETED)
+            if left.done() and not running.done():
+                self.cancel()
             if not running.done():
                 running.add_done_callback(_seen)
                 raise Cancelled(
@@ -230,6 +236,8 @@ class Conversation:
             raise
         finally:
             stop.cancel()
+            left.cancel()
+            await asyncio.wait([left])  # it reads from the client, and only one may
             self._question = ""
         self._count(answer)
         self.last = answer
@@ -251,7 +259,8 @@ class Conversation:
         """A client asked on another connection that the question of this one ends."""
         self.cancelled.set()
         if self._question:
-            self.workers.submit(self.backend.cancel, self._question)
+            # Not in a worker: all of them may run questions.
+            threading.Thread(target=self.backend.cancel, args=(self._question,), daemon=True).start()
 
     def _command(self, statement: Command) -> StatementResult:
         tag = statement.tag

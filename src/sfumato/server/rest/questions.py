@@ -95,7 +95,7 @@ async def ask(
     begin = partial(context.service.begin, who, name, body.sql, idempotency_key=key, **body.options())
     question = await context.in_asker(begin)
     run = partial(context.service.run, who, question, max_epsilon=body.max_epsilon)
-    return await _respond(context, request, prefer, question, run)
+    return await _respond(context, request, prefer, question, run, who=who, keyed=key is not None)
 
 
 @router.post("/datasets/{name}/workload", operation_id="ask_workload", responses={**ERRORS, **RESPONSES})
@@ -109,7 +109,7 @@ async def ask_workload(
     begin = partial(context.service.begin_workload, who, name, body.queries, idempotency_key=key, **body.options())
     question = await context.in_asker(begin)
     run = partial(context.service.run_workload, who, question, max_epsilon=body.max_epsilon)
-    return await _respond(context, request, prefer, question, run)
+    return await _respond(context, request, prefer, question, run, who=who, keyed=key is not None)
 
 
 async def _respond(
@@ -118,12 +118,22 @@ async def _respond(
     prefer: str | None,
     question: Question,
     run: Callable[[], Asked] | Callable[[], AskedWorkload],
+    *,
+    who: Principal,
+    keyed: bool,
 ) -> Response:
     if prefer is not None and "respond-async" in prefer.lower():
         context.submit(_quietly(run))
         place = f"/api/v1/questions/{question.id}"
         return JSONResponse({"question": question.id, "state": question.state}, 202, {"Location": place})
-    asked: Asked | AskedWorkload = await context.in_asker(run)
+    running: asyncio.Future[Asked | AskedWorkload] = asyncio.ensure_future(context.in_asker(run))
+    while not (await asyncio.wait((running,), timeout=_POLL_SECONDS))[0]:
+        if await request.is_disconnected():
+            # The client has gone. With a key it may come again and is answered then; what is charged stays charged.
+            end = context.service.interrupt if keyed else partial(context.service.cancel, who)
+            await asyncio.to_thread(end, question.id)
+            break
+    asked = await running
     return answer_response(asked, request, context.service.state)
 
 

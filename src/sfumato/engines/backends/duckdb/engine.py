@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.data.declared import column_names, csv_lines_expression
-from sfumato.data.formats.csv import Csv
-from sfumato.data.read_write import format_of
 from sfumato.data.sql_quoting import quoted_name, quoted_text
-from sfumato.data.url import file_and_options
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.backends.duckdb.time_limit import TimeLimit
 from sfumato.engines.backends.duckdb.workspace import FORMATS, open_workspace
@@ -27,6 +26,7 @@ from sfumato.engines.expressions import Modulo, ShiftRight, constant, equal
 from sfumato.engines.frames import as_arrow
 from sfumato.engines.functions import Hash
 from sfumato.engines.generator import Columns
+from sfumato.engines.memory import memory_bytes
 from sfumato.engines.statements import Query, Select, Subquery
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, FileMissing, MetadataMissing, UnknownFormat
@@ -61,6 +61,8 @@ _LISTS = "sfumato_lists"
 """The schema of public values that statements join with. No table of a question is in it."""
 _FEW, _MANY = 16, 2_000_000
 """Shorter lists are written out, at 20 microseconds a value in DuckDB's parser; so many values are kept in all."""
+_QUERY_MEMORY = 8_000_000_000
+"""Bytes of memory for the queries of a data set, one at a time, when the engine has no limit of its own."""
 _WORKSPACE_MEMORY = "4GB"
 """Memory limit of a workspace when the engine has none of its own."""
 
@@ -80,7 +82,8 @@ class Duckdb(Engine):
     threads: Annotated[int, Field(ge=1)] | None = None
     """Number of cores that a query may use; all if left out."""
     memory: str | None = None
-    """Memory limit, for example 4GB. If left out, queries follow DuckDB's own rule and masking uses 4GB."""
+    """Memory limit, for example 4GB; what does not fit it is written to a temporary folder. If left out, queries use
+    8GB (four fifths of the machine's memory where that is less) and masking uses 4GB."""
 
     order: Literal["fast", "sha256"] = "fast"
     """How the groups of a unit that count are chosen: by DuckDB's own hash, or by the one that all engines share, which
@@ -125,7 +128,7 @@ class _RunningDuckdb(Running):
         import duckdb
 
         self._lock = threading.Lock()
-        files = [_place(source) for source in tables.values() if isinstance(source, str | Path)]
+        files = [Path(source) for source in tables.values() if isinstance(source, str | Path)]
         self._connection = duckdb.connect(":memory:")
         self._limit = TimeLimit(setup.timeout, self._connection.interrupt)
         run = self._connection.execute
@@ -138,8 +141,10 @@ class _RunningDuckdb(Running):
         run("SET autoload_known_extensions = false")
         if setup.threads is not None:
             run(f"SET threads = {setup.threads}")
-        if setup.memory is not None:
-            run("SET memory_limit = ?", [setup.memory])
+        [(own,)] = run("SELECT current_setting('memory_limit')").fetchall()
+        run("SET memory_limit = ?", [setup.memory or f"{min(_QUERY_MEMORY, memory_bytes(own))}B"])
+        # Not below the folder that the process happens to run in: rows that do not fit the memory are written there.
+        run("SET temp_directory = ?", [str(Path(tempfile.gettempdir(), f"sfumato-{uuid4().hex}"))])
         paths = ", ".join(quoted_text(str(path.resolve())) for path in files)
         run(f"SET allowed_paths = [{paths}]")
         run("SET enable_external_access = false")
@@ -160,7 +165,7 @@ class _RunningDuckdb(Running):
 
         try:
             if isinstance(source, str | Path):
-                stored, names = _reader(source), _names(source)
+                stored, names = _reader(Path(source)), _names(Path(source))
             else:
                 table = as_arrow(source)
                 self._connection.register(aside, table)
@@ -197,8 +202,8 @@ class _RunningDuckdb(Running):
 
     def _rows(self, name: str, source: Any) -> int:
         """About how many rows a table has; only speed depends on it."""
-        if isinstance(source, str | Path) and _place(source).suffix.lower() != ".parquet":
-            return _place(source).stat().st_size // _LINE
+        if isinstance(source, str | Path) and Path(source).suffix.lower() != ".parquet":
+            return Path(source).stat().st_size // _LINE
         [(rows,)] = self._connection.execute(f"SELECT COUNT(*) FROM {quoted_name(name)}").fetchall()
         return int(rows)
 
@@ -310,29 +315,38 @@ def _listable(values: tuple[Any, ...]) -> str | None:
     return "BIGINT" if kinds == {int} and max(abs(value) for value in values) < 1 << 63 else None
 
 
-def _place(source: str | Path) -> Path:
-    return Path(file_and_options(source)[0])
-
-
-def _names(source: str | Path) -> Sequence[str]:
+def _names(path: Path) -> list[str]:
     """The columns as the file names them: DuckDB gives another name to one that is there twice but for its case."""
-    path = _place(source)
-    return list(pl.read_parquet_schema(path)) if path.suffix.lower() == ".parquet" else column_names(source)
+    return list(pl.read_parquet_schema(path)) if path.suffix.lower() == ".parquet" else _header(path)
 
 
-def _reader(source: str | Path) -> str:
+def _header(path: Path) -> list[str]:
+    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next(csv.reader(file, delimiter=mark), [])
+
+
+def _reader(path: Path) -> str:
     """How a file is read. Nothing about it is guessed from its rows: one person's row must not change how others are
-    read. Columns of text files are text, in the order of the header, a line is a row, and every value is turned into
-    its declared kind by itself."""
-    path, options = file_and_options(source)
-    match Path(path).suffix.lower():
+    read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself. One
+    thread reads, since several would have to guess where rows begin, and would fail on a line break within a value; and
+    odd quotation marks or line ends are taken as they come, not as a reason to fail."""
+    place = quoted_text(str(path.resolve()))
+    match path.suffix.lower():
         case ".parquet":
-            return f"read_parquet({quoted_text(str(Path(path).resolve()))})"
+            return f"read_parquet({place})"
         case ".csv" | ".tsv":
-            part = format_of(Path(path), None, options)
-            assert isinstance(part, Csv)
-            return csv_lines_expression(part, Path(path))
+            mark = "\t" if path.suffix.lower() == ".tsv" else ","
+            header = _header(path)
+            if not header:
+                raise UnknownFormat(f"`{path.name}` has no header.", fix="Name the columns in its first line.")
+            columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in header)
+            return (
+                f"read_csv({place}, auto_detect = false, header = true, delim = {quoted_text(mark)}, quote = '\"', "
+                f"escape = '\"', null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, "
+                f"columns = {{{columns}}})"
+            )
         case _:
             raise UnknownFormat(
-                f"Questions cannot be asked of `{Path(path).name}`.", fix="Use a Parquet or CSV file, or pass a frame."
+                f"Questions cannot be asked of `{path.name}`.", fix="Use a Parquet or CSV file, or pass a frame."
             )

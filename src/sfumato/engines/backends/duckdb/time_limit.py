@@ -1,4 +1,4 @@
-"""Time limit of statements: one thread interrupts those that run too long."""
+"""Time limit of statements: one thread interrupts those that run too long, or whose question was cancelled."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
+
+from sfumato.engines.cancellation import interruptible
 
 __all__ = ["TimeLimit"]
 
@@ -28,6 +30,7 @@ class TimeLimit:
         self._lock = threading.Lock()
         self._until: float | None = None
         self._watched = False
+        self._wake = threading.Event()
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -36,12 +39,20 @@ class TimeLimit:
             self._until = monotonic() + self._seconds
             begin, self._watched = not self._watched, True
         if begin:
-            threading.Thread(target=_watch, args=(weakref.ref(self), self._seconds), daemon=True).start()
+            watched = weakref.ref(self), self._wake, self._seconds
+            threading.Thread(target=_watch, args=watched, daemon=True).start()
         try:
-            yield
+            with interruptible(self._give_up):
+                yield
         finally:
             with self._lock:
                 self._until = None
+
+    def _give_up(self) -> None:
+        """The time of the statement that runs is over now."""
+        with self._lock:
+            self._until = monotonic()
+        self._wake.set()
 
     def look(self) -> float | None:
         """Seconds until the next check; None if no statement runs."""
@@ -56,10 +67,10 @@ class TimeLimit:
             return _AGAIN
 
 
-def _watch(limit: weakref.ref[TimeLimit], pause: float | None) -> None:
-    sleeper = threading.Event()
+def _watch(limit: weakref.ref[TimeLimit], wake: threading.Event, pause: float | None) -> None:
     while pause is not None:
-        sleeper.wait(pause)
+        wake.wait(pause)
+        wake.clear()
         held = limit()
         pause = None if held is None else held.look()
         del held

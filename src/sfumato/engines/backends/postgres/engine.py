@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -11,10 +12,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import polars as pl
 from pydantic import Field
 
-from sfumato.data.declared import frame_cells
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.engines.backends.postgres.dialect import PostgresGenerator
+from sfumato.engines.cancellation import interruptible
 from sfumato.engines.engine import Engine, Running, failed
+from sfumato.engines.frames import typed
 from sfumato.engines.generator import Columns
 from sfumato.engines.statements import Query
 from sfumato.errors import DatabaseFailed, UnknownFormat
@@ -33,9 +35,10 @@ _SETTINGS = (
     "SET extra_float_digits = 3",  # else two keys can look alike, and one takes the other's place
     "SET IntervalStyle = 'postgres'", "SET bytea_output = 'hex'",
     "SET client_min_messages = 'error'", "SET search_path = pg_catalog, pg_temp", "SET jit = off",
-    "SET work_mem = '64MB'",
+    "SET work_mem = '64MB'", "SET max_parallel_workers_per_gather = 2",
     "SET default_transaction_read_only = on",
 )  # fmt: skip
+_CANCEL_SECONDS = 10
 
 
 class Postgres(Engine):
@@ -134,11 +137,16 @@ class _RunningPostgres(Running):
 
     def run(self, query: Query) -> SecretValue[list[tuple[Any, ...]]]:
         try:
-            with self._lock:
+            with self._lock, interruptible(self._interrupt):
                 cursor = self._connection.execute(self._generator.write(query).encode(), prepare=False)
                 return SecretValue([tuple(_plain(value) for value in row) for row in cursor.fetchall()])
         except Exception:
             raise failed() from None
+
+    def _interrupt(self) -> None:
+        """Ask the server to end the statement that runs."""
+        with suppress(Exception):  # a server that does not reply ends it by its own time limit
+            self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
 
     def close(self) -> None:
         self._connection.close()
@@ -186,7 +194,7 @@ def _load(connection: Any, name: str, source: Any) -> None:
             "PostgreSQL answers from its own tables and from frames, not from files.",
             fix="Name the table as postgresql://user@host/base#schema.table, or use DuckDB.",
         )
-    frame = frame_cells(source)
+    frame = typed(source)
     types = [_stored(dtype) for dtype in frame.dtypes]
     columns = ", ".join(f"{quoted_name(column)} {kind}" for column, kind in zip(frame.columns, types, strict=True))
     connection.execute(f"CREATE TEMPORARY TABLE {quoted_name(name)} ({columns})".encode())

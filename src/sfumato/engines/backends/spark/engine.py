@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import AbstractContextManager, contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import Field
 
-from sfumato.data.declared import frame_cells
 from sfumato.engines.backends.spark.dialect import SparkGenerator
 from sfumato.engines.backends.spark.session import isolated, spark_session, start_session
 from sfumato.engines.backends.spark.workspace import open_workspace
+from sfumato.engines.cancellation import interruptible
 from sfumato.engines.engine import Engine, Running, failed
+from sfumato.engines.frames import typed
 from sfumato.engines.generator import Columns
 from sfumato.engines.statements import Query
 from sfumato.engines.workspace import Workspace
@@ -113,7 +114,7 @@ class _RunningSpark(Running):
     def _frame(self, source: Any) -> Any:
         if isinstance(source, str | Path):
             return self._session.read.parquet(Path(source).resolve().as_uri())
-        frame = frame_cells(source)
+        frame = typed(source)
         wide = [name for name, dtype in frame.schema.items() if dtype in (pl.UInt64, pl.Int128)]
         small = [name for name, dtype in frame.schema.items() if dtype.is_unsigned_integer() and name not in wide]
         named = frame.with_columns(
@@ -143,14 +144,22 @@ class _RunningSpark(Running):
         def work() -> None:
             try:
                 context.setJobGroup(group, "sfumato", interruptOnCancel=True)
-                result.set_result(session.sql(sql).collect())
+                rows = session.sql(sql).collect()
+                with suppress(InvalidStateError):
+                    result.set_result(rows)
             except BaseException as failure:
-                result.set_exception(failure)
+                with suppress(InvalidStateError):
+                    result.set_exception(failure)
+
+        def interrupt() -> None:
+            with suppress(InvalidStateError):
+                result.set_exception(TimeoutError())
 
         thread = threading.Thread(target=work, name=group, daemon=True)
         thread.start()
         try:
-            return result.result(self._timeout)
+            with interruptible(interrupt):
+                return result.result(self._timeout)
         except TimeoutError:
             # A statement that is still being planned has no job to cancel yet, so cancelling is repeated.
             for _ in range(_CANCELLATIONS):
@@ -159,9 +168,6 @@ class _RunningSpark(Running):
                 if not thread.is_alive():
                     break
             raise
-        finally:
-            if result.done():
-                thread.join()
 
     def close(self) -> None:
         """Forget the tables; the Spark session itself belongs to the process."""
