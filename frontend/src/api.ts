@@ -27,8 +27,14 @@ export function cancelJob(number: number): Promise<unknown> {
   return request("POST", `/api/jobs/${number}/cancel`, {});
 }
 
-export function signIn(token: string): Promise<unknown> {
+export function signIn(token: string): Promise<{ csrf: string }> {
   return request("POST", "/api/sign-in", { token });
+}
+
+/** The address of a page or download that the browser opens by itself, with a ticket that works once. */
+export async function ticketed(path: string): Promise<string> {
+  const { ticket } = await request<{ ticket: string }>("POST", "/api/ticket", {});
+  return `${path}?ticket=${encodeURIComponent(ticket)}`;
 }
 
 export function saveMetadata(text: string, version: string): Promise<unknown> {

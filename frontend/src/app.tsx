@@ -4,7 +4,7 @@ import type { ComponentType } from "react";
 import { post } from "./api";
 import { t } from "./messages";
 import { RecipePanel } from "./recipe";
-import { StoreProvider, columnsOf, useStore } from "./store";
+import { StoreProvider, decisions, useStore } from "./store";
 import type { Shown, Store } from "./store";
 import { ErrorNotice, follow, usePath } from "./ui";
 import { STOPS, Tour } from "./tour";
@@ -22,7 +22,7 @@ interface Entry { path: string; title: string; page: ComponentType; status: (sto
 
 const PAGES: Entry[] = [
   { path: "/data", title: "Data", page: DataPage, status: ({ state, job }) => (job("profile")?.state === "running" ? "reading" : state.profiled ? "read" : "") },
-  { path: "/roles", title: "Roles", page: RolesPage, status: ({ recipe }) => undecided(recipe) },
+  { path: "/roles", title: "Roles", page: RolesPage, status: ({ recipe }) => decisions(recipe) },
   { path: "/hierarchies", title: "Hierarchies", page: HierarchiesPage, status: () => "" },
   { path: "/protect", title: "Protect", page: ProtectPage, status: ({ state, job }) => (job("protect")?.state === "running" ? "running" : state.run ? "run" : "") },
   { path: "/compare", title: "Compare", page: ComparePage, status: () => "" },
@@ -30,11 +30,6 @@ const PAGES: Entry[] = [
   { path: "/report", title: "Report", page: ReportPage, status: () => "" },
   { path: "/ask", title: "Ask", page: AskPage, status: () => "" },
 ];
-
-function undecided(recipe: Store["recipe"]): string {
-  const open = Object.values(columnsOf(recipe)).filter((column) => column.role === "undecided").length;
-  return recipe?.text ? (open ? `${open} undecided` : "decided") : "";
-}
 
 export function App() {
   const [error, setError] = useState<Shown | null>(null);

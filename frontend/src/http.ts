@@ -10,6 +10,7 @@ export class Refusal extends Error {
 
 let csrf = "";
 export function setCsrf(token: string): void { csrf = token; }
+export function hasCsrf(): boolean { return csrf !== ""; }
 
 /** An API token is kept in memory only, so that a reload signs out. */
 let bearer = "";
@@ -21,7 +22,7 @@ export function setRestart(fix: string): void { restart = fix; }
 export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
-  if (method !== "GET") headers["x-csrf-token"] = csrf;
+  if (csrf) headers["x-csrf-token"] = csrf;
   if (bearer) headers.authorization = `Bearer ${bearer}`;
   let response: Response;
   try {

@@ -726,6 +726,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sign-off": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign Off
+         * @description Sign the run with this fingerprint. The run stays as it is: a sign-off is about values that were reviewed.
+         */
+        post: operations["sign_off_api_sign_off_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/state": {
         parameters: {
             query?: never;
@@ -786,8 +806,6 @@ export interface components {
     schemas: {
         /** AppState */
         AppState: {
-            /** Csrf */
-            csrf: string;
             /** Jobs */
             jobs: components["schemas"]["JobStatus"][];
             /** Profiled */
@@ -1087,6 +1105,26 @@ export interface components {
             value?: unknown;
             /** Version */
             version: string;
+        };
+        /** SignOffRequest */
+        SignOffRequest: {
+            /**
+             * Approved By
+             * @default
+             */
+            approved_by: string;
+            /** Fingerprint */
+            fingerprint: string;
+            /**
+             * Notes
+             * @default
+             */
+            notes: string;
+            /**
+             * Prepared By
+             * @default
+             */
+            prepared_by: string;
         };
         /** TextEdit */
         TextEdit: {
@@ -2316,6 +2354,41 @@ export interface operations {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                };
+            };
+        };
+    };
+    sign_off_api_sign_off_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignOffRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: boolean;
+                    };
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };

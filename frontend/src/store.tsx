@@ -3,7 +3,7 @@ import { createContext, useCallback, useContext, useEffect, useMemo, useRef, use
 import type { ReactNode } from "react";
 import { get, post } from "./api";
 import type { JobStatus, RecipeState, State } from "./api";
-import { Refusal, setCsrf } from "./http";
+import { Refusal } from "./http";
 
 export interface Store {
   state: State;
@@ -49,7 +49,6 @@ export function StoreProvider(props: { children: ReactNode; error: (shown: Shown
   const refresh = useCallback(async () => {
     try {
       const next = await get("/api/state");
-      setCsrf(next.csrf);
       version.current = next.recipe?.version ?? "";
       setState(next);
       setRefused(null);
@@ -111,6 +110,18 @@ export function columnsOf(recipe: RecipeState | null): Record<string, Settings> 
     result[name] = typeof value === "string" ? { role: value } : ((value ?? {}) as Settings);
   }
   return result;
+}
+
+/** Columns whose proposed role nobody has confirmed. */
+export function unconfirmed(recipe: RecipeState | null): string[] {
+  return Object.entries(columnsOf(recipe)).filter(([, column]) => column.role !== "undecided" && !column.decided_by).map(([name]) => name);
+}
+
+export function decisions(recipe: RecipeState | null): string {
+  const open = Object.values(columnsOf(recipe)).filter((column) => column.role === "undecided").length;
+  if (!recipe?.text) return "";
+  if (open) return `${open} undecided`;
+  return unconfirmed(recipe).length ? `${unconfirmed(recipe).length} not confirmed` : "decided";
 }
 
 /** A value loaded from the service, again whenever one of the keys changes. */

@@ -1,18 +1,18 @@
 /** The tour: a card that leads over the pages and marks the part that it speaks about. The work itself is real. */
 import { useEffect } from "react";
-import { columnsOf, useStore } from "./store";
+import { decisions, useStore } from "./store";
 import type { Store } from "./store";
 import { go } from "./ui";
 
 interface Stop { path: string; panel: string; title: string; text: string; /** Whether the person has done it. */ done?: (store: Store) => boolean }
 
-const decided = ({ recipe }: Store) => recipe?.text != null && Object.values(columnsOf(recipe)).every((column) => column.role !== "undecided");
+const decided = ({ recipe }: Store) => decisions(recipe) === "decided";
 const chosen = ({ recipe }: Store) => Array.isArray(recipe?.document.steps) && recipe.document.limits !== undefined;
 
 export const STOPS: Stop[] = [
   { path: "/data", panel: "Rows", title: "The file", text: "These are 2,000 synthetic patients. The app shows the rows where the file lies; nothing is copied." },
   { path: "/data", panel: "Columns", title: "What was understood", text: "Check the kind of each column. A code such as 99 for “no answer” is entered on the right." },
-  { path: "/roles", panel: "Columns", title: "Decide the roles", text: "Names identify people and are removed. Date of birth, ZIP code and sex are known to outsiders: quasi-identifiers. The diagnosis is sensitive. Enter your name, set “admitted” to drop, and decide the rest as proposed.", done: decided },
+  { path: "/roles", panel: "Columns", title: "Decide the roles", text: "Names identify people and are removed. Date of birth, ZIP code and sex are known to outsiders: quasi-identifiers. The diagnosis is sensitive. Enter your name, set “admitted” to drop, and confirm the rest as proposed.", done: decided },
   { path: "/roles", panel: "What singles people out", title: "Why it matters", text: "Tick and untick columns: the share of people whom these columns describe alone changes at once." },
   { path: "/hierarchies", panel: "Quasi-identifiers", title: "How values become coarser", text: "Choose a column to see its levels on your data: a date becomes a month, a year, a decade." },
   { path: "/protect", panel: "Presets", title: "Choose a preset", text: "Use “research-file”. It sets what must hold, how the data is changed, and how much risk is acceptable.", done: chosen },

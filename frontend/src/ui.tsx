@@ -1,7 +1,7 @@
 /** Small building blocks of the pages. */
 import { useEffect, useId, useState } from "react";
 import type { ReactNode } from "react";
-import { cancelJob } from "./api";
+import { cancelJob, ticketed } from "./api";
 import type { JobStatus } from "./api";
 import { t } from "./messages";
 import { useStore } from "./store";
@@ -32,6 +32,16 @@ export function Panel(props: { title?: string; children: ReactNode; className?: 
 
 export function Notice(props: { kind: "good" | "bad" | "open"; children: ReactNode }) {
   return <div className={`notice ${props.kind}`}>{props.children}</div>;
+}
+
+/** A button that opens a page of the service in a new tab, or ``here`` what is downloaded. */
+export function OpenPage(props: { path: string; here?: boolean; children: ReactNode }) {
+  const { fail } = useStore();
+  const open = () => {
+    const tab = props.here ? window : window.open("about:blank");
+    ticketed(props.path).then((address) => tab?.location.assign(address), (cause: unknown) => { if (!props.here) tab?.close(); fail(cause); });
+  };
+  return <button type="button" onClick={open}>{props.children}</button>;
 }
 
 export function ErrorNotice(props: { error: Shown | null }) {
@@ -94,7 +104,7 @@ export function Role(props: { role: string }) {
 }
 
 const STATES: Record<string, string> = {
-  holds: "good", met: "good", shown: "good", complete: "good", done: "good", active: "good", valid: "good", approved: "good", rejected: "bad", revoked: "bad", fails: "bad", refused: "bad", failed: "bad", exceeded: "bad", "not met": "bad",
+  holds: "good", met: "good", shown: "good", complete: "good", done: "good", active: "good", valid: "good", approved: "good", decided: "good", signed: "good", rejected: "bad", revoked: "bad", fails: "bad", refused: "bad", failed: "bad", exceeded: "bad", "not met": "bad",
 };
 
 export function StateMark(props: { state: string }) {

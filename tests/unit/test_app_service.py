@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
+import webbrowser
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,8 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
+from sfumato.app import runs
+from sfumato.app import serve as serving
 from sfumato.app.jobs import Jobs
 from sfumato.app.project import open_project
 from sfumato.app.run_routes import lattice_key
@@ -54,11 +59,17 @@ class Browser:
         self.headers: dict[str, str] = {}
 
     def sign_in(self) -> None:
-        assert self.client.post("/api/sign-in", json={"token": self.tokens.issue()}).status_code == 200
-        self.headers = {"x-csrf-token": self.get("/api/state")["csrf"]}
+        signed = self.client.post("/api/sign-in", json={"token": self.tokens.issue()})
+        self.headers = {"x-csrf-token": signed.json()["csrf"]}
 
-    def get(self, path: str) -> Any:
-        return self.client.get(path).json()
+    def get(self, path: str, status: int = 200) -> Any:
+        response = self.client.get(path, headers=self.headers)
+        assert response.status_code == status, response.text
+        return response.json()
+
+    def opened(self, path: str) -> Any:
+        """What a browser gets that opens the address by itself: no header, but a ticket."""
+        return self.client.get(path, params={"ticket": self.post("/api/ticket")["ticket"]})
 
     def post(self, address: str, status: int = 200, /, **body: Any) -> Any:
         response = self.client.post(address, json=body, headers=self.headers)
@@ -125,6 +136,107 @@ def test_a_link_works_once_and_changes_need_the_csrf_token(people: Path) -> None
     assert "script-src 'self'" in browser.client.get("/").headers["content-security-policy"]
 
 
+def test_a_cookie_alone_reads_nothing(browser: Browser) -> None:
+    """The browser sends it to every port of the machine, so to the servers of other users."""
+    for method, path in operations():
+        address = path.replace("{number}", "1").replace("{audience}", "internal")
+        assert browser.client.request(method, address, json={}).status_code in (401, 403), address
+        assert browser.client.request(method, address, json={}, headers={"x-csrf-token": "guess"}).status_code in (
+            401,
+            403,
+        )
+    ticket = browser.post("/api/ticket")["ticket"]
+    assert browser.client.get("/api/data/rows", params={"ticket": ticket}).status_code == 401  # read by scripts
+    page = {"ticket": browser.post("/api/ticket")["ticket"]}
+    assert browser.client.get("/report/internal", params=page).status_code == 400  # there is no run
+    assert browser.client.get("/report/internal", params=page).status_code == 401  # a ticket works once
+
+
+def test_the_link_is_in_no_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    serving._open_browser("http://127.0.0.1:8000/#sign-in=TOKEN")
+    [address] = opened
+    page = Path(address.removeprefix("file://"))
+    assert "TOKEN" not in address
+    assert 'url=http://127.0.0.1:8000/#sign-in=TOKEN"' in page.read_text()
+    assert page.stat().st_mode & 0o077 == 0
+    assert page.parent.stat().st_mode & 0o077 == 0
+
+
+def run(browser: Browser) -> dict[str, Any]:
+    browser.post("/api/jobs", kind="protect", targets=50)
+    assert browser.wait("protect")["state"] == "done"
+    report: dict[str, Any] = browser.get("/api/report")["report"]
+    return report
+
+
+def test_a_run_is_put_in_place_as_a_whole(browser: Browser, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(browser)
+    package = browser.opened("/api/package").content
+    version = browser.get("/api/recipe")["version"]
+    browser.post("/api/recipe/section", key="steps", value=[], version=version)
+    project = people.parent / ".sfumato" / "sfumato"
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    # a process that writes its release and is killed before the run is in place
+    unfinished = runs.new_run(project)
+    monkeypatch.setattr(runs, "finish_run", killed)
+    text = people.with_name("sfumato.yaml").read_text()
+    with pytest.raises(KeyboardInterrupt):
+        WORK["protect"](
+            SILENT, text=text, base=str(people.parent), out=str(unfinished), before=None, targets=50, seconds=None
+        )
+    assert (unfinished / "release" / "release.json").is_file()
+    browser.post("/api/data/open", path=str(people))  # as after a restart
+    assert not unfinished.exists()
+    assert browser.get("/api/report")["report"]["stale"] == "recipe"
+    browser.post("/api/recipe/undo")
+    report = browser.get("/api/report")["report"]
+    assert (report["stale"], report["fingerprint"]) == ("", first["fingerprint"])
+    assert zipped(browser.opened("/api/package").content) == zipped(package)
+    assert SECRET.encode() not in b"".join(zipped(package).values())
+
+
+def zipped(package: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(package)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_another_data_file_makes_a_run_stale(browser: Browser, people: Path) -> None:
+    assert run(browser)["stale"] == ""
+    people.touch()
+    assert browser.get("/api/report")["report"]["stale"] == ""  # the same bytes at another time
+    frame = pl.read_csv(people)
+    frame.reverse().write_csv(people)
+    assert browser.get("/api/report")["report"]["stale"] == "data"
+    assert "data file has changed" in browser.get("/api/compare/rows", 400)["error"]["message"]
+    assert "data file has changed" in browser.post("/api/compare/pair", 400, one="age", other="sex")["error"]["message"]
+    assert "data file has changed" in browser.post("/api/publish", 400, folder="out")["error"]["message"]
+    assert browser.opened("/api/package").status_code == 400
+
+
+def test_a_signature_is_about_one_run_and_changes_nothing_in_it(browser: Browser, people: Path) -> None:
+    reviewed = run(browser)
+    package = browser.opened("/api/package").content
+    browser.post("/api/sign-off", fingerprint=reviewed["fingerprint"], approved_by="Grace Hopper")
+    version = browser.get("/api/recipe")["version"]
+    browser.post("/api/recipe/section", key="about", value={"approved_by": "G. H."}, version=version)
+    report = browser.get("/api/report")["report"]
+    assert report["stale"] == ""
+    assert report["signed"]["approved_by"] == "Grace Hopper"
+    assert zipped(browser.opened("/api/package").content) == zipped(package)
+    written = browser.post("/api/publish", folder="release")
+    assert "Grace Hopper" in Path(written["private"], "report.html").read_text()
+    assert json.loads(Path(written["private"], "sign-off.json").read_text())["fingerprint"] == reviewed["fingerprint"]
+    assert not [path for path in Path(written["release"]).iterdir() if b"Grace" in path.read_bytes()]
+    again = run(browser)
+    assert again["signed"] is None
+    browser.post("/api/sign-off", 409, fingerprint=reviewed["fingerprint"], approved_by="Grace Hopper")
+
+
 def test_edits_change_the_file_and_stale_ones_are_refused(browser: Browser, people: Path) -> None:
     recipe = people.with_name("sfumato.yaml")
     seen = browser.get("/api/recipe")["version"]
@@ -175,7 +287,7 @@ def test_a_run_is_kept_published_when_its_limits_are_met_and_refused_otherwise(b
     job = browser.wait("protect")
     assert job["state"] == "done", job
     report = browser.get("/api/report")["report"]
-    assert (report["stale"], report["unmet"]) == (False, [])
+    assert (report["stale"], report["unmet"]) == ("", [])
     pairs = browser.get("/api/compare/rows?offset=0&count=5")
     assert len(pairs["pairs"]) == 5
     number, before, _ = pairs["pairs"][0]
@@ -183,7 +295,7 @@ def test_a_run_is_kept_published_when_its_limits_are_met_and_refused_otherwise(b
     assert before == [str(cell) for cell in row]
     assert browser.post("/api/compare/pair", one="age", other="sex")["after"]["cells"]
     for audience in ("internal", "external"):
-        page = browser.client.get(f"/report/{audience}")
+        page = browser.opened(f"/report/{audience}")
         assert "sandbox" in page.headers["content-security-policy"]
         assert SECRET not in page.text
     written = browser.post("/api/publish", folder="release")
@@ -194,10 +306,12 @@ def test_a_run_is_kept_published_when_its_limits_are_met_and_refused_otherwise(b
     browser.post("/api/recipe/section", key="limits", value={"risk": 0.001}, version=version)
     assert browser.get("/api/report")["report"]["stale"]
     assert "changed since" in browser.post("/api/publish", 400, folder="other")["error"]["message"]
-    run = {"recipe": browser.get("/api/recipe")["version"], "unmet": ["limit of risk 0.001"], "at": 0.0}
-    (people.parent / ".sfumato" / "sfumato" / "run.json").write_text(json.dumps(run))
+    assert browser.opened("/api/package").status_code == 400
+    assert not (people.parent / "other").exists()
+    browser.post("/api/jobs", kind="protect", targets=50)
+    assert browser.wait("protect")["state"] == "done"
     assert browser.post("/api/publish", 400, folder="other")["error"]["code"] == "SFU-402"
-    assert browser.client.get("/api/package").status_code == 400
+    assert browser.opened("/api/package").status_code == 400
     assert not (people.parent / "other").exists()
 
 
@@ -208,7 +322,7 @@ def test_answers_are_counted_by_the_database(browser: Browser) -> None:
     [age] = browser.post("/api/data/summary", columns=["age"])
     assert sum(age["histogram"]) == 120
     assert browser.post("/api/data/uniqueness", 400, columns=["nobody"])["error"]["code"] == "SFU-201"
-    assert browser.client.get("/api/data/rows?offset=0&count=100000").status_code == 400
+    assert browser.get("/api/data/rows?offset=0&count=100000", 400)["error"]
     levels = browser.post("/api/data/hierarchy", column="age", hierarchy={"intervals": [10, 50]})
     assert [level["level"] for level in levels["levels"]] == [0, 1, 2, 3]
     gaps = browser.post("/api/data/hierarchy", column="sex", hierarchy={"taxonomy": {"tree": {"known": ["f"]}}})
@@ -249,7 +363,7 @@ def test_an_auditor_answers_refuses_and_tells_its_owner_what_the_answers_give_aw
     assert "at least 2 possible values" in state["promise"]
     [told] = browser.get("/api/ask/told")["columns"]
     assert (told["column"], told["exposed"], told["people_by_values_kept"]) == ("ill", [], {"2": 120})
-    page = browser.client.get("/api/ask/told/page")
+    page = browser.opened("/api/ask/told/page")
     assert "sandbox" in page.headers["content-security-policy"]
     assert SECRET not in page.text
 
@@ -287,7 +401,7 @@ def test_errors_show_no_value_and_files_that_cannot_be_read_are_named(browser: B
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1" + SECRET.encode() * 10)
     browser.post("/api/data/open", path=str(broken))
-    response = browser.client.get("/api/data/table")
+    response = browser.client.get("/api/data/table", headers=browser.headers)
     assert response.status_code == 400
     assert SECRET not in response.text
     assert browser.post("/api/data/open", 400, path=str(tmp_path / "none.csv"))["error"]["fix"]

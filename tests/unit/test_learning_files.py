@@ -83,8 +83,6 @@ def test_a_model_is_learned_charged_saved_and_used(folder: Path) -> None:
         ("high: 100", "high: 0", "bounds"),
         ("low: 0, high: 100", "low: 0", "age"),
         ("  age:", "  aged:", "age"),
-        ("sex: {values: [f, m]}", "sex: {low: 0, high: 1}", "text"),
-        ('["no", "yes"]', '["no", "si"]', "classes"),
         ("column: ill", "column: age", "target"),
         ("data: people.csv", "data: nobody.csv", "nobody.csv"),
         ("test: people.csv", "test: nobody.csv", "nobody.csv"),

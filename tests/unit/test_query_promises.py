@@ -17,7 +17,7 @@ from sfumato.data.table import Table
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import approximate, pure
 from sfumato.dp.mechanisms.laplace import Laplace
-from sfumato.errors import BadParameter, MetadataMissing, QueryRefused, SfumatoError, UnknownFormat
+from sfumato.errors import BadParameter, EmptyTable, MetadataMissing, QueryRefused, SfumatoError
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.executor import additive_totals
 from sfumato.query.execute.sqlgen import additive_sql
@@ -270,7 +270,7 @@ def test_declared_columns_that_are_not_there_are_told_before_they_cost(tmp_path:
 
 def test_a_file_without_a_header_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"")
-    with pytest.raises(UnknownFormat, match="header"):
+    with pytest.raises(EmptyTable, match="header"):
         session(tmp_path / "t.csv", {"n": column("integer")})
 
 

@@ -84,7 +84,6 @@ def test_the_command_publishes_tables_that_agree_with_the_microdata(
         ("share: 3", "share: -3", "negative"),
         ("at_most: room", "at_least: room", "contradict"),
         ("sex: [F, M]", "sex: [M, X, Y]", "rule names a value"),
-        ("age: [0, 1, 2]", "age: [1, 2]", "not declared"),
         ("age: [0, 1, 2]", "age: [0, 1, 2], x: [1, 1]", "listed once"),
         ("rho: 1/2", "rho: 1/1000000000000000", "too small for anything"),
         ("rho: 1/2", "rho: 0", "above 0"),

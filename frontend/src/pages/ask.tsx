@@ -5,7 +5,7 @@ import { AnswerView, SqlEditor } from "../query-parts";
 import type { Answer } from "../query-parts";
 import { shownError, useLoaded, useStore } from "../store";
 import type { Shown } from "../store";
-import { ErrorNotice, Notice, Page, Panel, StateMark } from "../ui";
+import { ErrorNotice, Notice, OpenPage, Page, Panel, StateMark } from "../ui";
 
 interface Loss { text: string; epsilon?: string | number }
 interface State {
@@ -137,7 +137,7 @@ function AuditorView(props: { ask: State }) {
       <ol className="history" reversed>{props.ask.history.map((one) => <li key={one.number} value={one.number}><code>{one.text}</code> <StateMark state={one.verdict === "counterfeits" ? "answered with false values" : (one.verdict ?? "")} /></li>)}</ol>
       <div className="row">
         <button type="button" disabled={given === 0} onClick={() => { get("/api/ask/told").then((found) => setTold(found as unknown as Told), fail); }}>What do the answers tell together?</button>
-        {given > 0 && <a className="button" href="/api/ask/told/page" target="_blank" rel="noreferrer">With pictures</a>}
+        {given > 0 && <OpenPage path="/api/ask/told/page">With pictures</OpenPage>}
       </div>
       {told?.columns.map((column) => (
         <div key={column.column} role="group" aria-label={`Told about ${column.column}`}>

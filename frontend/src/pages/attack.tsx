@@ -19,7 +19,7 @@ export function AttackPage() {
   return (
     <Page title="Attack" lead="Every attack was run on your own release, with you as the judge. The share is of people looked for; the interval is at 95%."
       actions={<a className="button primary" href="/report" onClick={follow}>Next: report</a>}>
-      {report.stale && <Notice kind="open">The recipe has changed since this run.</Notice>}
+      {report.stale && <Notice kind="open">The {report.stale === "data" ? "data file" : "recipe"} has changed since this run.</Notice>}
       <Panel title="In short">{report.answer.map((text) => <p key={text}>{text}</p>)}
         {report.limits.map((l) => <p key={l.limit}>Limit on {l.limit}: <StateMark state={l.met === null ? "not judged" : l.met ? "met" : "exceeded"} /> (at most {percent(l.value)} against {percent(l.wanted)})</p>)}
       </Panel>

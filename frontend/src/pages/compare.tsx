@@ -14,7 +14,7 @@ export function ComparePage() {
   const pictures = report.columns.map((column, n) => ({ ...column, spec: report.pictures[`column-${n + 1}`] })).filter((one) => one.spec !== undefined);
   return (
     <Page title="Compare" lead={`${count(report.manifest.rows)} rows were released of ${count(report.original_rows)}. Orange is before, blue is after.`}>
-      {report.stale && <Notice kind="open">The recipe has changed since this run.</Notice>}
+      {report.stale && <Notice kind="open">The {report.stale === "data" ? "data file" : "recipe"} has changed since this run.</Notice>}
       <Panel title="Columns">
         <div className="scroll" tabIndex={0} role="region" aria-label="What was done to each column">
           <table className="list">

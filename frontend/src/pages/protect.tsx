@@ -39,7 +39,7 @@ export function ProtectPage() {
         <JobView job={job("protect")} title="Running the recipe" />
         {report && !running && (
           <>
-            {report.stale && <Notice kind="open">The recipe has changed since this run. Run it again.</Notice>}
+            {report.stale && <Notice kind="open">The {report.stale === "data" ? "data file" : "recipe"} has changed since this run. Run it again.</Notice>}
             <Notice kind={report.unmet.length ? "bad" : report.limits.length ? "good" : "open"}>
               <strong>{report.unmet.length ? `Not met: ${report.unmet.join("; ")}.` : report.limits.length ? "All models and limits are met." : "All models are met. No limit on risk is set, so the risk is not judged."}</strong>
               <p>{report.answer[0]}</p>

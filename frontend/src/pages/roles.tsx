@@ -1,7 +1,7 @@
 /** Roles: proposals with their reasons, decisions of the person, and what columns single people out. */
 import { useEffect, useId, useState } from "react";
 import { get, post } from "../api";
-import { columnsOf, useLoaded, useStore } from "../store";
+import { columnsOf, decisions, unconfirmed, useLoaded, useStore } from "../store";
 import { Bars, Empty, JobView, Notice, Page, Panel, ROLES, Role, StateMark, count, follow, percent } from "../ui";
 
 interface Found { column: string; role: string; reason: string; hipaa: string | null; distinct: number; missing: number }
@@ -19,6 +19,7 @@ export function RolesPage() {
   const [pending, setPending] = useState<{ name: string; role: string } | null>(null);
   const [rest, setRest] = useState("drop");
   const open = names.filter((name) => columns[name]?.role === "undecided");
+  const proposed = unconfirmed(recipe);
   const found = new Map((proposal?.columns ?? []).map((column) => [column.column, column]));
   const byId = useId();
   const decide = (roles: Record<string, string>, restRole: string | null, reason: string | null) =>
@@ -32,7 +33,7 @@ export function RolesPage() {
       actions={<a className="button primary" href="/protect" onClick={follow}>Next: protect</a>}>
       <JobView job={job("profile")} title="Looking at the columns" />
       <div className="columns wide-left">
-        <Panel title="Columns" aside={open.length ? <StateMark state={`${open.length} undecided`} /> : <StateMark state="done" />}>
+        <Panel title="Columns" aside={<StateMark state={decisions(recipe)} />}>
           <div className="row">
             <label htmlFor={byId}>Decided by</label>
             <input id={byId} value={by} onChange={(event) => setBy(event.target.value)} />
@@ -43,6 +44,11 @@ export function RolesPage() {
                 </select>
                 <button type="button" onClick={() => void decide({}, rest, null)}>Decide all {open.length} undecided</button>
               </>
+            )}
+            {proposed.length > 0 && (
+              <button type="button" onClick={() => void decide(Object.fromEntries(proposed.map((name) => [name, columns[name]?.role ?? "undecided"])), null, null)}>
+                Confirm {proposed.length} proposed {proposed.length === 1 ? "role" : "roles"}
+              </button>
             )}
           </div>
           <div className="scroll" tabIndex={0} role="region" aria-label="Roles of the columns">

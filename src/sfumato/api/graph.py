@@ -366,4 +366,4 @@ def summarize_graph(
             "Private statistics need a node table: `graph` names none.",
             fix="Add `nodes: people.csv` to the recipe, with everyone who could have friends.",
         )
-    return private_graph_summary(parsed.graph.read(), ledger=ledger, **options)
+    return private_graph_summary(parsed.graph.read_declared(), ledger=ledger, **options)

@@ -9,19 +9,17 @@ from typing import Any
 
 from sfumato.api.protection import InMemoryProtection, Protection
 from sfumato.attacks import AttackScenario
-from sfumato.data import read, size_hint
+from sfumato.data import size_hint
 from sfumato.data.key_file import Key, as_key
 from sfumato.data.url import file_and_options, is_url
 from sfumato.deadline import Deadline
 from sfumato.errors import BadParameter
 from sfumato.evaluation import evaluate, make_release, with_control
 from sfumato.measures import default_measures
-from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Recipe
 from sfumato.reports import build_report
 from sfumato.rng import KeyedRng
-from sfumato.schema import Dataset
 
 __all__ = ["protect"]
 
@@ -95,8 +93,7 @@ def protect(
             n_targets=n_targets, seconds=seconds, workspace=workspace, progress=progress, clock=clock,
         )  # fmt: skip
     rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
-    original = Dataset.of(read(source, **options), parsed.schema)
-    refuse_undecided(parsed.schema, original.table.frame, recipe=parsed.path)
+    original = parsed.open(source, **options)
     deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
     protected, release = make_release(parsed, original, rng=rng, progress=progress)
     scenario = AttackScenario(original=original, release=release, lineage=protected.lineage)

@@ -89,7 +89,6 @@ class RecipeState(_Document):
 
 class AppState(_Document):
     sfumato: str
-    csrf: str
     project: str | None
     recipe: RecipeState | None
     jobs: list[JobStatus]
@@ -165,6 +164,14 @@ class PublishRequest(_Document):
     folder: str = Field(min_length=1, max_length=4000)
     unmet: bool = False
     replace: bool = False
+
+
+class SignOffRequest(_Document):
+    fingerprint: str
+    """The fingerprint of the run that was reviewed, as the report shows it."""
+    prepared_by: str = Field("", max_length=200)
+    approved_by: str = Field("", max_length=200)
+    notes: str = Field("", max_length=4000)
 
 
 class ReadingRequest(_Document):

@@ -6,15 +6,19 @@ import io
 import shutil
 import time
 import zipfile
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from sfumato.app.documents import JobRequest, JobStatus, PairRequest, PublishRequest
+from sfumato.app.documents import JobRequest, JobStatus, PairRequest, PublishRequest, SignOffRequest
 from sfumato.app.project import RecipeProject, text_version
+from sfumato.app.runs import SIGNED, Run, SignOff, current_run, new_run, remove_other_runs
 from sfumato.app.workspace import AppWorkspace
+from sfumato.data import replacing_folder
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.errors import BadParameter, PolicyNotMet, SfumatoError
 from sfumato.release.folder import private_folder, refuse_existing
@@ -72,7 +76,7 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
     @router.get("/api/compare/rows")
     def compare_rows(offset: int = 0, count: int = 50) -> dict[str, Any]:
         """Released rows beside the original rows they were made from."""
-        released, original = workspace.released(), workspace.view()
+        released, original = workspace.compared()
         numbers = [int(n) for n in workspace.row_map()[offset : offset + max(0, min(count, 200))]]
         after = released.page(offset, len(numbers))
         before = original.rows_at(numbers)
@@ -87,15 +91,17 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
     @router.post("/api/compare/pair")
     def compare_pair(request: PairRequest) -> dict[str, Any]:
         """Two columns together, before and after, as shares of the rows."""
+        released, original = workspace.compared()
         return {
-            "before": workspace.view().crosstab(request.one, request.other),
-            "after": workspace.released().crosstab(request.one, request.other),
+            "before": original.crosstab(request.one, request.other),
+            "after": released.crosstab(request.one, request.other),
         }
 
     @router.get("/report/{audience}")
     def page(audience: str) -> Response:
         """The report as a page, for reading and printing. It has no script and its own content security policy."""
-        folder = {"internal": private_folder(workspace.last_run()), "external": workspace.last_run()}.get(audience)
+        release = workspace.last_run().release
+        folder = {"internal": private_folder(release), "external": release}.get(audience)
         if folder is None or not (folder / "report.html").is_file():
             raise BadParameter("There is no such report.", fix="Run the recipe on the Protect page.")
         policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
@@ -105,37 +111,40 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
     @router.post("/api/publish")
     def publish(request: PublishRequest) -> dict[str, str]:
         """Copy the last run to a release folder and its private folder, as `sfumato protect --out` writes them."""
-        project, last = workspace.need(), workspace.last_run()
-        report = workspace.report()
-        if report is None:
-            raise BadParameter("There is no run yet.", fix="Run the recipe on the Protect page.")
-        if report["stale"]:
-            raise BadParameter("The recipe has changed since the last run.", fix="Run it again before you publish.")
-        if report["unmet"] and not request.unmet:
+        run = _current(workspace)
+        if run.unmet and not request.unmet:
             raise PolicyNotMet(
-                "The release does not meet its models or limits: " + "; ".join(report["unmet"]) + ".",
+                "The release does not meet its models or limits: " + "; ".join(run.unmet) + ".",
                 fix="Change the recipe, or confirm that it is written nevertheless.",
             )
-        target = Path(project.recipe_path.parent, Path(request.folder).expanduser())
+        target = Path(workspace.need().recipe_path.parent, Path(request.folder).expanduser())
         refuse_existing(target, force=request.replace)
-        for source, place in ((last, target), (private_folder(last), private_folder(target))):
-            if place.exists():
-                shutil.rmtree(place)
-            shutil.copytree(source, place)
-        private_folder(target).chmod(0o700)
+        with ExitStack() as stack:
+            for source, place in ((private_folder(run.release), private_folder(target)), (run.release, target)):
+                folder = stack.enter_context(replacing_folder(place, force=request.replace))
+                shutil.copytree(source, folder, dirs_exist_ok=True)
+                if place != target:
+                    _write_sign_off(run, folder)
+                    folder.chmod(0o700)
         return {"release": str(target), "private": str(private_folder(target))}
+
+    @router.post("/api/sign-off")
+    def sign_off(request: SignOffRequest) -> dict[str, bool]:
+        """Sign the run with this fingerprint. The run stays as it is: a sign-off is about values that were reviewed."""
+        _current(workspace).sign(SignOff(**request.model_dump(), at=time.time()))
+        return {"signed": True}
 
     @router.get("/api/package")
     def package() -> Response:
         """The release folder as one file: data, codebook, manifest with hashes, external report. Nothing private."""
-        report = workspace.report()
-        if report is None or report["stale"] or report["unmet"]:
+        run = _current(workspace)
+        if run.unmet:
             raise PolicyNotMet(
                 "There is no release to hand over.", fix="Run the recipe until its models and limits are met."
             )
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(workspace.last_run().iterdir()):
+            for path in sorted(run.release.iterdir()):
                 archive.write(path, f"release/{path.name}")
         headers = {"content-disposition": 'attachment; filename="release.zip"'}
         return Response(packed.getvalue(), media_type="application/zip", headers=headers)
@@ -143,19 +152,46 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
     return router
 
 
+def _current(workspace: AppWorkspace) -> Run:
+    """The last run, which recipe and data still are those of."""
+    run = workspace.last_run()
+    changed = workspace.stale(run)
+    if changed:
+        what = "recipe" if changed == "recipe" else "data file"
+        raise BadParameter(f"The {what} has changed since the last run.", fix="Run the recipe again.")
+    return run
+
+
+def _write_sign_off(run: Run, folder: Path) -> None:
+    """The internal report of a signed run names who signed it."""
+    from sfumato.api.report import load_report
+    from sfumato.reports import write_report
+
+    signed = run.signed
+    if signed is not None:
+        names = {"prepared_by": signed.prepared_by, "approved_by": signed.approved_by}
+        report = load_report(run.release)
+        about = {**report.about, **{key: name for key, name in names.items() if name}}
+        (folder / "report.html").unlink()
+        write_report(replace(report, about=about), folder / "report.html", audience="internal")
+        shutil.copy(run.folder / SIGNED, folder / SIGNED)
+
+
 def _start_protect(workspace: AppWorkspace, request: JobRequest) -> None:
     project = workspace.need()
     recipe = project.recipe()  # an invalid recipe is refused with its lines
     if recipe is None:
         raise BadParameter("There is no recipe yet.", fix="Wait until the profile is done.")
-    version = text_version(project.text() or "")
+    text, folder, before = project.text() or "", new_run(project.folder), current_run(project.folder)
+    remove_other_runs(project.folder, keep=folder)
 
     def keep(result: dict[str, Any]) -> None:
-        project.store("run.json", {"recipe": version, "unmet": result["unmet"], "at": time.time()})
+        remove_other_runs(project.folder)
 
     arguments = {
-        "recipe": str(project.recipe_path), "out": str(workspace.last_run()), "targets": request.targets,
-        "seconds": request.seconds, "seed": None,
+        "text": text, "base": str(project.recipe_path.parent), "out": str(folder),
+        "before": str(before.release) if before is not None else None, "targets": request.targets,
+        "seconds": request.seconds,
     }  # fmt: skip
     # Attacks and measures stop by themselves at the limit; masking does not, so the process ends some time later.
     limit = request.seconds * 2 + 30 if request.seconds is not None else None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import html
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +15,9 @@ from sfumato.web import OneTimeTokens, listening_socket
 __all__ = ["serve", "sign_in_link"]
 
 _HOST = "127.0.0.1"
+_REDIRECT = """<!doctype html><meta charset="utf-8"><title>sfumato</title>
+<meta http-equiv="refresh" content="0;url={link}"><p><a href="{link}">Open sfumato</a></p>
+"""
 
 
 def sign_in_link(address: str, token: str) -> str:
@@ -36,9 +43,8 @@ def serve(data: str | None, *, port: int, browser: bool, write: Callable[[str], 
         write(f"Signed in. For another browser: {link()}")
 
     # The libraries load while the browser starts; its first request waits in the queue of the socket.
-    opened = threading.Thread(target=_open_browser, args=(link(),), daemon=True) if browser else None
-    if opened is not None:
-        opened.start()
+    if browser:
+        threading.Thread(target=_open_browser, args=(link(),), daemon=True).start()
     import uvicorn
 
     from sfumato.app.service import create_app
@@ -58,6 +64,12 @@ def serve(data: str | None, *, port: int, browser: bool, write: Callable[[str], 
 
 
 def _open_browser(link: str) -> None:
+    """Open the link by a file that only this user can read: everybody sees the command line with the address."""
     import webbrowser
 
-    webbrowser.open(link)
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-"))  # mode 0700
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    page = folder / "open.html"
+    page.touch(mode=0o600)
+    page.write_text(_REDIRECT.format(link=html.escape(link)), encoding="utf-8")
+    webbrowser.open(page.as_uri())

@@ -51,21 +51,25 @@ def forms(progress: Progress) -> dict[str, Any]:
 
 @_work
 def protect(
-    progress: Progress, *, recipe: str, out: str, targets: int, seconds: float | None, seed: int | None
+    progress: Progress, *, text: str, base: str, out: str, before: str | None, targets: int, seconds: float | None
 ) -> dict[str, Any]:
-    """Run the recipe as `sfumato protect` does and keep release and private folder, whether or not limits are met."""
+    """Run the recipe as `sfumato protect` does and keep the run as a whole, whether or not limits are met.
+
+    A recipe with a seed repeats the run ``before``, whose key it is drawn with.
+    """
     from sfumato.api import protect as run
+    from sfumato.app.runs import data_of, finish_run, run_version
     from sfumato.recipe import Recipe
     from sfumato.release.folder import release_suffix, stored_key
 
-    parsed = Recipe.load(recipe)
-    made = run(
-        parsed, seed=seed, key=stored_key(Path(out)), n_targets=targets, seconds=seconds, progress=progress,
-        workspace=Path(out).parent,
-    )  # fmt: skip
+    parsed = Recipe.parse(text, base=Path(base))
     source = parsed.source.location if parsed.source is not None else ""
+    data = data_of(source)
+    key = stored_key(Path(before)) if before is not None else None
+    made = run(parsed, key=key, n_targets=targets, seconds=seconds, progress=progress, workspace=Path(out))
     suffix = release_suffix(source) if made.original is not None else None
-    made.save(out, suffix=suffix, force=True, unmet=True)
+    made.save(Path(out, "release"), suffix=suffix, unmet=True)
+    finish_run(Path(out), recipe=run_version(text), location=source, data=data, unmet=made.unmet)
     return {"rows": made.rows, "unmet": list(made.unmet)}
 
 

@@ -1,15 +1,17 @@
-"""AppState of one running app: the open project, its table, jobs and results."""
+"""State of one running app: the open project, its table, jobs and results."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sfumato.app.jobs import Jobs
-from sfumato.app.project import RecipeProject, open_project, text_version
+from sfumato.app.project import RecipeProject, open_project
+from sfumato.app.runs import Run, current_run, remove_other_runs, run_version, stamp_of
 from sfumato.app.table_view import TableView
 from sfumato.errors import BadParameter, SfumatoError
 from sfumato.release.folder import load_lineage, load_release, private_folder
@@ -51,6 +53,7 @@ class AppWorkspace:
                     kept[1].close()
             self._project, self._view, self._released = project, None, None
             self._summaries.clear()
+        remove_other_runs(project.folder)
         if project.text() is None or project.stored("profile.json") is None:
             self.start_profile()
         return project
@@ -87,7 +90,7 @@ class AppWorkspace:
                 recipe = None
             schema = recipe.schema if recipe is not None else None
             casts = {n: (c.kind, c.missing_codes) for n, c in schema.columns.items()} if schema is not None else {}
-            key = (location, _stamp(location), repr(sorted(options.items())), repr(sorted(casts.items())))
+            key = (location, stamp_of(location), repr(sorted(options.items())), repr(sorted(casts.items())))
             if self._view is None or self._view[0] != key:
                 opened = TableView.open(location, options, schema)
                 if self._view is not None:
@@ -103,17 +106,30 @@ class AppWorkspace:
             self._summaries[column] = view.summary(column)
         return self._summaries[column]
 
-    def last_run(self) -> Path:
-        """The folder of the last run; it exists if there was one."""
-        return self.need().folder / "last"
+    def last_run(self) -> Run:
+        """The last run that ended; refused if there is none."""
+        found = current_run(self.need().folder)
+        if found is None:
+            raise BadParameter("There is no run yet.", fix="Run the recipe on the Protect page.")
+        return found
+
+    def stale(self, run: Run) -> str:
+        """What has changed since a run: ``recipe``, ``data`` or nothing."""
+        if run.recipe != run_version(self.need().text() or ""):
+            return "recipe"
+        return "data" if run.data_changed(self.need().source()[0]) else ""
+
+    def compared(self) -> tuple[TableView, TableView]:
+        """The table of the last run and the one that it was made from; refused if the data file has changed since."""
+        if self.last_run().data_changed(self.need().source()[0]):
+            raise BadParameter("The data file has changed since the last run.", fix="Run the recipe again.")
+        return self.released(), self.view()
 
     def released(self) -> TableView:
         """The table of the last run."""
-        folder = self.last_run()
+        folder = self.last_run().release
         with self._lock:
-            key = _stamp(str(folder / "release.json"))
-            if key is None:
-                raise BadParameter("There is no run yet.", fix="Run the recipe on the Protect page.")
+            key = folder
             if self._released is None or self._released[0] != key:
                 if self._released is not None:
                     self._released[1].close()
@@ -122,23 +138,27 @@ class AppWorkspace:
 
     def row_map(self) -> Any:
         """For each released row the number of its original row, -1 if it has none."""
-        lineage = load_lineage(self.last_run())
+        lineage = load_lineage(self.last_run().release)
         if lineage is None:
             raise BadParameter("The row map of the last run is missing.", fix="Run the recipe again.")
         return np.asarray(lineage.rows)
 
     def report(self) -> dict[str, Any] | None:
-        """The internal report of the last run as data, with a mark if the recipe has changed since."""
+        """The internal report of the last run as data, with what has changed since and who signed it."""
         import json
 
-        file = private_folder(self.last_run()) / "report.json"
-        if not file.is_file():
+        run = current_run(self.need().folder)
+        if run is None:
             return None
+        file = private_folder(run.release) / "report.json"
         report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        run = self.need().stored("run.json") or {}
-        report["stale"] = run.get("recipe") != text_version(self.need().text() or "")
-        report["unmet"] = run.get("unmet", [])
-        return report
+        signed = run.signed
+        return report | {
+            "stale": self.stale(run),
+            "unmet": list(run.unmet),
+            "fingerprint": run.fingerprint,
+            "signed": asdict(signed) if signed is not None else None,
+        }
 
     def forms(self) -> dict[str, Any] | None:
         """Fields and docs of all parts; None until the job that collects them is done."""
@@ -159,12 +179,3 @@ class AppWorkspace:
         for kept in (self._view, self._released):
             if kept is not None:
                 kept[1].close()
-
-
-def _stamp(location: str) -> Any:
-    """Size and time of a file; None if there is none."""
-    try:
-        facts = Path(location).stat()
-    except OSError:
-        return None
-    return facts.st_size, facts.st_mtime_ns

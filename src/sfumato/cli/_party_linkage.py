@@ -239,9 +239,9 @@ def _joined(table: Any, columns: tuple[str, ...]) -> list[str]:
 
 def _texts(path: Path, columns: tuple[str, ...]) -> list[str]:
     """The items of a file; rows without any text are none."""
-    from sfumato.data import read
+    from sfumato.data.declared import read_declared
 
-    return [text for text in _joined(read(path), columns) if text]
+    return [text for text in _joined(read_declared(path, dict.fromkeys(columns, "category")), columns) if text]
 
 
 def _bits(texts: list[Any], path: Path) -> Bits:

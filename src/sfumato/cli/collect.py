@@ -90,7 +90,7 @@ def randomize(
     """
     from sfumato.collecting.local.device import randomize_answer, randomize_table, write_reports
     from sfumato.collecting.local.survey import Survey
-    from sfumato.data import read
+    from sfumato.data.declared import kind_of_values, read_declared
 
     loaded = Survey.load(survey)
     if (answers is None) == (not given):
@@ -103,7 +103,8 @@ def randomize(
         return
     if out is None:
         raise click.UsageError("Name the file for the reports with --out.")
-    reports = randomize_table(loaded, read(answers))
+    kinds = {n: "number" if one.values is None else kind_of_values(one.values) for n, one in loaded.questions.items()}
+    reports = randomize_table(loaded, read_declared(answers, kinds))
     write_reports(loaded, reports, out, force=force)
     note(f"{out}: {reports.height:,} reports. Each person answered one question, drawn at random.")
 

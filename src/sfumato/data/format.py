@@ -59,10 +59,20 @@ class Format(Part):
     values" (Stata's ``.a`` to ``.z``)."""
     magic: ClassVar[tuple[bytes, ...]] = ()
     """How such a file begins; empty for text."""
+    typed: ClassVar[bool] = False
+    """Whether the file stores the type of each column. Otherwise :meth:`read` finds it by looking at the rows."""
 
     @abstractmethod
     def read(self, path: Path) -> Table:
         """The whole file as a table."""
+
+    def cells(self, path: Path, names: Sequence[str]) -> pl.DataFrame:
+        """The cells for :mod:`sfumato.data.declared`: what one row holds changes neither types nor other rows.
+
+        A format whose ``read`` finds types by looking at rows gives every cell as text. ``names`` are the declared
+        columns, for a format that names columns in its rows only; columns beyond them do no harm.
+        """
+        return self.read(path).frame
 
     @abstractmethod
     def write(self, table: Table, path: Path) -> None:

@@ -28,7 +28,7 @@ def read(source: object, *, format: Format | str | None = None, **options: Any) 
     """
     if isinstance(source, str | Path):
         text = str(source)
-        table = _from_url(text) if is_url(text) else _from_stdin(format, options) if text == "-" else None
+        table = from_url(text) if is_url(text) else _from_stdin(format, options) if text == "-" else None
         if table is None:
             path, told = file_and_options(source)
             table = _from_file(Path(path), format, {**told, **options})
@@ -152,7 +152,8 @@ def _to_stdout(table: Table, chosen: Format | str | None) -> None:
     sys.stdout.buffer.flush()
 
 
-def _from_url(url: str) -> Table:
+def from_url(url: str) -> Table:
+    """The table that a database address names."""
     address = parse_url(url)
     if address.kind == "duckdb":
         from sfumato.data.formats.database import Database

@@ -83,10 +83,11 @@ def private_graph_summary(
     total = rational(epsilon)
     if total <= 0:
         raise BadParameter("epsilon must be above 0.")
-    if graph.size < 1:
-        raise BadParameter("The graph has no nodes.")
-    if "triangles" in wanted:
-        check_triangle_size(graph)
+    if protect == "edges":  # the people are public; otherwise a refusal would tell how many there are
+        if graph.size < 1:
+            raise BadParameter("The graph has no nodes.")
+        if "triangles" in wanted:
+            check_triangle_size(graph)
     text = _TEXT.format(protect)
     _refuse_other_unit(ledger, dataset, text)
     query = f"{text}: {', '.join(wanted)}; epsilon {total}, degree {max_degree}, triangles {max_triangles}"

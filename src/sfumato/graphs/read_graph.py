@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data import read
+from sfumato.data.declared import column_names, read_declared
 from sfumato.data.url import file_and_options
 from sfumato.errors import BadParameter, DuplicateColumns, InvalidGraph, UnknownColumn
 from sfumato.graphs.edge_columns import released_columns
@@ -23,7 +24,7 @@ from sfumato.graphs.graph import Graph, Ints, edge_keys
 from sfumato.memory import require_memory
 from sfumato.wording import counted, did_you_mean
 
-__all__ = ["Fault", "Relations", "as_graph", "edge_table", "graph_from_tables"]
+__all__ = ["Fault", "Relations", "as_graph", "declared_graph", "edge_table", "graph_from_tables"]
 
 Fault = Literal["self-loops", "duplicates", "dangling"]
 """What an edge table may contain and a graph may not."""
@@ -192,6 +193,38 @@ def graph_from_tables(
     return labelled_graph(pl.concat(rows), size=len(names), nodes=frame)
 
 
+def declared_graph(
+    edges: Sequence[Any], *, nodes: Any, key: str | None = None, source: str | None = None, target: str | None = None
+) -> Graph:
+    """The graph of edge tables and a node table for statistics with a guarantee: who is linked, and nothing else.
+
+    No refusal depends on a row (:mod:`sfumato.data.declared`). Edges without a name, to unknown nodes, from a node to
+    itself and repeated ones are left out, and so is a row of the node table without a name or with an earlier one.
+    """
+    named = column_names(nodes)
+    names = _cells(nodes, [key or named[0]])[0].drop_nulls().unique(maintain_order=True)
+    place = pl.DataFrame({"name": names, "number": pl.Series(range(len(names)), dtype=pl.Int64)})
+    keys = [np.zeros(0, dtype=np.int64)]
+    for table in edges:
+        titles = column_names(table)
+        if len(titles) < 2:
+            raise InvalidGraph("An edge table has two columns that name the linked nodes; this one has one column.")
+        first, second = source or titles[0], target or titles[1]
+        if first == second:
+            raise DuplicateColumns(f"Source and target of the edges are both `{first}`.")
+        one, other = (_numbers(column, place) for column in _cells(table, [first, second]))
+        kept = (one >= 0) & (other >= 0) & (one != other)
+        keys.append(edge_keys(one[kept], other[kept], len(names)))
+    merged = np.unique(np.concatenate(keys))
+    size = max(1, len(names))
+    return Graph.of(np.column_stack([merged // size, merged % size]), size=len(names))
+
+
+def _cells(table: Any, names: Sequence[str]) -> list[pl.Series]:
+    _require_room(table)
+    return read_declared(table, dict.fromkeys(names, "category")).frame.get_columns()
+
+
 def _named(edges: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Edge tables with the names of their relations, which differ."""
     if isinstance(edges, Mapping):
@@ -210,11 +243,15 @@ def _numbers(column: pl.Series, place: pl.DataFrame) -> Ints:
 
 def edge_table(source: Any) -> pl.DataFrame:
     """A table as it is read for a graph. A file that does not fit in memory is refused."""
+    _require_room(source)
+    return read(source).frame
+
+
+def _require_room(source: Any) -> None:
     if isinstance(source, str | Path) and "://" not in str(source):
         file = Path(file_and_options(source)[0])
         if file.is_file():
             require_memory(_GROWTH * file.stat().st_size, f"Reading the edge or node table {file.name}")
-    return read(source).frame
 
 
 def _pairs(frame: pl.DataFrame, source: str | None, target: str | None) -> tuple[pl.Series, pl.Series]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.data import read
+from sfumato.data.declared import kind_of_values, read_declared
 from sfumato.dp.os_random import words
-from sfumato.errors import EmptyTable, NotThatFormat, UnknownColumn, WrongKind
+from sfumato.errors import EmptyTable, NotThatFormat, UnknownColumn
 from sfumato.learning.fitness import measure_model
 from sfumato.learning.plan import LearningPlan, place
 from sfumato.wording import did_you_mean
@@ -47,15 +47,15 @@ class LearningResult:
 def run_plan(plan: LearningPlan, *, base: Path) -> LearningResult:
     """Fit the plan's estimator and charge its ledger. All refusals come before the charge."""
     model = plan.build(base=base)
-    frame = _read(plan.data, base)
-    tested = None if plan.test is None else _read(plan.test, base)
+    frame = _read(plan, plan.data, base, unit=plan.unit)
     if plan.unit != "row":
-        frame = bounded(frame, plan.unit, plan.max_rows or 1)
-    train = _columns(frame, plan)
-    test = None if tested is None else _columns(tested, plan)  # before the charge, so that a wrong file costs nothing
+        frame = bounded(frame, plan.unit, plan.max_rows or 1).drop(plan.unit)
+    train = _complete(frame, plan)
+    # Before the charge, so that a wrong file costs nothing.
+    test = None if plan.test is None else _complete(_read(plan, plan.test, base), plan)
     control = test if plan.test != plan.data else None
     if plan.control is not None:
-        control = _columns(_read(plan.control, base), plan)
+        control = _complete(_read(plan, plan.control, base), plan)
     model.fit(feature_frame(train, plan), _labels(train, plan))
     if plan.search is not None:
         model = model.best_estimator_
@@ -65,11 +65,18 @@ def run_plan(plan: LearningPlan, *, base: Path) -> LearningResult:
     return LearningResult(plan=plan, model=model, train=train, test=test, control=control, measures=measures)
 
 
-def _columns(frame: pl.DataFrame, plan: LearningPlan) -> pl.DataFrame:
-    """Features and target in the types that the estimator is given."""
-    target = _target(frame, plan)
-    features = feature_frame(frame, plan)
-    return features if target is None else features.with_columns(target)
+def _complete(frame: pl.DataFrame, plan: LearningPlan) -> pl.DataFrame:
+    """The rows that can be learned from: all numbers are there, and the target has a declared value.
+
+    Others are left out one by one: a refusal would tell that there is such a row.
+    """
+    target = plan.target
+    numbers = [name for name, column in plan.columns.items() if column.values is None]
+    kept = frame.drop_nulls([*numbers, *([] if target is None else [target.column])])
+    if target is None or target.values is None:
+        return kept
+    label = kept.get_column(target.column)
+    return kept.filter(label.is_in(pl.Series(_labelled(target.values), dtype=label.dtype, strict=False).implode()))
 
 
 def bounded(frame: pl.DataFrame, unit: str, most: int) -> pl.DataFrame:
@@ -118,19 +125,6 @@ def _labels(frame: pl.DataFrame, plan: LearningPlan) -> Any:
     return None if plan.target is None else frame.get_column(plan.target.column).to_numpy()
 
 
-def _target(frame: pl.DataFrame, plan: LearningPlan) -> pl.Series | None:
-    target = plan.target
-    if target is None:
-        return None
-    name = target.column
-    _require(frame, [name])
-    column = frame.get_column(name)
-    if column.null_count():
-        raise WrongKind(f"The target `{name}` has missing values.", fix="Drop these rows first.")
-    text = target.values is not None and all(isinstance(value, str) for value in target.values)
-    return column.cast(pl.String) if text else column
-
-
 def _require(frame: pl.DataFrame, names: list[str]) -> None:
     for name in names:
         if name not in frame.columns:
@@ -139,5 +133,13 @@ def _require(frame: pl.DataFrame, names: list[str]) -> None:
             )
 
 
-def _read(source: str, base: Path) -> pl.DataFrame:
-    return read(place(source, base)).frame
+def _read(plan: LearningPlan, source: str, base: Path, *, unit: str = "row") -> pl.DataFrame:
+    """Features, target and unit as the plan declares them. Nothing about them is found by looking at rows."""
+    declared = dict(plan.columns) | ({} if plan.target is None else {plan.target.column: plan.target})
+    kinds = {name: "number" if one.values is None else kind_of_values(one.values) for name, one in declared.items()}
+    return read_declared(place(source, base), kinds | ({} if unit == "row" else {unit: "category"})).frame
+
+
+def _labelled(values: tuple[Any, ...]) -> list[Any]:
+    """Declared values as the column holds them: text where they are of several kinds."""
+    return [str(value) for value in values] if kind_of_values(values) == "category" else list(values)

@@ -79,6 +79,10 @@ class Step(Part):
     leaves_values: ClassVar[bool] = False
     """Whether the values of all quasi-identifiers stay unchanged."""
 
+    formal_guarantee: ClassVar[bool] = False
+    """Whether the release has a guarantee about one person, such as differential privacy. The table is then read as
+    the recipe declares it (:mod:`sfumato.data.declared`): nothing about it is found by looking at rows."""
+
     adds_rows: ClassVar[bool] = False
     """Whether the method adds fabricated rows, assembled from real ones, that belong to no person."""
 

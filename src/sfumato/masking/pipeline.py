@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.data.declared import refuse_found_types
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.remove import Remove
 from sfumato.masking.model import PrivacyModel
@@ -75,6 +76,8 @@ def protect(
         context = Context(
             rng=rng.child(position, step.part_name()), models=tuple(models), progress=progress, before=position
         )
+        if step.formal_guarantee:
+            refuse_found_types(data.table)
         change = step.apply(data, context)
         data = Dataset(table=change.table, schema=data.schema)
         lineage = lineage.then(change.rows)

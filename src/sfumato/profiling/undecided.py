@@ -24,7 +24,7 @@ CHOICES = (
 def undecided(schema: Schema, frame: pl.DataFrame, *, unnamed: bool = False) -> tuple[Exposure, ...]:
     """Columns with the role ``undecided``, and those that the schema does not name if ``unnamed``.
 
-    Each has the share of rows that it singles out if it leaves unchanged.
+    Each has the share of rows that it singles out if it leaves unchanged; 0 if there are no rows.
     """
     names = [
         name
@@ -33,6 +33,8 @@ def undecided(schema: Schema, frame: pl.DataFrame, *, unnamed: bool = False) -> 
     ]
     if not names:
         return ()
+    if not frame.height:
+        return tuple(Exposure(column=name, alone=0.0, best=()) for name in names)
     leaving = [frame.get_column(name) for name in frame.columns if schema.column(name).role in _UNCHANGED]
     return exposures(pl.DataFrame(leaving), names)
 
@@ -47,7 +49,7 @@ def refuse_undecided(schema: Schema, frame: pl.DataFrame, *, recipe: Path | None
     if not found:
         return
     width = max(len(exposure.column) for exposure in found)
-    lines = [f"  {exposure.column:<{width}}  {exposure}" for exposure in found]
+    lines = [f"  {exposure.column:<{width}}  {exposure if frame.height else ''}".rstrip() for exposure in found]
     what = "1 column is" if len(found) == 1 else f"{len(found)} columns are"
     name = shlex.quote(str(recipe or "RECIPE"))
     new = [exposure.column for exposure in found if exposure.column not in schema.columns]
@@ -55,7 +57,8 @@ def refuse_undecided(schema: Schema, frame: pl.DataFrame, *, recipe: Path | None
     example = " ".join(shlex.quote(f"{column}=drop") for column in new) or shlex.quote(f"{found[0].column}=quasi")
     flags = " --new" if new else ""
     rest = " --rest drop" if len(new) < len(found) else ""
-    head = f"{what} undecided, so nothing is released.{added} Rows that each makes unique if it leaves unchanged:"
+    shown = " Rows that each makes unique if it leaves unchanged:" if frame.height else ""
+    head = f"{what} undecided, so nothing is released.{added}{shown}"
     raise UndecidedColumns(
         "\n".join([head, *lines]),
         fix=f"\nDecide the role of each: {CHOICES}. For example:\n"

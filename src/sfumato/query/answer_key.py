@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.data.url import file_and_options
 from sfumato.engines.choice import is_address, without_password
 from sfumato.query.execute.executor import NoisyTable
 from sfumato.query.plan.aggregates import FittingUnits
@@ -23,7 +24,7 @@ def data_version(sources: Iterable[Any], *, public: str, declared: object, sessi
         if is_address(source):
             parts.append(f"{without_password(source)} {declared}")
         elif isinstance(source, str | Path):
-            facts = Path(source).stat()
+            facts = Path(file_and_options(source)[0]).stat()
             parts.append(f"{Path(source).resolve()} {facts.st_size} {facts.st_mtime_ns}")
         else:
             parts.append(session)

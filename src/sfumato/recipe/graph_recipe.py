@@ -17,7 +17,7 @@ from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.graphs.base import GraphMethod, GraphModel
 from sfumato.graphs.edge_columns import check_declaration
 from sfumato.graphs.graph import Graph
-from sfumato.graphs.read_graph import Fault, Relations, as_graph, graph_from_tables
+from sfumato.graphs.read_graph import Fault, Relations, as_graph, declared_graph, graph_from_tables
 from sfumato.measures.graph._base import GraphMeasure
 from sfumato.params import Part
 from sfumato.recipe.recipe import Limits, Recipe
@@ -77,6 +77,10 @@ class GraphSource:
             edge_columns=self.edge_columns,
             directions=self.directions,
         )
+
+    def read_declared(self) -> Graph:
+        """Read who is linked for statistics with a guarantee. Values and relations of edges are not used."""
+        return declared_graph(self.edges, nodes=self.nodes, key=self.key, source=self.source, target=self.target)
 
     def of(self, graph: Any) -> Graph:
         """A graph in memory, read with the same declarations."""

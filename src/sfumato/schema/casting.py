@@ -6,23 +6,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from sfumato.data.declared import BOOLEANS
 from sfumato.schema.number_formats import read_numbers
 
 if TYPE_CHECKING:
     from sfumato.schema.column import Kind
 
-__all__ = ["BOOLEANS", "date_format", "fit", "read_dates"]
+__all__ = ["date_format", "fit", "read_dates"]
 
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y")
 _CLOCKS = (" %H:%M:%S%.f", "T%H:%M:%S%.f", " %H:%M", "T%H:%M", "T%H:%M:%S%.fZ")
 FORMATS = (*_DAYS, *(day + clock for day in _DAYS for clock in _CLOCKS))
 """Date and timestamp formats. Years have four digits; two-digit years are ambiguous."""
-
-BOOLEANS = {
-    **dict.fromkeys(("true", "yes", "y", "t", "1", "1.0"), True),
-    **dict.fromkeys(("false", "no", "n", "f", "0", "0.0"), False),
-}
-"""Accepted spellings of booleans, in lower case. pandas stores 0, 1 and missing as floats, hence 1.0 and 0.0."""
 
 
 def read_dates(texts: pl.Series, written: str) -> pl.Series:

@@ -9,9 +9,11 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.data.declared import column_names, read_declared
+from sfumato.data.missing import is_missing
 from sfumato.data.read_write import read
 from sfumato.data.table import Table
-from sfumato.errors import BadParameter, EmptyTable, WrongKind
+from sfumato.errors import BadParameter, EmptyTable, UndecidedColumns, WrongKind
 from sfumato.schema.column import Column, Kind, Role
 from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy, root_only, with_missing
 from sfumato.wording import counted
@@ -122,6 +124,37 @@ class Dataset:
                     f"Weight column `{name}` must hold positive numbers and no missing values.", column=name
                 )
         return dataset
+
+    @classmethod
+    def declared(cls, source: Any, schema: Schema, *, whole: bool = False, **options: Any) -> Dataset:
+        """A table read as the schema declares it, for code with a guarantee: see :mod:`sfumato.data.declared`.
+
+        Columns of a text file need a declared kind, except those that are removed; with ``whole`` also an entry in the
+        schema. What a cell cannot be read as is missing. No refusal depends on a row.
+        """
+        named = column_names(source, **options)
+        new = [name for name in named if name not in schema.columns]
+        if new and whole:
+            raise UndecidedColumns(
+                f"The recipe does not name {', '.join(f'`{name}`' for name in new)}, so nothing is released.",
+                fix="Add each column with its role, for example `drop`.",
+                columns=[{"column": name} for name in new],
+            )
+        removed = (Role.IDENTIFIER, Role.DROP)
+        kinds = {
+            name: Kind.CATEGORY if schema.column(name).role in removed else schema.column(name).kind
+            for name in dict.fromkeys((*named, *schema.columns, *filter(None, [schema.unit])))
+        }
+        if schema.unit is not None and kinds[schema.unit] is None:
+            kinds[schema.unit] = Kind.CATEGORY
+        table = read_declared(source, kinds, **options)
+        columns = [
+            series.set(is_missing(series, codes), None)
+            if (codes := schema.column(series.name).missing_codes)
+            else series
+            for series in table.frame
+        ]
+        return cls(table=table.with_frame(pl.DataFrame(map(_one_zero, columns))), schema=schema)
 
     def _present(self, role: Role) -> tuple[str, ...]:
         return tuple(name for name in self.schema.names(role) if name in self.table.columns)

@@ -25,8 +25,8 @@ Known = Annotated[int, Field(ge=1, le=5)]
 """A number of items that an adversary knows."""
 
 
-def unit_column(data: Dataset, person: str | None, part: str) -> str:
-    """The column that identifies a person: the one named, or the recipe's ``unit``."""
+def declared_unit(data: Dataset, person: str | None, part: str) -> str:
+    """The column that identifies a person: the one named, or the recipe's ``unit``. No row is looked at."""
     unit = person or data.schema.unit
     if unit is None:
         raise BadParameter(
@@ -34,6 +34,12 @@ def unit_column(data: Dataset, person: str | None, part: str) -> str:
             fix="Declare it as `unit` in the recipe, or name it with `person`.",
         )
     data.table.require([unit])
+    return unit
+
+
+def unit_column(data: Dataset, person: str | None, part: str) -> str:
+    """The column that identifies a person; refused if it is empty in a row."""
+    unit = declared_unit(data, person, part)
     missing = data.table.column(unit).null_count()
     if missing:
         raise BadParameter(

@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.data import read
 from sfumato.errors import BadParameter, OutOfTime
-from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import SILENT, Progress
 from sfumato.schema import Dataset
 from sfumato.studies.cell import exceeds_limit, refused_cell
@@ -94,10 +92,8 @@ def _original(plan: StudyPlan, data: Any) -> Dataset:
     if source is None:
         raise BadParameter("`data` is required.", fix="Add `data:` to the study, or pass a file or a table.")
     options = dict(plan.recipe.source.options) if data is None and plan.recipe.source else {}
-    table = source.table if isinstance(source, Dataset) else read(source, **options)
-    original = Dataset.of(table, plan.recipe.schema)
-    refuse_undecided(plan.recipe.schema, original.table.frame, recipe=plan.recipe.path)
-    return original
+    steps = [step for candidate in plan.candidates for step in candidate.steps]
+    return replace(plan.recipe, steps=steps).open(source.table if isinstance(source, Dataset) else source, **options)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,15 +74,14 @@ class AreaLimits:
         some = self.possible.reshape(prod(shape), -1).any(axis=1)
         return np.where(some, UNBOUNDED, 0).reshape(-1, self.shape[depth - 1])
 
-    def check(self, true: npt.NDArray[Any]) -> None:
-        """Refuse data that contradict what is public about them."""
-        if true[:, ~self.possible].any():
-            raise BadParameter("Some people have a combination of values that the plan calls impossible.")
-        counts = true.reshape(len(true), self.low[-1].shape[1], -1).sum(axis=2)
-        if (counts < self.low[-1]).any() or (counts > self.high[-1]).any():
-            raise BadParameter(
-                "The data contradict the bounds of some area.", fix="Check the columns of `at_least` and `at_most`."
-            )
+    def check_totals(self, totals: list[Ints]) -> None:
+        """Refuse exact numbers of people, which are published, that contradict the bounds of an area."""
+        for own, low, high in zip(totals, self.low, self.high, strict=False):
+            if (own < low.sum(axis=1)).any() or (own > high.sum(axis=1)).any():
+                raise BadParameter(
+                    "The exact totals contradict the bounds of some area.",
+                    fix="Check the columns of `at_least` and `at_most`, or leave `exact_totals` out.",
+                )
 
 
 def _numbers(geography: Geography, name: str) -> Ints:

@@ -79,8 +79,5 @@ class Geography:
         return found
 
     def place(self, people: pl.DataFrame) -> Ints:
-        """The smallest area of each person."""
-        places = declared_codes(people[self.levels[-1]], self.frame[self.levels[-1]].to_list())
-        if (places < 0).any():
-            raise BadParameter(f"{int((places < 0).sum())} people live in areas that the geography does not list.")
-        return places
+        """The smallest area of each person; -1 for one that is not listed."""
+        return declared_codes(people[self.levels[-1]], self.frame[self.levels[-1]].to_list())

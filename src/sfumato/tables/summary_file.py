@@ -15,6 +15,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from sfumato.data import read
+from sfumato.data.declared import kind_of_values, read_declared
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.field_docs import DocumentedModel
 from sfumato.release import State, Verdict
@@ -123,9 +124,12 @@ class SummaryFile(PlanFile):
 
     def run(self) -> PublishedStatistics:
         """Calculate and protect. Everything that can be refused is refused before a budget is charged."""
+        self._check_domains()
+        if self.budget is not None:
+            return self._private()
         frame = read(self.data).frame
         self._check(frame)
-        return self._private(frame) if self.budget is not None else self._exact(frame)
+        return self._exact(frame)
 
     def _check(self, frame: pl.DataFrame) -> None:
         for one in self.statistics:
@@ -137,6 +141,8 @@ class SummaryFile(PlanFile):
             for name in (one.of, *one.on):
                 if not frame[name].dtype.is_numeric() or not frame[name].cast(pl.Float64).is_finite().all():
                     raise BadParameter(f"Column `{name}` must hold finite numbers.")
+
+    def _check_domains(self) -> None:
         for name, domain in self.columns.items():
             if domain.low is not None and domain.high is not None:
                 PublicInterval(low=domain.low, high=domain.high)
@@ -150,8 +156,12 @@ class SummaryFile(PlanFile):
                     "rho is too small for anything: noise would hide a million people.", fix="Use a larger rho."
                 )
 
-    def _private(self, frame: pl.DataFrame) -> PublishedStatistics:
+    def _private(self) -> PublishedStatistics:
         assert self.budget is not None
+        used = dict.fromkeys(name for one in self.statistics for name in (one.of, *one.by, *one.on))
+        values = {name: self.columns[name].values for name in used}
+        kinds = {name: "number" if own is None else kind_of_values(own) for name, own in values.items()}
+        frame = read_declared(self.data, kinds).frame
         receipt = self.budget.charge(self, what="summary statistics")
         share, found = self.budget.rho / len(self.statistics), []
         for one in self.statistics:

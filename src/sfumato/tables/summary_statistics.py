@@ -113,7 +113,8 @@ def private_groups(
     rho: Fraction,
     receipt: Receipt,
 ) -> list[SummaryFigure]:
-    """Noisy count, total, mean and variance of every declared group. Rows with other values are left out."""
+    """Noisy count, total, mean and variance of every declared group. Rows with other or missing values are left out."""
+    frame = frame.drop_nulls(of)
     code = np.zeros(frame.height, dtype=np.int64)
     for name, values in by.items():
         own = declared_codes(frame[name], values)
@@ -151,7 +152,11 @@ def private_regression(
     rho: Fraction,
     receipt: Receipt,
 ) -> list[SummaryFigure]:
-    """Ridge regression on noisy second moments; the penalty is as large as the noise of their matrix."""
+    """Ridge regression on noisy second moments; the penalty is as large as the noise of their matrix.
+
+    Rows with a missing value are left out.
+    """
+    frame = frame.drop_nulls([of, *on])
     columns = [scale.steps(frame[name].cast(pl.Float64).to_numpy()) for name, scale in on.items()]
     target = bounds.steps(frame[of].cast(pl.Float64).to_numpy())
     design = np.column_stack([*columns, np.full(frame.height, _STEPS), target])

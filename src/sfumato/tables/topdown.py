@@ -33,7 +33,6 @@ from sfumato.tables.hierarchical_gls import Effects, Ints, LevelResiduals, margi
 from sfumato.tables.hierarchical_tables import HierarchicalTables
 from sfumato.tables.topdown_plan import MOST_CELLS, TopDownPlan
 from sfumato.tables.transport_rounding import nearest_table, round_to_sum, round_with_sums
-from sfumato.wording import counted
 
 __all__ = ["check_data", "topdown"]
 
@@ -43,9 +42,9 @@ def topdown(
 ) -> HierarchicalTables:
     """Private tables of all areas. ``receipt`` covers ``plan.loss``.
 
-    Neighbouring tables differ by one person, with the exact totals and bounds as they are. Constraints that nothing
-    meets, values and areas that are not declared, and data that contradict the constraints are refused before the
-    receipt is used.
+    Neighbouring tables differ by one person, with the exact totals and bounds as they are. People with a value or an
+    area that is not declared, or with an impossible combination, are left out: a refusal would tell that there is one.
+    Constraints that nothing meets, also together with exact totals, are refused before the receipt is used.
     """
     limits, true = check_data(people, geography, plan)
     with progress.task("topdown", 2 * len(plan.levels)) as tick:
@@ -78,29 +77,27 @@ def check_data(
     if plan.cells * len(geography.frame) > 1000 * MOST_CELLS:
         raise BadParameter("The tables have more than a billion cells.", fix="Use fewer columns or larger areas.")
     limits = AreaLimits.of(plan, geography)
-    counts = _true_counts(people, geography, plan)
-    limits.check(counts)
+    counts = _true_counts(people, geography, plan, limits)
+    if plan.exact_totals is not None:
+        limits.check_totals(_totals(counts, geography, plan.exact_totals))
     return limits, SecretValue(counts)
 
 
-def _true_counts(people: pl.DataFrame, geography: Geography, plan: TopDownPlan) -> npt.NDArray[np.int32]:
-    """Counts of the smallest areas."""
+def _true_counts(
+    people: pl.DataFrame, geography: Geography, plan: TopDownPlan, limits: AreaLimits
+) -> npt.NDArray[np.int32]:
+    """Counts of the smallest areas. A row that fits no cell is left out, whatever the other rows are."""
     for name in (*plan.columns, geography.levels[-1]):
         if name not in people.columns:
             raise UnknownColumn(f"The data have no column `{name}`.", column=name)
-    cell = np.zeros(people.height, dtype=np.int64)
+    cell, area = np.zeros(people.height, dtype=np.int64), geography.place(people)
+    known = area >= 0
     for name, values in plan.columns.items():
         codes = declared_codes(people[name], values)
-        if (codes < 0).any():
-            undeclared = int((codes < 0).sum())
-            raise BadParameter(
-                f"`{name}` has values that are not declared, in {counted(undeclared, 'row')}.",
-                fix="Declare every value in `columns`.",
-                column=name,
-            )
-        cell = cell * len(values) + codes
-    place = geography.place(people) * plan.cells + cell
-    counts = np.bincount(place, minlength=len(geography.frame) * plan.cells)
+        known &= codes >= 0
+        cell = cell * len(values) + np.maximum(codes, 0)
+    known &= limits.possible[cell]
+    counts = np.bincount((area * plan.cells + cell)[known], minlength=len(geography.frame) * plan.cells)
     return counts.reshape(-1, plan.cells).astype(np.int32)
 
 
@@ -129,10 +126,15 @@ def _exact_totals(
     """By level, the numbers of people that the plan publishes as they are."""
     if plan.exact_totals is None:
         return [None] * len(plan.levels)
-    last = 1 + geography.levels.index(plan.exact_totals)
-    people = true.open(receipt).sum(axis=1).astype(np.int64)
-    totals = [np.bincount(geography.ancestors(n), people).astype(np.int64) for n in range(last + 1)]
-    return [*totals, *[None] * (len(plan.levels) - last - 1)]
+    totals = _totals(true.open(receipt), geography, plan.exact_totals)
+    return [*totals, *[None] * (len(plan.levels) - len(totals))]
+
+
+def _totals(counts: npt.NDArray[Any], geography: Geography, level: str) -> list[Ints]:
+    """Numbers of people in all areas, from the whole to a level."""
+    people = counts.sum(axis=1).astype(np.int64)
+    last = 1 + geography.levels.index(level)
+    return [np.bincount(geography.ancestors(number), people).astype(np.int64) for number in range(last + 1)]
 
 
 class _Descent:

@@ -13,6 +13,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from sfumato.data import read
+from sfumato.data.declared import kind_of_values, read_declared
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
@@ -154,7 +155,9 @@ class TopDownFile(PlanFile):
             if name not in listed.columns:
                 raise UnknownColumn(f"The list of areas has no column `{name}`.", column=name)
         geography = Geography(frame=listed, levels=self.areas.levels)
-        people = read(self.data).frame
+        smallest = self.areas.levels[-1]
+        kinds = {name: kind_of_values(values) for name, values in self.columns.items()}
+        people = read_declared(self.data, {**kinds, smallest: kind_of_values(listed[smallest].to_list())}).frame
         check_data(people, geography, plan)
         receipt = self.budget.charge(self, what="topdown")
         done = topdown(people, geography, plan, receipt=receipt, progress=progress)

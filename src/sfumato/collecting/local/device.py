@@ -15,6 +15,7 @@ from sfumato.collecting.local.frequency_protocol import FrequencyProtocol
 from sfumato.collecting.local.random_source import OS_ENTROPY, RandomSource, below
 from sfumato.collecting.local.survey import Survey, SurveyQuestion
 from sfumato.data.atomic import replacing, write_secret
+from sfumato.data.declared import as_kind
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter
 
@@ -30,7 +31,9 @@ NUMBER_TYPE = "<i4"
 def randomize_table(survey: Survey, answers: Table, *, source: RandomSource = OS_ENTROPY) -> pl.DataFrame:
     """One report per row of a table with one column per question: columns `question` and `report`.
 
-    For trials and for devices that speak for several people; a person's own device uses :func:`randomize_answer`.
+    For trials and for devices that speak for several people; a person's own device uses :func:`randomize_answer`. A row
+    whose answer is missing or none of the possible ones sends the report of a random value, or of the middle of the
+    bounds: to refuse the file, or to send nothing, would tell who that is.
     """
     names = list(survey.questions)
     answers.require(names)
@@ -39,7 +42,8 @@ def randomize_table(survey: Survey, answers: Table, *, source: RandomSource = OS
     reports: list[bytes] = [b""] * frame.height
     for index, name in enumerate(names):
         rows = np.flatnonzero(drawn == index)
-        encoded = _encoded(protocols[name], survey.questions[name], name, frame[name].gather(rows), source)
+        given = _possible(survey.questions[name], frame[name].gather(rows), source)
+        encoded = _encoded(protocols[name], survey.questions[name], name, given, source)
         for row, report in zip(rows.tolist(), encoded, strict=True):
             reports[row] = report
     return pl.DataFrame(
@@ -48,6 +52,18 @@ def randomize_table(survey: Survey, answers: Table, *, source: RandomSource = OS
             "report": pl.Series(reports, dtype=pl.Binary),
         }
     )
+
+
+def _possible(question: SurveyQuestion, answers: pl.Series, source: RandomSource) -> pl.Series:
+    """The answers, with a possible one that does not depend on anybody in place of every other."""
+    if question.values is None:
+        assert question.low is not None
+        assert question.high is not None
+        return as_kind(answers, "number").fill_null((float(question.low) + float(question.high)) / 2)
+    texts = pl.Series(question.texts())
+    given = as_kind(answers, "category")
+    unknown = (~given.is_in(texts.implode())).fill_null(True).arg_true()
+    return given.scatter(unknown, texts.gather(below(len(texts), len(unknown), source))) if len(unknown) else given
 
 
 def write_reports(survey: Survey, reports: pl.DataFrame, path: Path, *, force: bool = False) -> None:

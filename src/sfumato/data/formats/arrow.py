@@ -20,6 +20,7 @@ class Arrow(Format):
 
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather", ".ipc")
     keeps: ClassVar[frozenset[str]] = frozenset({"types", "labels", "value labels", "missing codes"})
+    typed: ClassVar[bool] = True
     magic: ClassVar[tuple[bytes, ...]] = (b"ARROW1", b"\xff\xff\xff\xff")
 
     def read(self, path: Path) -> Table:

@@ -68,6 +68,11 @@ class Csv(Format):
         with path.open("rb") as file:
             return self.parse(mmap(file.fileno(), 0, access=ACCESS_READ), path.name, path)
 
+    def cells(self, path: Path, names: Sequence[str]) -> pl.DataFrame:
+        from sfumato.data.declared import csv_cells
+
+        return csv_cells(self, path)
+
     def parse(self, data: Content, name: str, path: Path | None = None) -> Table:
         """The table in these bytes; ``name`` is what messages call them, ``path`` the file if they are mapped."""
         refuse_foreign(data, name)

@@ -29,6 +29,7 @@ class Database(Format):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".duckdb",)
+    typed: ClassVar[bool] = True
     main: ClassVar[str | None] = "table"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"table": "people"})
 

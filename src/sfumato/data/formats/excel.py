@@ -48,7 +48,8 @@ class Excel(Format):
         except fastexcel.FastExcelError:
             return {}
 
-    def read(self, path: Path) -> Table:
+    def _sheet(self, path: Path) -> tuple[Any, str]:
+        """The workbook, and the name of the sheet to read."""
         fastexcel = library("fastexcel", extra="excel", why="Reading Excel files")
         try:
             book = fastexcel.read_excel(path)
@@ -63,7 +64,10 @@ class Excel(Format):
                 path=str(path),
                 sheet=self.sheet,
             )
-        sheet: str = book.sheet_names[0] if self.sheet is None else self.sheet
+        return book, book.sheet_names[0] if self.sheet is None else self.sheet
+
+    def read(self, path: Path) -> Table:
+        book, sheet = self._sheet(path)
         top = book.load_sheet(sheet, header_row=None, skip_rows=self.skip, n_rows=_TOP, dtypes="string").to_polars()
         _refuse_titles(top, path, self)
         names = [
@@ -83,6 +87,33 @@ class Excel(Format):
         frame = loaded.to_polars()
         frame = frame.with_columns(pl.col(pl.Null).cast(pl.String))
         return Table(frame=dates_from_midnights(integers_from_floats(frame)), origin="excel")
+
+    def cells(self, path: Path, names: Sequence[str]) -> pl.DataFrame:
+        """Every cell as text, for the columns that the header line names."""
+        fastexcel = library("fastexcel", extra="excel", why="Reading Excel files")
+        book, sheet = self._sheet(path)
+        top = book.load_sheet(sheet, header_row=None, skip_rows=self.skip, n_rows=1, dtypes="string").to_polars()
+        titles = [str(name).strip() if name else "" for name in (top.row(0) if top.height else ())]
+        while titles and not titles[-1]:
+            titles.pop()
+        if not titles:
+            raise EmptyTable(
+                f"The sheet `{sheet}` of {path.name} has no header.",
+                fix=_other_sheets(path.name, sheet, book.sheet_names), path=str(path),
+            )  # fmt: skip
+        named = [title or f"column_{number}" for number, title in enumerate(titles, 1)]
+        refuse_duplicates(named)
+        empty = pl.DataFrame(schema=dict.fromkeys(named, pl.String))
+        try:
+            found = book.load_sheet(
+                sheet, header_row=None, skip_rows=self.skip + 1, dtypes="string", use_columns=list(range(len(named)))
+            ).to_polars()
+        except fastexcel.NoDataError:
+            return empty
+        # A sheet has as many columns as its widest row.
+        columns = [column.cast(pl.String) for column in found.get_columns()[: len(named)]]
+        short = [pl.Series([None] * found.height, dtype=pl.String) for _ in range(len(named) - len(columns))]
+        return pl.DataFrame([column.alias(name) for name, column in zip(named, columns + short, strict=True)])
 
     def write(self, table: Table, path: Path) -> None:
         xlsxwriter = library("xlsxwriter", extra="excel", why="Writing Excel files")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 import polars.selectors as cs
@@ -53,6 +55,27 @@ class Jsonl(Format):
             origin="jsonl",
         )
 
+    def cells(self, path: Path, names: Sequence[str]) -> pl.DataFrame:
+        """A row per line; a line that is no object has missing cells, and a list or an object is a missing cell."""
+        lines = [_object(line) for line in load(path).split(b"\n") if line.strip()]
+        return pl.DataFrame(
+            {name: pl.Series([_text(line.get(name)) for line in lines], dtype=pl.String) for name in names}
+        )
+
     def write(self, table: Table, path: Path) -> None:
         refuse_nested(table, "a line of JSON")
         table.frame.with_columns((cs.float() | cs.decimal()).cast(pl.Float64).fill_nan(None)).write_ndjson(path)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float) else None

@@ -26,6 +26,7 @@ class Parquet(Format):
 
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
     keeps: ClassVar[frozenset[str]] = frozenset({"types", "labels", "value labels", "missing codes"})
+    typed: ClassVar[bool] = True
     magic: ClassVar[tuple[bytes, ...]] = (b"PAR1",)
 
     level: Annotated[int, Field(ge=1, le=22)] = 3

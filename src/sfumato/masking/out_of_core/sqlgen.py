@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.data.declared import BOOLEANS
 from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.schema import Kind
-from sfumato.schema.casting import BOOLEANS
 
 __all__ = [
     "KeyColumn",

@@ -20,7 +20,7 @@ from sfumato.rationals import rational
 from sfumato.release import Change, State, Verdict
 from sfumato.schema import Dataset
 from sfumato.secret import SecretValue
-from sfumato.sequences.item_sets import Ints, distinct_sorted, event_codes, unit_column
+from sfumato.sequences.item_sets import Ints, declared_unit, distinct_sorted, event_codes
 
 __all__ = ["PrivateItemCounts"]
 
@@ -41,6 +41,7 @@ class PrivateItemCounts(Step):
 
     did = "counted with differentially private noise; rare values are not released"
     simulable = False
+    formal_guarantee = True
     stronger = {"epsilon": "less", "delta": "less", "first_threshold": "more"}
     exempt = {
         "repeatable by seed": "Noise that can be repeated can be subtracted.",
@@ -105,7 +106,7 @@ class PrivateItemCounts(Step):
                 "made from the data of several people.",
                 fix="Move it to the front.",
             )
-        unit = unit_column(data, self.person, self.part_name())
+        unit = declared_unit(data, self.person, self.part_name())
         data.table.require([self.item])
         if unit == self.item:
             raise BadParameter("private-item-counts: the unit cannot be the item.", fix="Name the column of the items.")
@@ -117,7 +118,8 @@ class PrivateItemCounts(Step):
         text = json.dumps(self.public(), sort_keys=True)
         query = f"private-item-counts {hashlib.sha256(text.encode()).hexdigest()[:16]}"
         receipt = ledger.reserve(loss, dataset=name, analyst="owner", query=query, text=text)
-        units, codes, items = event_codes(data.table.frame, unit, self.item)
+        # A row without a person counts for nobody; to refuse it would tell that there is one.
+        units, codes, items = event_codes(data.table.frame.drop_nulls(unit), unit, self.item)
         counts = bounded_counts(units, codes, len(items), self.max_items)
         kept = np.flatnonzero(counts >= self.first_threshold)
         noisy = mechanism.release(SecretValue(counts[kept]), receipt=receipt, sensitivity=self.max_items)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.data.declared import refuse_found_types
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyMeasure, approximate
 from sfumato.errors import BadParameter, NotApplicable
@@ -101,6 +102,7 @@ class PrivateSynthesis(Step):
 
     did = "replaced by differentially private synthetic values"
     simulable = False
+    formal_guarantee = True
     stronger = {"epsilon": "less", "delta": "less"}
     exempt = {
         "repeatable by seed": "Noise that can be repeated can be subtracted.",
@@ -230,6 +232,7 @@ class PrivateSynthesis(Step):
         self, data: Dataset, ledger: Ledger | None, rng: Rng | None, progress: Progress
     ) -> tuple[pl.DataFrame, FitRun]:
         """Rows with bounded contributions, and a run whose budget is paid."""
+        refuse_found_types(data.table)
         plan = self._plan(data)
         cost = replace(approximate(rational(self.epsilon), rational(self.delta)), curve=plan.loss.curve)
         budget = Ledger.open(":memory:")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,11 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.data.declared import column_names, csv_lines_expression
+from sfumato.data.formats.csv import Csv
+from sfumato.data.read_write import format_of
 from sfumato.data.sql_quoting import quoted_name, quoted_text
+from sfumato.data.url import file_and_options
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.backends.duckdb.time_limit import TimeLimit
 from sfumato.engines.backends.duckdb.workspace import FORMATS, open_workspace
@@ -128,7 +131,7 @@ class _RunningDuckdb(Running):
         import duckdb
 
         self._lock = threading.Lock()
-        files = [Path(source) for source in tables.values() if isinstance(source, str | Path)]
+        files = [_place(source) for source in tables.values() if isinstance(source, str | Path)]
         self._connection = duckdb.connect(":memory:")
         self._limit = TimeLimit(setup.timeout, self._connection.interrupt)
         run = self._connection.execute
@@ -165,7 +168,7 @@ class _RunningDuckdb(Running):
 
         try:
             if isinstance(source, str | Path):
-                stored, names = _reader(Path(source)), _names(Path(source))
+                stored, names = _reader(source), _names(source)
             else:
                 table = as_arrow(source)
                 self._connection.register(aside, table)
@@ -202,8 +205,8 @@ class _RunningDuckdb(Running):
 
     def _rows(self, name: str, source: Any) -> int:
         """About how many rows a table has; only speed depends on it."""
-        if isinstance(source, str | Path) and Path(source).suffix.lower() != ".parquet":
-            return Path(source).stat().st_size // _LINE
+        if isinstance(source, str | Path) and _place(source).suffix.lower() != ".parquet":
+            return _place(source).stat().st_size // _LINE
         [(rows,)] = self._connection.execute(f"SELECT COUNT(*) FROM {quoted_name(name)}").fetchall()
         return int(rows)
 
@@ -315,38 +318,29 @@ def _listable(values: tuple[Any, ...]) -> str | None:
     return "BIGINT" if kinds == {int} and max(abs(value) for value in values) < 1 << 63 else None
 
 
-def _names(path: Path) -> list[str]:
+def _place(source: str | Path) -> Path:
+    return Path(file_and_options(source)[0])
+
+
+def _names(source: str | Path) -> Sequence[str]:
     """The columns as the file names them: DuckDB gives another name to one that is there twice but for its case."""
-    return list(pl.read_parquet_schema(path)) if path.suffix.lower() == ".parquet" else _header(path)
+    path = _place(source)
+    return list(pl.read_parquet_schema(path)) if path.suffix.lower() == ".parquet" else column_names(source)
 
 
-def _header(path: Path) -> list[str]:
-    mark = "\t" if path.suffix.lower() == ".tsv" else ","
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        return next(csv.reader(file, delimiter=mark), [])
-
-
-def _reader(path: Path) -> str:
+def _reader(source: str | Path) -> str:
     """How a file is read. Nothing about it is guessed from its rows: one person's row must not change how others are
-    read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself. One
-    thread reads, since several would have to guess where rows begin, and would fail on a line break within a value; and
-    odd quotation marks or line ends are taken as they come, not as a reason to fail."""
-    place = quoted_text(str(path.resolve()))
-    match path.suffix.lower():
+    read. Columns of text files are text, in the order of the header, a line is a row, and every value is turned into
+    its declared kind by itself."""
+    path, options = file_and_options(source)
+    match Path(path).suffix.lower():
         case ".parquet":
-            return f"read_parquet({place})"
+            return f"read_parquet({quoted_text(str(Path(path).resolve()))})"
         case ".csv" | ".tsv":
-            mark = "\t" if path.suffix.lower() == ".tsv" else ","
-            header = _header(path)
-            if not header:
-                raise UnknownFormat(f"`{path.name}` has no header.", fix="Name the columns in its first line.")
-            columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in header)
-            return (
-                f"read_csv({place}, auto_detect = false, header = true, delim = {quoted_text(mark)}, quote = '\"', "
-                f"escape = '\"', null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, "
-                f"columns = {{{columns}}})"
-            )
+            part = format_of(Path(path), None, options)
+            assert isinstance(part, Csv)
+            return csv_lines_expression(part, Path(path))
         case _:
             raise UnknownFormat(
-                f"Questions cannot be asked of `{path.name}`.", fix="Use a Parquet or CSV file, or pass a frame."
+                f"Questions cannot be asked of `{Path(path).name}`.", fix="Use a Parquet or CSV file, or pass a frame."
             )

@@ -12,11 +12,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import polars as pl
 from pydantic import Field
 
+from sfumato.data.declared import frame_cells
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.engines.backends.postgres.dialect import PostgresGenerator
 from sfumato.engines.cancellation import interruptible
 from sfumato.engines.engine import Engine, Running, failed
-from sfumato.engines.frames import typed
 from sfumato.engines.generator import Columns
 from sfumato.engines.statements import Query
 from sfumato.errors import DatabaseFailed, UnknownFormat
@@ -194,7 +194,7 @@ def _load(connection: Any, name: str, source: Any) -> None:
             "PostgreSQL answers from its own tables and from frames, not from files.",
             fix="Name the table as postgresql://user@host/base#schema.table, or use DuckDB.",
         )
-    frame = typed(source)
+    frame = frame_cells(source)
     types = [_stored(dtype) for dtype in frame.dtypes]
     columns = ", ".join(f"{quoted_name(column)} {kind}" for column, kind in zip(frame.columns, types, strict=True))
     connection.execute(f"CREATE TEMPORARY TABLE {quoted_name(name)} ({columns})".encode())

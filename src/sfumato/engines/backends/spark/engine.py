@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import Field
 
+from sfumato.data.declared import frame_cells
 from sfumato.engines.backends.spark.dialect import SparkGenerator
 from sfumato.engines.backends.spark.session import isolated, spark_session, start_session
 from sfumato.engines.backends.spark.workspace import open_workspace
 from sfumato.engines.cancellation import interruptible
 from sfumato.engines.engine import Engine, Running, failed
-from sfumato.engines.frames import typed
 from sfumato.engines.generator import Columns
 from sfumato.engines.statements import Query
 from sfumato.engines.workspace import Workspace
@@ -114,7 +114,7 @@ class _RunningSpark(Running):
     def _frame(self, source: Any) -> Any:
         if isinstance(source, str | Path):
             return self._session.read.parquet(Path(source).resolve().as_uri())
-        frame = typed(source)
+        frame = frame_cells(source)
         wide = [name for name, dtype in frame.schema.items() if dtype in (pl.UInt64, pl.Int128)]
         small = [name for name, dtype in frame.schema.items() if dtype.is_unsigned_integer() and name not in wide]
         named = frame.with_columns(
