@@ -141,6 +141,9 @@ statistics:
 """
 
 
+EXACT = "threshold: 5\nunit: row\np_percent: 1\n"
+
+
 def run(
     folder: Path, text: str, frame: pl.DataFrame, capsys: pytest.CaptureFixture[str], *more: str
 ) -> tuple[int, dict[str, Any]]:
@@ -156,7 +159,7 @@ def test_the_command_suppresses_small_groups_and_those_that_protect_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame = pl.concat([staff(60), pl.DataFrame({"job": ["rare", "rare"], "hours": [20, 30], "pay": [99.0, 98.0]})])
-    code, account = run(tmp_path, PLAN + "threshold: 5\n", frame, capsys)
+    code, account = run(tmp_path, PLAN + EXACT, frame, capsys)
     assert (code, account["verdict"]["state"], account["suppressed"]) == (0, "holds", 2)
     figures = pl.read_csv(tmp_path / "out" / "statistics.csv")
     assert figures.filter(pl.col("group") == "job = rare")["value"].null_count() == 4
@@ -167,7 +170,7 @@ def test_the_command_suppresses_small_groups_and_those_that_protect_them(
 
 def test_a_plan_that_discloses_somebody_is_not_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = staff(60).with_columns(chief=(pl.int_range(60) == 7).cast(pl.Int64))
-    plan = PLAN.replace("[hours]", "[hours, chief]") + "threshold: 5\n"
+    plan = PLAN.replace("[hours]", "[hours, chief]") + EXACT
     code, account = run(tmp_path, plan, frame, capsys)
     assert (code, account["verdict"]["state"], account["people_disclosed"]) == (1, "fails", 1)
     assert not (tmp_path / "out").exists()
@@ -214,7 +217,7 @@ columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a,
 
 def test_more_groups_than_the_attack_can_cover_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = pl.DataFrame({"job": range(2100), "hours": 1, "pay": 1.0})
-    code, said = run(tmp_path, PLAN + "threshold: 5\n", frame, capsys)
+    code, said = run(tmp_path, PLAN + EXACT, frame, capsys)
     assert (code, "at most 2,000 groups" in said["error"]) == (2, True)
 
 
@@ -232,3 +235,114 @@ def test_declared_values_of_another_type_are_not_mistaken() -> None:
     )
     counts = [figure.value for figure in found if figure.name == "count"]
     assert counts == pytest.approx([0, 0, 1], abs=0.1)
+
+
+BY_JOB = "data: staff.csv\nstatistics: [{of: pay, by: [job]}]\nthreshold: 10\nunit: row\n"
+OTHERS = [*range(20, 40)]
+
+
+def shown(folder: Path, group: str) -> int:
+    """The number of published figures of a group."""
+    return pl.read_csv(folder / "out" / "statistics.csv").filter(group=group)["value"].drop_nulls().len()
+
+
+@pytest.mark.parametrize(
+    ("job_a", "job_b", "published"),
+    [
+        ([1] * 12, [0, 1] * 20, False),  # 12 of 12
+        ([0] * 12, [0, 1] * 20, False),  # none of 12
+        ([1] * 11 + [0], [0, 1] * 20, False),  # the one who is not knows about all others
+        ([1] * 12 + [0] * 9, [0, 1] * 20, False),  # nine are fewer than the threshold
+        ([1] * 12 + [0] * 10, [0, 1] * 20, True),
+        ([7.5] * 12, OTHERS, False),  # variance 0
+        ([7.5] * 11 + [30], OTHERS, False),  # variance 0 for the one who has 30
+        ([10] * 11 + [1_000_000], OTHERS, False),
+        ([10, 12] * 6 + [1_000_000], OTHERS, False),  # the p % rule
+        ([4] * 50 + [5] * 50 + [100], OTHERS, False),  # the total hides 100, the variance does not
+        ([4] * 50 + [5] * 50, OTHERS, True),
+    ],
+)
+def test_a_group_that_tells_the_values_of_its_people_is_suppressed(
+    job_a: list[float], job_b: list[float], published: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pl.DataFrame({"job": ["a"] * len(job_a) + ["b"] * len(job_b), "pay": [*map(float, job_a), *job_b]})
+    code, account = run(tmp_path, BY_JOB + "p_percent: 10\n", frame, capsys)
+    assert (code, account["suppressed"]) == (0, 0 if published else 1)
+    assert (shown(tmp_path, "job = a"), shown(tmp_path, "job = b")) == (4 if published else 0, 4)
+
+
+def test_amounts_without_a_rule_about_dominance_are_not_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pl.DataFrame({"job": ["a"] * 12 + ["b"] * 20, "pay": [*range(5, 16), 90, *OTHERS]})
+    code, account = run(tmp_path, BY_JOB, frame, capsys)
+    assert (code, account["verdict"]["state"]) == (1, "not checked")
+    assert not (tmp_path / "out").exists()
+    for rule, groups in (("p_percent: 10", 2), ("dominance: [1, 40]", 1), ("dominance: [1, 60]", 2)):
+        code, account = run(tmp_path, f"{BY_JOB}{rule}\n", frame, capsys)
+        assert (code, account["groups"]) == (0, groups)
+    # A column of two values needs none: the threshold holds for the frequencies.
+    two = frame.with_columns(pay=pl.int_range(32) % 2)
+    assert run(tmp_path, BY_JOB.replace("10", "5"), two, capsys)[0] == 0
+
+
+def test_people_are_counted_and_not_their_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twelve rows of two people are two people."""
+    frame = pl.DataFrame({"who": [n % 2 for n in range(12)] + [*range(2, 22)], "job": ["a"] * 12 + ["b"] * 20,
+                          "pay": [*range(5, 17), *OTHERS]})  # fmt: skip
+    plan = BY_JOB + "p_percent: 10\n"
+    assert run(tmp_path, plan, frame, capsys)[1]["suppressed"] == 0
+    assert run(tmp_path, plan.replace("unit: row", "unit: who"), frame, capsys)[1]["suppressed"] == 1
+    code, said = run(tmp_path, plan.replace("unit: row\n", ""), frame, capsys)
+    assert (code, "`unit` is required" in said["error"]) == (2, True)
+    private = "budget: {rho: 1}\ncolumns: {pay: {low: 0, high: 9}, job: {values: [a]}}\nunit: who\n"
+    code, said = run(tmp_path, BY_JOB.split("threshold")[0] + private, frame, capsys)
+    assert (code, "the unit is the row" in said["error"]) == (2, True)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_leverage_point_is_not_fitted(several: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One person is far away from all others, so that the line passes through the own value."""
+    frame = staff(60)
+    far = pl.DataFrame({"job": ["a"], "hours": [100_000], "pay": [77.0]})
+    with_far = pl.concat([frame, *[far] * (2 if several else 1)])
+    line = np.polyfit(with_far["hours"], with_far["pay"], 1)
+    assert np.polyval(line, 100_000) == pytest.approx(77, abs=1e-3)
+    with_far = with_far.with_columns(who=pl.Series([*range(60), *[60] * (2 if several else 1)]))
+    plan = "data: staff.csv\nstatistics: [{of: pay, on: [hours]}]\nunit: who\np_percent: 1\nthreshold: 10\n"
+    code, account = run(tmp_path, plan, with_far, capsys)
+    assert (code, account["verdict"]["state"], account["people_disclosed"]) == (1, "fails", 1)
+    code, account = run(tmp_path, plan, with_far.head(60), capsys)
+    assert (code, account["people_disclosed"]) == (0, 0)
+
+
+def test_a_person_who_is_a_group_does_not_calculate_another_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two jobs with one person each: their sum is the total less the others, so a third job is suppressed."""
+    frame = pl.concat([staff(60), pl.DataFrame({"job": ["r", "s"], "hours": [20, 30], "pay": [50.0, 48.0]})])
+    plan = PLAN.replace("  - {of: pay, on: [hours]}\n", "") + EXACT
+    code, account = run(tmp_path, plan, frame, capsys)
+    assert (code, account["verdict"]["state"], account["suppressed"]) == (0, "holds", 3)
+
+
+def test_what_people_calculate_is_what_the_rank_says() -> None:
+    """Random groups: a suppressed group is known to a person if its indicator adds nothing to the rank of the groups
+    and the own rows."""
+    draw, seen = np.random.default_rng(5), {True: 0, False: 0}
+    for _ in range(150):
+        groups = [m for m in draw.random((3, 6)) < 0.6 if m.any()]
+        hidden = draw.random(6) < 0.5
+        units = draw.integers(0, 5, 6)
+        if not groups or not hidden.any():
+            continue
+        known = False
+        for person in (-1, *np.unique(units)):
+            own = np.eye(6)[units == person]
+            equations = np.vstack([*np.array(groups, dtype=float), *own])
+            more = np.vstack([equations, hidden])
+            if not set(np.flatnonzero(hidden)) <= set(np.flatnonzero(units == person)):
+                known |= bool(np.linalg.matrix_rank(more) == np.linalg.matrix_rank(equations))
+        assert disclosed_sums(groups, hidden=[hidden], units=units, threshold=2).hidden == (known,)
+        seen[known] += 1
+    assert min(seen.values()) > 20

@@ -20,8 +20,10 @@ from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.field_docs import DocumentedModel
 from sfumato.release import State, Verdict
 from sfumato.tables.cells import check_amounts
+from sfumato.tables.plan import NO_DOMINANCE_RULE
 from sfumato.tables.plan_file import STRICT, PlanFile, ReleaseBudget
-from sfumato.tables.summary_attack import DisclosedSums, disclosed_sums
+from sfumato.tables.summary_attack import DisclosedSums, disclosed_sums, leverage_points
+from sfumato.tables.summary_disclosure import GroupRules
 from sfumato.tables.summary_statistics import (
     PublicInterval,
     SummaryFigure,
@@ -34,6 +36,8 @@ from sfumato.tables.summary_statistics import (
 
 __all__ = ["PublishedStatistics", "Statistic", "SummaryFile"]
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _MOST_GROUPS = 100_000
 _MOST_ATTACKED, _MOST_MARKS = 2_000, 10**9
@@ -97,6 +101,12 @@ class SummaryFile(PlanFile):
     """The statistics to publish."""
     threshold: Annotated[int, Field(ge=3)] | None = None
     """Without a guarantee: the smallest number of people behind a figure, and of people more than coefficients."""
+    unit: str | None = None
+    """Without a guarantee: whom to count. `row` if every row is another person, or the column that names the person."""
+    dominance: tuple[Annotated[int, Field(ge=1, le=5)], Annotated[float, Field(gt=0, lt=100)]] | None = None
+    """[n, k]: without a guarantee, the n largest contributions of people are at most k percent of a total."""
+    p_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Without a guarantee: nobody estimates the largest contribution to within p percent of it."""
     budget: ReleaseBudget | None = None
     """With differential privacy: the budget, divided equally among the statistics."""
     columns: dict[str, PublicDomain] = {}
@@ -106,6 +116,10 @@ class SummaryFile(PlanFile):
     def _one_way(self) -> Self:
         if (self.threshold is None) == (self.budget is None):
             raise ValueError("needs either `threshold` (no guarantee) or `budget` (differential privacy)")
+        if self.threshold is not None and self.unit is None:
+            raise ValueError("`unit` is required: `row`, or the column that names the person")
+        if self.budget is not None and (self.unit not in (None, "row") or self.dominance or self.p_percent):
+            raise ValueError("with a `budget` the unit is the row, and there are no `dominance` and `p_percent`")
         if len(set(self.statistics)) < len(self.statistics):
             raise ValueError("a statistic is listed twice")
         if self.budget is not None:
@@ -141,6 +155,11 @@ class SummaryFile(PlanFile):
             for name in (one.of, *one.on):
                 if not frame[name].dtype.is_numeric() or not frame[name].cast(pl.Float64).is_finite().all():
                     raise BadParameter(f"Column `{name}` must hold finite numbers.")
+        if self.unit not in (None, "row"):
+            if self.unit not in frame.columns:
+                raise UnknownColumn(f"The data have no column `{self.unit}`.", column=self.unit)
+            if frame[self.unit].null_count():
+                raise BadParameter(f"Column `{self.unit}` has missing values.", fix="Give every row a person.")
 
     def _check_domains(self) -> None:
         for name, domain in self.columns.items():
@@ -186,30 +205,38 @@ class SummaryFile(PlanFile):
         assert self.threshold is not None
         for name in dict.fromkeys(name for one in self.statistics for name in (one.of, *one.on)):
             check_amounts(frame, name)
-        shown, hidden, disclosed = _suppressed(frame, self.statistics, self.threshold)
+        rules = GroupRules(threshold=self.threshold, dominance=self.dominance, p_percent=self.p_percent)
+        who = np.arange(frame.height) if self.unit in (None, "row") else frame[self.unit].rank("dense").to_numpy()
+        people = _People(frame=frame, units=who.astype(np.int64), rules=rules, statistics=self.statistics)
+        shown, hidden, disclosed = people.suppressed()
         found = []
         for number, one in enumerate(self.statistics):
             if one.on:
-                enough = frame.height >= len(one.on) + 1 + self.threshold
-                figures = exact_regression(frame, one.of, one.on) if enough else []
+                figures = exact_regression(frame, one.of, one.on) if people.enough(one) else []
                 found.append(figures or [SummaryFigure(group="", name=n, value=None) for n in (*one.on, "intercept")])
             else:
                 found.append(exact_groups(frame, one.of, one.by, frozenset(hidden[number])))
-        failing = sum(part.people + part.cells + part.differences + sum(part.hidden) for part in disclosed)
-        verdict = Verdict(
-            model="threshold",
-            state=State.FAILS if failing else State.HOLDS,
-            worst=failing,
-            wanted=0,
-            reason="published figures determine the values of people or of groups below the threshold"
-            if failing
-            else "",
+        columns = list(dict.fromkeys(one.of for one in self.statistics))
+        told = [people.told(column, part) for column, part in zip(columns, disclosed, strict=True)]
+        single = len(
+            frozenset[int]().union(*(part.persons for part in disclosed), *map(people.leverage_points, columns))
         )
+        failing = sum(part.cells + part.differences + sum(part.hidden) for part in disclosed) + single + sum(told)
+        amounts = [column for column in columns if frame[column].n_unique() > 3]
+        state, reason = State.HOLDS, ""
+        if failing:
+            state, reason = State.FAILS, "published figures determine values of people or of groups below the threshold"
+        elif amounts and not rules.dominated:
+            state, reason = State.NOT_CHECKED, NO_DOMINANCE_RULE
+        verdict = Verdict(model="threshold", state=state, worst=failing, wanted=0, reason=reason)
         account = {
             "threshold": self.threshold,
+            "unit": self.unit,
+            "dominance": self.dominance,
+            "p_percent": self.p_percent,
             "groups": sum(len(part) for part in shown),
             "suppressed": sum(len(part) for part in hidden),
-            "people_disclosed": sum(part.people for part in disclosed),
+            "people_disclosed": single,
         }
         return self._published(found, account, verdict)
 
@@ -230,57 +257,84 @@ class SummaryFile(PlanFile):
         )
 
 
-def _suppressed(
-    frame: pl.DataFrame, statistics: tuple[Statistic, ...], threshold: int
-) -> tuple[list[dict[str, Mask]], list[dict[str, Mask]], list[DisclosedSums]]:
-    """Published and suppressed groups of each statistic, and what readers can still calculate of each column.
+@dataclass(frozen=True, kw_only=True)
+class _People:
+    """The people behind the rows, and what exact figures disclose about them."""
 
-    Small groups are suppressed, then the smallest other group of the same statistic as long as a suppressed one can be
-    calculated.
-    """
-    groups = sum(frame.select(one.by).unique().height if one.by else 1 for one in statistics if not one.on)
-    if groups > _MOST_ATTACKED or groups * frame.height > _MOST_MARKS:
-        raise BadParameter(
-            f"The attack covers at most {_MOST_ATTACKED:,} groups, and a billion groups times rows.",
-            fix="Use fewer or coarser groups, or a budget instead of a threshold.",
+    frame: pl.DataFrame
+    units: Ints
+    rules: GroupRules
+    statistics: tuple[Statistic, ...]
+
+    def suppressed(self) -> tuple[list[dict[str, Mask]], list[dict[str, Mask]], list[DisclosedSums]]:
+        """Published and suppressed groups of each statistic, and what can still be calculated of each column.
+
+        Groups that break a rule are suppressed, then the smallest other group of the same statistic as long as a
+        suppressed one can be calculated.
+        """
+        frame, statistics = self.frame, self.statistics
+        groups = sum(frame.select(one.by).unique().height if one.by else 1 for one in statistics if not one.on)
+        if groups > _MOST_ATTACKED or groups * frame.height > _MOST_MARKS:
+            raise BadParameter(
+                f"The attack covers at most {_MOST_ATTACKED:,} groups, and a billion groups times rows.",
+                fix="Use fewer or coarser groups, or a budget instead of a threshold.",
+            )
+        shown = [{} if one.on else _groups(frame, one.by) for one in statistics]
+        hidden: list[dict[str, Mask]] = [{} for _ in statistics]
+        for one, own, gone in zip(statistics, shown, hidden, strict=True):
+            for name in [name for name, rows in own.items() if self.broken(one.of, np.flatnonzero(rows))]:
+                gone[name] = own.pop(name)
+        disclosed = []
+        for column in dict.fromkeys(one.of for one in statistics):
+            about = [number for number, one in enumerate(statistics) if one.of == column]
+            while True:
+                found = self._attack(column, about, shown, hidden)
+                owners = [number for number in about for _ in hidden[number]]
+                again = next((n for n, known in zip(owners, found.hidden, strict=True) if known and shown[n]), None)
+                if again is None:
+                    break
+                smallest = min(shown[again], key=lambda name: int(shown[again][name].sum()))
+                hidden[again][smallest] = shown[again].pop(smallest)
+            disclosed.append(found)
+        return shown, hidden, disclosed
+
+    def broken(self, column: str, rows: Ints, *, variance: bool = True) -> bool:
+        """Whether the figures of a set of rows disclose values of a column."""
+        values = self.frame[column].cast(pl.Float64).to_numpy()
+        distinct = self.frame[column].n_unique()
+        return self.rules.broken(values[rows], self.units[rows], distinct=distinct, variance=variance)
+
+    def enough(self, one: Statistic) -> bool:
+        """Whether a regression has enough people more than coefficients."""
+        return len(np.unique(self.units)) >= len(one.on) + 1 + self.rules.threshold
+
+    def regressors(self, column: str) -> list[Floats]:
+        """The regressors of all published regressions of a column."""
+        names = [n for one in self.statistics if one.of == column and one.on and self.enough(one) for n in one.on]
+        return [self.frame[name].cast(pl.Float64).to_numpy() for name in dict.fromkeys(names)]
+
+    def leverage_points(self, column: str) -> frozenset[int]:
+        """People whose values follow closely from the coefficients of a column."""
+        regressors = self.regressors(column)
+        return leverage_points(regressors, self.units, threshold=self.rules.threshold) if regressors else frozenset()
+
+    def told(self, column: str, found: DisclosedSums) -> int:
+        """Sets of enough people about whom a total tells too much: all rows for a regression, and differences."""
+        everybody = bool(self.regressors(column)) and self.broken(column, np.arange(self.frame.height), variance=False)
+        return everybody + sum(self.broken(column, rows) for rows in found.determined)
+
+    def _attack(
+        self, column: str, about: list[int], shown: list[dict[str, Mask]], hidden: list[dict[str, Mask]]
+    ) -> DisclosedSums:
+        regressors = self.regressors(column)
+        constant = [np.ones(self.frame.height, dtype=np.bool_)] if regressors else []
+        return disclosed_sums(
+            [*constant, *(rows for number in about for rows in shown[number].values())],
+            regressors=regressors,
+            units=self.units,
+            hidden=[rows for number in about for rows in hidden[number].values()],
+            threshold=self.rules.threshold,
         )
-    shown = [{} if one.on else _groups(frame, one.by) for one in statistics]
-    hidden: list[dict[str, Mask]] = [{} for _ in statistics]
-    for own, gone in zip(shown, hidden, strict=True):
-        for name in [name for name, rows in own.items() if rows.sum() < threshold]:
-            gone[name] = own.pop(name)
-    disclosed = []
-    for column in dict.fromkeys(one.of for one in statistics):
-        about = [number for number, one in enumerate(statistics) if one.of == column]
-        while True:
-            found = _attack(frame, statistics, about, shown, hidden, threshold)
-            owners = [number for number in about for _ in hidden[number]]
-            again = next((n for n, known in zip(owners, found.hidden, strict=True) if known and shown[n]), None)
-            if again is None:
-                break
-            smallest = min(shown[again], key=lambda name: int(shown[again][name].sum()))
-            hidden[again][smallest] = shown[again].pop(smallest)
-        disclosed.append(found)
-    return shown, hidden, disclosed
-
-
-def _attack(
-    frame: pl.DataFrame, statistics: tuple[Statistic, ...], about: list[int], shown: list[dict[str, Mask]],
-    hidden: list[dict[str, Mask]], threshold: int,
-) -> DisclosedSums:  # fmt: skip
-    regressors = [
-        frame[name].cast(pl.Float64).to_numpy()
-        for number in about
-        if frame.height >= len(statistics[number].on) + 1 + threshold
-        for name in statistics[number].on
-    ]
-    constant = [np.ones(frame.height, dtype=np.bool_)] if regressors else []
-    return disclosed_sums(
-        [*constant, *(rows for number in about for rows in shown[number].values())],
-        regressors=regressors,
-        hidden=[rows for number in about for rows in hidden[number].values()],
-        threshold=threshold,
-    )
 
 
 def _groups(frame: pl.DataFrame, by: tuple[str, ...]) -> dict[str, Mask]:
