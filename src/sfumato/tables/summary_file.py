@@ -153,8 +153,7 @@ class SummaryFile(PlanFile):
                 if frame[name].null_count():
                     raise BadParameter(f"Column `{name}` has missing values.", fix="Fill them or remove the rows.")
             for name in (one.of, *one.on):
-                if not frame[name].dtype.is_numeric() or not frame[name].cast(pl.Float64).is_finite().all():
-                    raise BadParameter(f"Column `{name}` must hold finite numbers.")
+                check_amounts(frame, name)
         if self.unit not in (None, "row"):
             if self.unit not in frame.columns:
                 raise UnknownColumn(f"The data have no column `{self.unit}`.", column=self.unit)
@@ -203,8 +202,6 @@ class SummaryFile(PlanFile):
 
     def _exact(self, frame: pl.DataFrame) -> PublishedStatistics:
         assert self.threshold is not None
-        for name in dict.fromkeys(name for one in self.statistics for name in (one.of, *one.on)):
-            check_amounts(frame, name)
         rules = GroupRules(threshold=self.threshold, dominance=self.dominance, p_percent=self.p_percent)
         who = np.arange(frame.height) if self.unit in (None, "row") else frame[self.unit].rank("dense").to_numpy()
         people = _People(frame=frame, units=who.astype(np.int64), rules=rules, statistics=self.statistics)
