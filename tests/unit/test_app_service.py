@@ -428,9 +428,9 @@ def test_the_lattice_of_levels_is_surveyed_and_goes_stale_with_the_models(people
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z" if Path("/proc").is_dir() else True
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z" if Path("/proc").is_dir() else True
 
 
 @pytest.mark.parametrize("way", ["cancel", "time"])

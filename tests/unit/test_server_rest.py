@@ -46,6 +46,10 @@ class Server:
             create_application(self.service, self.settings), base_url=HOST, raise_server_exceptions=False
         )
 
+    def add(self, name: str, role: str) -> None:
+        staff(self.service, name, AccountRole(role))
+        self.tokens[name] = token(self.service, name)
+
     def __call__(self, method: str, path: str, who: str | None = "ada", **options: Any) -> Any:
         headers = options.pop("headers", {})
         if who is not None:

@@ -28,7 +28,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "metrics": frozenset({"administrator", "auditor"}),
     **dict.fromkeys(("list_users", "list_tokens", "list_groups"), frozenset({"administrator", "owner", "auditor"})),
     **dict.fromkeys(
-        ("add_user", "change_user", "make_link", "create_token", "revoke_token", "add_group", "add_member",
+        ("add_user", "change_user", "make_link", "revoke_token", "add_group", "add_member",
          "remove_member"),
         frozenset({"administrator"}),
     ),
@@ -50,7 +50,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "sign_in": {"user": "nobody", "password": "wrong"},
     "set_password": {"password": "a long enough secret"},
     "create_my_token": {"scopes": ["ask"], "days": 1},
-    "create_token": {"scopes": ["ask"], "days": 1},
     "explain": {"sql": "SELECT COUNT(*) FROM patients", "epsilon": "0.1"},
     "ask": {"sql": "SELECT COUNT(*) FROM patients", "epsilon": "0.1"},
     "analyze": {"sql": "SELECT COUNT(*) FROM patients", "epsilon": "0.1"},
@@ -122,3 +121,55 @@ def test_an_auditor_changes_nothing(server: Server) -> None:
         if method.upper() != "GET" and not own:
             response = server(method.upper(), address(path), "audra", json=BODIES.get(operation))
             assert response.status_code == 403, operation
+
+
+def test_an_owner_of_nothing_sees_and_decides_nothing(server: Server) -> None:
+    for path in (
+        "/api/v1/budgets",
+        "/api/v1/datasets",
+        "/api/v1/budget/requests",
+        "/api/v1/ledger",
+        "/api/v1/audit/questions",
+    ):
+        [listed] = server("GET", path, "otto").json().values()
+        assert listed == [], path
+    for path in ("grants", "catalog", "schema", "loss"):
+        assert server("GET", f"/api/v1/datasets/hospital/{path}", "otto").status_code == 404, path
+    wish = {"dataset": "hospital", "epsilon": "100000", "why": "because I can"}
+    made = server("POST", "/api/v1/budget/requests", "ada", json=wish).json()["id"]
+    for verdict in ("approve", "reject"):
+        assert server("POST", f"/api/v1/budget/requests/{made}/{verdict}", "otto").status_code == 404
+    assert (
+        server("PUT", "/api/v1/budgets", "otto", json={"holder": "ada", "epsilon": "0", "why": "no"}).status_code == 403
+    )
+
+
+def test_nobody_raises_a_cap_without_the_owner_of_the_data_set(server: Server) -> None:
+    for name in ("root-2", "root-3"):
+        server.add(name, "administrator")
+    wish = {"dataset": "hospital", "epsilon": "1000", "why": "the second survey"}
+    place = (
+        f"/api/v1/budget/requests/{server('POST', '/api/v1/budget/requests', 'ada', json=wish).json()['id']}/approve"
+    )
+    for name in ("root", "root-2", "root-3"):
+        assert server("POST", place, name).json()["state"] == "open"
+    assert server("POST", place, "owner").json()["state"] == "approved"
+
+
+def test_an_administrator_makes_no_tokens_and_a_reset_bars_from_approving(server: Server) -> None:
+    body = {"scopes": ["manage"], "days": 1}
+    assert server("POST", "/api/v1/users/owner/tokens", "root", json=body).status_code in (404, 405)
+    assert server("GET", "/api/v1/me", "owner").json()["reset"] is None
+    wish = {"dataset": "hospital", "epsilon": "2000", "why": "the third survey"}
+    made = server("POST", "/api/v1/budget/requests", "ada", json=wish).json()["id"]
+    assert server("POST", f"/api/v1/budget/requests/{made}/approve", "root").json()["state"] == "open"
+    assert server("POST", "/api/v1/users/owner/link", "root").status_code == 201
+    refused = server("POST", f"/api/v1/budget/requests/{made}/approve", "owner")
+    assert refused.status_code == 403
+    assert "less than a day ago" in refused.json()["error"]["message"]
+    assert server("GET", "/api/v1/me", "owner").json()["reset"]["by"] == "root"
+    events = [entry["about"] for entry in server("GET", "/api/v1/ledger", "audra").json()["entries"]]
+    assert any("reset credentials" in about and "owner" in about for about in events)
+    fresh = server("POST", "/api/v1/users", "root", json={"name": "root-4", "roles": ["administrator"]})
+    assert fresh.status_code == 201
+    assert server.service.users.get("root-4").barred

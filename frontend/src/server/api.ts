@@ -21,7 +21,7 @@ export function send<M extends Method, P extends Having<M>>(method: M, path: P, 
   return request(method.toUpperCase(), address(path, names), body);
 }
 
-export interface Me { name: string; roles: string[]; groups: string[]; scopes: string[]; csrf: string | null }
+export interface Me { name: string; roles: string[]; groups: string[]; scopes: string[]; csrf: string | null; reset: { at: string; by: string } | null }
 export interface Dataset { name: string; state: "active" | "frozen" | "retired"; version: number; policy: string; owner?: string }
 export interface User { name: string; roles: string[]; active: boolean; groups: string[]; created: string }
 export interface Token { id: string; user: string; scopes: string[]; label: string; created: string; expires: string; last_used: string; revoked: string }

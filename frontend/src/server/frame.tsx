@@ -5,9 +5,9 @@ import { Refusal, setBearer, setCsrf } from "../http";
 import { t } from "../messages";
 import { shownError } from "../store";
 import type { Shown } from "../store";
-import { ErrorNotice, follow, usePath } from "../ui";
+import { ErrorNotice, Notice, follow, usePath } from "../ui";
 import { AccountPage } from "./account";
-import { read, send } from "./api";
+import { read, send, when } from "./api";
 import type { Me } from "./api";
 import { AskPage } from "./ask";
 import { BudgetsPage } from "./budgets";
@@ -94,7 +94,10 @@ function Frame(props: { path: string }) {
       <nav aria-label="Pages"><ol>
         {pages.map((entry) => <li key={entry.path}><a href={entry.path} onClick={follow} aria-current={entry === shown ? "page" : undefined}>{t(entry.title)}</a></li>)}
       </ol></nav>
-      <main id="main" tabIndex={-1}><Shown /></main>
+      <main id="main" tabIndex={-1}>
+        {session.me.reset && <Notice kind="open">{session.me.reset.by} gave you a sign-in link or a token on {when(session.me.reset.at)}. If you did not ask for it, somebody may have acted in your name: tell an auditor. You cannot approve requests for a day.</Notice>}
+        <Shown />
+      </main>
     </div>
   );
 }

@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * List Requests
-         * @description Requests for budget: all for those who approve or audit, their own for analysts.
+         * @description Requests for budget: all for administrators and auditors, about their data sets for owners, and one's own.
          */
         get: operations["list_requests"];
         put?: never;
@@ -79,7 +79,7 @@ export interface paths {
         put?: never;
         /**
          * Approve Request
-         * @description Approve a request. The second approval sets the cap.
+         * @description Approve a request. The second approval sets the cap, if the owner of the data set is among those who agree.
          */
         post: operations["approve_request"];
         delete?: never;
@@ -117,7 +117,7 @@ export interface paths {
         };
         /**
          * List Budgets
-         * @description All caps with what is spent and the loss accumulated since the beginning.
+         * @description Caps with what is spent and the loss accumulated: all for auditors, those of their data sets for owners.
          */
         get: operations["list_budgets"];
         /**
@@ -776,7 +776,7 @@ export interface paths {
         put?: never;
         /**
          * Make Link
-         * @description A new one-time link for a user who forgot their password.
+         * @description A new one-time link for a user who forgot their password. The user is told, and does not approve for a day.
          */
         post: operations["make_link"];
         delete?: never;
@@ -798,11 +798,7 @@ export interface paths {
          */
         get: operations["list_tokens"];
         put?: never;
-        /**
-         * Create Token
-         * @description Make a token for a user. Its secret is shown once, and that it was made is in the ledger.
-         */
-        post: operations["create_token"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -6780,133 +6776,6 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-            /** @description The request cannot be read. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description No valid credential. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Not allowed, or beyond the budget. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description It does not exist, or the account may not know of it. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description It contradicts an earlier request. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The request is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body is not JSON. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The request, the query or an option is refused. Nothing was charged. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Too many requests. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The question failed. A cost that was charged stays charged. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The ledger cannot be written or trusted. Nothing is answered. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    create_token: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TokenBody"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
                 headers: {
                     [name: string]: unknown;
                 };

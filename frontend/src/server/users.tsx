@@ -1,4 +1,4 @@
-/** Users: accounts, roles, one-time links, tokens and groups. */
+/** Users: accounts, roles, one-time links and groups. People make their tokens themselves. */
 import { useId, useState } from "react";
 import { useLoaded } from "../store";
 import { ErrorNotice, Notice, Page, Panel, StateMark } from "../ui";
@@ -100,7 +100,6 @@ function OneUser(props: { user: User; changed: () => void; linked: (link: string
       <h3>Tokens</h3>
       <ErrorNotice error={tokens.error} />
       <Tokens tokens={tokens.value?.tokens ?? []} may={["ask", "read", "manage"]} changed={tokens.again}
-        make={admin ? (body) => change(() => send("post", "/api/v1/users/{name}/tokens", body, names)) : undefined}
         revoke={admin ? (identifier) => change(() => send("delete", "/api/v1/tokens/{identifier}", undefined, { identifier })) : undefined} />
     </Panel>
   );

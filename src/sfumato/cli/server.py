@@ -81,6 +81,7 @@ def add_user(
         service.budgets.set_cap(loss, dataset=dataset, holder=name, by=operator(), why="first budget")
     scopes = [Scope.ASK] if given == [AccountRole.ANALYST] else list(Scope)
     click.echo(service.tokens.create(name, scopes=scopes, days=days, label="first token").secret)
+    service.users.reset(name, by=operator())
     note(f"User {name}. The token is shown once; it is the password for psql and SFUMATO_TOKEN for Python.")
 
 
@@ -105,7 +106,7 @@ def make_link(place: str, name: str) -> None:
     from sfumato.server.accounts.account_sessions import AccountSessions
 
     service = _service(place)
-    click.echo(f"/sign-in/{AccountSessions(service.state).make_link(service.users.get(name).name)}")
+    click.echo(f"/sign-in/{AccountSessions(service.state).make_link(service.users.reset(name, by=operator()).name)}")
 
 
 @user.command("deactivate")
@@ -144,7 +145,9 @@ def create_token(place: str, name: str, scopes: tuple[str, ...], days: float, la
     """Make a token for a user; it is shown once."""
     from sfumato.server.roles import Scope
 
-    made = _service(place).tokens.create(name, scopes=map(Scope, scopes), days=days, label=label)
+    service = _service(place)
+    made = service.tokens.create(name, scopes=map(Scope, scopes), days=days, label=label)
+    service.users.reset(name, by=operator())
     click.echo(made.secret)
     note(f"Token {made.token.id}, valid until {made.token.expires[:10]}.")
 

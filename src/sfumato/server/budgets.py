@@ -114,7 +114,10 @@ class Budgets:
         return self.get(identifier)
 
     def approve(self, identifier: str, *, by: str) -> BudgetRequest:
-        """Approve a request. The cap is set when the second person approves."""
+        """Approve a request. The cap is set when two people other than the one who made it have approved.
+
+        The owner of the data set is one of them, or made the request: nobody raises a cap without them.
+        """
         request = self._open(identifier)
         if by == request.by:
             raise AccessDenied("A request is approved by two people other than the one who made it.")
@@ -125,7 +128,8 @@ class Budgets:
                     identifier, by, now(),
                 )  # fmt: skip
         request = self.get(identifier)
-        if len(request.approvals) < _APPROVALS:
+        owner = self._owner(request.dataset)
+        if len(request.approvals) < _APPROVALS or owner not in (None, request.by, *request.approvals):
             return request
         # A crash between the two steps is harmless: approving again sets the same cap again.
         self._state.ledger.set_cap(
@@ -171,6 +175,12 @@ class Budgets:
             if entry.kind == "spend":
                 known[entry.dataset, ""] = None
         return tuple(sorted(known))
+
+    def _owner(self, dataset: str) -> str | None:
+        """The owner of a data set; None for an account over all data sets."""
+        with self._state.store.read() as transaction:
+            rows = transaction.query("SELECT owner FROM sfumato_server_datasets WHERE name = ?", dataset)
+        return str(rows[0][0]) if rows else None
 
     def _open(self, identifier: str) -> BudgetRequest:
         request = self.get(identifier)

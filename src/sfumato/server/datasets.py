@@ -20,7 +20,7 @@ from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
 from sfumato.query.metadata import Metadata, parse_metadata
 from sfumato.query.session import Session
 from sfumato.server.accounts.users import check_name, find_user
-from sfumato.server.roles import Action, Principal, require
+from sfumato.server.roles import AccountRole, Action, Principal, require
 from sfumato.server.state import ServerState, now
 
 __all__ = ["DatasetState", "Datasets", "RegisteredDataset"]
@@ -139,8 +139,12 @@ class Datasets:
         return tuple(dataset for dataset in found if dataset.state is not DatasetState.RETIRED)
 
     def visible(self, principal: Principal) -> tuple[RegisteredDataset, ...]:
-        """The data sets that exist for a principal."""
-        return self.all() if principal.may(Action.READ_DATASETS) else self.granted(principal)
+        """The data sets that exist for a principal: all for those who run or audit the server, their own for owners."""
+        if principal.roles & {AccountRole.AUDITOR, AccountRole.ADMINISTRATOR} and principal.may(Action.READ_DATASETS):
+            return self.all()
+        own = [dataset for dataset in self.all() if dataset.owner == principal.name]
+        found = {dataset.name: dataset for dataset in (*self.granted(principal), *own)}
+        return tuple(found[name] for name in sorted(found))
 
     def for_question(self, principal: Principal, name: str) -> RegisteredDataset:
         """The data set, if the principal may ask it; otherwise it does not exist for them."""
@@ -161,9 +165,10 @@ class Datasets:
     def for_schema(self, principal: Principal, name: str) -> RegisteredDataset:
         """The data set, if the principal may read its public schema."""
         require(principal, Action.SCHEMA)
-        if principal.may(Action.READ_DATASETS):
-            return self.get(name)
-        return self.for_question(principal, name)
+        for dataset in self.visible(principal):
+            if dataset.name == name:
+                return dataset
+        raise _unknown()
 
     def set_state(self, name: str, state: DatasetState, *, by: str, why: str) -> RegisteredDataset:
         """Freeze, reactivate or retire a data set. A retired one stays retired."""

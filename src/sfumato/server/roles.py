@@ -14,7 +14,7 @@ class AccountRole(StrEnum):
     """What an account is for. An account may have several roles."""
 
     ADMINISTRATOR = "administrator"
-    """Runs the server: users, groups, tokens."""
+    """Runs the server: users and groups."""
     OWNER = "owner"
     """Registers data sets, grants access, sets budgets."""
     ANALYST = "analyst"

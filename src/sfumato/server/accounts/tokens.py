@@ -31,7 +31,10 @@ _LAST_USE_SECONDS = 60
 
 def signed_out() -> NotSignedIn:
     """The one error for a missing, unknown, expired or revoked credential."""
-    return NotSignedIn("Sign in with a valid token, session or password.", fix="An administrator makes tokens.")
+    return NotSignedIn(
+        "Sign in with a valid token, session or password.",
+        fix="Make a token on the Account page; an administrator makes sign-in links.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sfumato.dp.ledger import Transaction
 from sfumato.errors import BadParameter, Conflict, NoSuchItem
 from sfumato.server.roles import AccountRole, Principal, Scope
-from sfumato.server.state import ServerState, now
+from sfumato.server.state import ServerState, later, now
 
 __all__ = ["User", "Users", "check_name"]
 
@@ -37,6 +37,14 @@ class User:
     active: bool
     groups: tuple[str, ...]
     created: str
+    reset_at: str = ""
+    """When somebody else last gave the user a credential, a one-time link or a token; empty if nobody did."""
+    reset_by: str = ""
+
+    @property
+    def barred(self) -> bool:
+        """Whether the user may not approve yet: whoever gave them a credential could act in their name for a day."""
+        return self.reset_at > later(days=-1)
 
     def principal(self, scopes: Iterable[Scope] = tuple(Scope), *, token: str = "") -> Principal:
         """The user as the one who makes a request."""
@@ -103,6 +111,16 @@ class Users:
         self._record("activate user" if active else "deactivate user", by, user=name)
         return self.get(name)
 
+    def reset(self, name: str, *, by: str) -> User:
+        """Record that somebody gave the user a credential. The user is told, and does not approve for a day."""
+        self.get(name)
+        with self._state.store.write() as transaction:
+            transaction.query(
+                "UPDATE sfumato_server_users SET reset_at = ?, reset_by = ? WHERE name = ?", now(), by, name
+            )
+        self._record("reset credentials", by, user=name)
+        return self.get(name)
+
     def add_group(self, name: str, *, by: str) -> None:
         """Add a group."""
         check_name(name, what="a group")
@@ -140,14 +158,16 @@ class Users:
 
 def find_user(transaction: Transaction, name: str) -> User | None:
     """A user by name, or None."""
-    rows = transaction.query("SELECT roles, active, created FROM sfumato_server_users WHERE name = ?", name)
+    rows = transaction.query(
+        "SELECT roles, active, created, reset_at, reset_by FROM sfumato_server_users WHERE name = ?", name
+    )
     if not rows:
         return None
     groups = transaction.query(
         "SELECT group_name FROM sfumato_server_members WHERE user_name = ? ORDER BY group_name", name
     )
-    roles, active, created = rows[0]
+    roles, active, created, reset_at, reset_by = rows[0]
     return User(
         name=name, roles=frozenset(map(AccountRole, roles.split(","))), active=bool(active),
-        groups=tuple(row[0] for row in groups), created=created,
+        groups=tuple(row[0] for row in groups), created=created, reset_at=reset_at, reset_by=reset_by,
     )  # fmt: skip

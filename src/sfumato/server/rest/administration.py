@@ -12,7 +12,7 @@ from sfumato.errors import AccessDenied, NoSuchItem
 from sfumato.server.datasets import RegisteredDataset
 from sfumato.server.rest.context import ContextOf, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
-from sfumato.server.rest.models import Cap, GroupBody, NewUser, Registration, StateChange, TokenBody, UserChange
+from sfumato.server.rest.models import Cap, GroupBody, NewUser, Registration, StateChange, UserChange
 from sfumato.server.roles import AccountRole, Action, Principal, require
 
 __all__ = ["router"]
@@ -33,7 +33,8 @@ def list_users(who: Who, context: ContextOf) -> dict[str, Any]:
 def add_user(body: NewUser, who: Who, context: ContextOf) -> dict[str, Any]:
     """Add a user, and a one-time link with which they sign in and set a password."""
     require(who, Action.MANAGE_USERS)
-    user = context.service.users.add(body.name, roles=body.roles, by=who.name)
+    context.service.users.add(body.name, roles=body.roles, by=who.name)
+    user = context.service.users.reset(body.name, by=who.name)
     return {**user.to_dict(), "link": f"/sign-in/{context.sessions.make_link(user.name)}"}
 
 
@@ -53,10 +54,9 @@ def change_user(name: Name, body: UserChange, who: Who, context: ContextOf) -> d
 
 @router.post("/users/{name}/link", operation_id="make_link", status_code=201)
 def make_link(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
-    """A new one-time link for a user who forgot their password."""
+    """A new one-time link for a user who forgot their password. The user is told, and does not approve for a day."""
     require(who, Action.MANAGE_USERS)
-    user = context.service.users.get(name)
-    context.service.state.ledger.record_event(f"{who.name}: one-time link for {user.name}")
+    user = context.service.users.reset(name, by=who.name)
     return {"link": f"/sign-in/{context.sessions.make_link(user.name)}"}
 
 
@@ -66,15 +66,6 @@ def list_tokens(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
     require(who, Action.READ_USERS)
     user = context.service.users.get(name)
     return {"tokens": [token.to_dict() for token in context.service.tokens.of(user.name)]}
-
-
-@router.post("/users/{name}/tokens", operation_id="create_token", status_code=201)
-def create_token(name: Name, body: TokenBody, who: Who, context: ContextOf) -> dict[str, Any]:
-    """Make a token for a user. Its secret is shown once, and that it was made is in the ledger."""
-    require(who, Action.MANAGE_USERS)
-    made = context.service.tokens.create(name, scopes=body.scopes, days=body.days, label=body.label)
-    context.service.state.ledger.record_event(f"{who.name}: token {made.token.id} for {name}")
-    return {**made.token.to_dict(), "secret": made.secret}
 
 
 @router.delete("/tokens/{identifier}", operation_id="revoke_token")
@@ -145,7 +136,8 @@ def change_dataset(name: Name, body: StateChange, who: Who, context: ContextOf) 
 def list_grants(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
     """Users and groups that may ask a data set."""
     require(who, Action.READ_DATASETS)
-    context.service.registered.get(name)
+    if name not in {dataset.name for dataset in context.service.registered.visible(who)}:
+        raise NoSuchItem("There is no such data set.")
     return {"grants": list(context.service.registered.grants(name))}
 
 
@@ -169,10 +161,10 @@ def revoke_grant(name: Name, holder: Name, who: Who, context: ContextOf) -> Resp
 
 @router.get("/budgets", operation_id="list_budgets")
 def list_budgets(who: Who, context: ContextOf) -> dict[str, Any]:
-    """All caps with what is spent and the loss accumulated since the beginning."""
+    """Caps with what is spent and the loss accumulated: all for auditors, those of their data sets for owners."""
     require(who, Action.READ_LEDGER)
-    budgets = context.service.budgets
-    found = [balance for dataset, holder in budgets.accounts()
+    budgets, names = context.service.budgets, _sees(context, who)
+    found = [balance for dataset, holder in budgets.accounts() if names is None or dataset in names
              for balance in budgets.balances(dataset=dataset, holder=holder)]  # fmt: skip
     return {"budgets": [balance.to_dict() for balance in found]}
 
@@ -202,6 +194,8 @@ def request_cap(body: Cap, who: Who, context: ContextOf) -> dict[str, Any]:
 def _check_account(context: ServerContext, who: Principal, body: Cap) -> None:
     if body.dataset:
         _own(context, who, body.dataset)
+    elif not any(dataset.owner == who.name for dataset in context.service.registered.all()):
+        raise AccessDenied("Only the owner of a data set does this.")
     holder = body.holder
     known = {f"@{name}" for name in context.service.users.groups()} | {u.name for u in context.service.users.all()}
     if holder and holder not in known:
@@ -210,25 +204,39 @@ def _check_account(context: ServerContext, who: Principal, body: Cap) -> None:
 
 @router.get("/budget/requests", operation_id="list_requests")
 def list_requests(who: Who, context: ContextOf) -> dict[str, Any]:
-    """Requests for budget: all for those who approve or audit, their own for analysts."""
-    everything = who.may(Action.APPROVE_BUDGET) or who.may(Action.READ_LEDGER)
-    if not everything:
+    """Requests for budget: all for administrators and auditors, about their data sets for owners, and one's own."""
+    if not (who.may(Action.APPROVE_BUDGET) or who.may(Action.READ_LEDGER)):
         require(who, Action.REQUEST_BUDGET)
-    requests = context.service.budgets.requests(by=None if everything else who.name)
-    return {"requests": [request.to_dict() for request in requests]}
+    names = None if AccountRole.ADMINISTRATOR in who.roles else _sees(context, who)
+    found = context.service.budgets.requests()
+    return {"requests": [r.to_dict() for r in found if names is None or r.dataset in names or r.by == who.name]}
+
+
+def _decides(context: ServerContext, who: Principal, identifier: str) -> None:
+    """Requests are decided by administrators and the owner of that data set, with credentials they made themselves."""
+    require(who, Action.APPROVE_BUDGET)
+    request = context.service.budgets.get(identifier)
+    names = None if AccountRole.ADMINISTRATOR in who.roles else _sees(context, who)
+    if names is not None and request.dataset not in names:
+        raise NoSuchItem("There is no such request.")
+    if context.service.users.get(who.name).barred:
+        raise AccessDenied(
+            "Somebody else gave you a link or a token less than a day ago, so you cannot approve yet.",
+            fix="Set a password, make your own tokens, and approve tomorrow.",
+        )
 
 
 @router.post("/budget/requests/{identifier}/approve", operation_id="approve_request")
 def approve_request(identifier: Name, who: Who, context: ContextOf) -> dict[str, Any]:
-    """Approve a request. The second approval sets the cap."""
-    require(who, Action.APPROVE_BUDGET)
+    """Approve a request. The second approval sets the cap, if the owner of the data set is among those who agree."""
+    _decides(context, who, identifier)
     return context.service.budgets.approve(identifier, by=who.name).to_dict()
 
 
 @router.post("/budget/requests/{identifier}/reject", operation_id="reject_request")
 def reject_request(identifier: Name, who: Who, context: ContextOf) -> dict[str, Any]:
     """Reject a request."""
-    require(who, Action.APPROVE_BUDGET)
+    _decides(context, who, identifier)
     return context.service.budgets.reject(identifier, by=who.name).to_dict()
 
 

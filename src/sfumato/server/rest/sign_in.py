@@ -70,9 +70,11 @@ async def use_link(link: Annotated[str, Path(max_length=100)], request: Request,
 def read_me(request: Request, who: Who, context: ContextOf) -> dict[str, Any]:
     """The account, its roles, groups and scopes; for a browser session also its CSRF token."""
     session = None if who.token else context.browser(request)
+    user = context.service.users.get(who.name)
     return {
         "name": who.name, "roles": sorted(who.roles), "groups": list(who.groups), "scopes": sorted(who.scopes),
         "csrf": None if session is None else session.csrf,
+        "reset": {"at": user.reset_at, "by": user.reset_by} if user.reset_at else None,
     }  # fmt: skip
 
 

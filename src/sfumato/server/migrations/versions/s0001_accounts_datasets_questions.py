@@ -26,7 +26,7 @@ _TABLES: dict[str, list[sa.Column[str] | sa.Column[int]]] = {
     "settings": [_key("name"), _text("value")],
     "users": [
         _key("name"), _text("roles"), _text("password"), _text("salt"), _number("active"), _text("subject"),
-        _text("created"),
+        _text("created"), _text("reset_at"), _text("reset_by"),
     ],
     # By the hash of the name, whether or not there is such a user.
     "lockouts": [_key("hash"), _number("failures"), _text("until")],
