@@ -279,7 +279,7 @@ def test_the_charge_of_a_question_that_is_cancelled_while_it_runs_is_recorded(
         return execute(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "execute_plan", cancelled)
-    with pytest.raises(AnswerFailed if failing else Cancelled):
+    with pytest.raises(Cancelled):  # whether it would have failed is not told
         service.run(ada, begun)
     [charge] = [entry.number for entry in service.state.ledger.entries() if entry.kind == "spend"]
     for _ in range(2):
