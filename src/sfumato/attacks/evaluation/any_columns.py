@@ -26,7 +26,11 @@ from sfumato.rng import Rng
 __all__ = ["evaluate_any_columns"]
 
 _SELECTION = 400
-"""Targets on which the stronger of two linkage methods is selected."""
+"""Targets on which the strongest of several linkage methods is selected."""
+_COMPETING = 2000
+"""Up to this many people, methods in which targets compete for rows are selected with all of them."""
+_MAX_PAIRS = 200_000_000
+"""Pairs of target and row that an assignment compares at most."""
 
 
 def evaluate_any_columns(
@@ -128,24 +132,38 @@ def _linked(
 ) -> tuple[tuple[ColumnCodes, ...], Outcome]:
     """The strongest of several sets of columns and linkage methods, selected on a few targets, and its outcome."""
     inside = replace(scenario, auxiliary=None, knows=None)
+    simulable = any(method.simulable for method in scenario.methods)
     trials = [
         (columns, linker)
         for columns in options
         for linker in attack.linkers(  # type: ignore[attr-defined]
-            [column.name for column in columns], [column.name for column in columns if column.true]
+            [column.name for column in columns], [column.name for column in columns if column.true], simulable
         )
     ]
     chosen = trials[0]
     if len(trials) > 1:
-        rates = [_rate(linker, inside, rng, progress, min(_SELECTION, n_targets)) for _, linker in trials]
+        rates = [_rate(linker, inside, rng, progress, n_targets) for _, linker in trials]
         chosen = trials[int(np.argmax(rates))]
-    outcome = evaluate_identity(chosen[1], inside, rng, progress, n_targets)
-    return chosen[0], replace(outcome, detail={**outcome.detail, "linked by": chosen[1].part_name()})
+    outcome = evaluate_identity(chosen[1], inside, rng, progress, _targets(chosen[1], inside, n_targets))
+    return chosen[0], replace(outcome, detail={**outcome.detail, "linked by": _name(chosen[1])})
+
+
+def _name(linker: Attack) -> str:
+    return f"{linker.part_name()}, {linker.setting}" if linker.setting else linker.part_name()
+
+
+def _targets(linker: Attack, scenario: AttackScenario, n_targets: int) -> int:
+    """More targets for linkers in which they compete for rows, as many as all pairs can be compared of."""
+    affordable = _MAX_PAIRS // max(1, scenario.release.table.rows)
+    return max(n_targets, min(linker.min_targets, affordable))
 
 
 def _rate(linker: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int) -> float:
+    """What a linker finds among a few targets; among all of them if they compete for rows and are not too many."""
+    few = min(_SELECTION, n_targets)
+    some = _COMPETING if linker.min_targets and scenario.original.rows <= _COMPETING else few
     try:
-        return evaluate_identity(linker, scenario, rng.child("selection"), progress, n_targets).main.rate
+        return evaluate_identity(linker, scenario, rng.child("selection"), progress, some).main.rate
     except OutOfTime:
         raise
     except NotApplicable:

@@ -4,11 +4,15 @@ Linkage of one person at a time may name the same row for several people. An adv
 release can exclude this. The cost of a pair of person and row is a distance (of values or ranks, with categories
 weighted by rarity), or the negative log-likelihood of the perturbation under the published steps
 (:mod:`sfumato.attacks.likelihood`).
+
+Columns whose released values are true (ranges, groups, unchanged values) decide which rows are possible, and the
+perturbed ones how likely each of these is. In small files a pair that cannot be has a cost above all others; in larger
+ones only the rows that fit (:mod:`sfumato.attacks.record_linkage._fitting_rows`) are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -20,6 +24,8 @@ from sfumato.attacks.base import Linking, View
 from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.features import numbers
 from sfumato.attacks.likelihood import Cells, Likelihood, fill
+from sfumato.attacks.record_linkage._fitting_rows import FittingRows, fitting_rows
+from sfumato.attacks.record_linkage.view_linkage.near_rows import different_rows
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable
@@ -38,8 +44,6 @@ By = Literal["values", "ranks", "likelihood"]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-Price = Callable[[slice], Singles]
-"""The costs of some targets (a slice) with every released row."""
 
 _DEFAULT_ROWS = 10_000
 """Up to this many rows the attack belongs to the default battery."""
@@ -61,6 +65,16 @@ _TINY = 1e-150
 """Numbers with a smaller standard deviation than this, or larger than one over it, are compared by rank."""
 _UNIFORM = 12**0.5
 """One over the standard deviation of the uniform distribution."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """The cost of pairs of target and row in one or several columns."""
+
+    block: Callable[[slice], Singles]
+    """The costs of some targets (a slice) with every released row."""
+    pairs: Callable[[Ints, Ints], Singles]
+    """The costs of single pairs: the numbers of targets and of rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +130,17 @@ def min_cost_assignment(view: View, by: By, rng: Rng, progress: Progress) -> Ass
         raise NotApplicable("The attacker knows no column of the release.", fix="Name columns with `knows`.")
     prices, columns = _prices(view, by, rng, progress)
     rows = view.release.table.rows
-    count = rows if rows * view.targets.height <= _DENSE else min(rows, _CHEAPEST)
+    dense = rows * view.targets.height <= _DENSE
+    fitting = None if dense else fitting_rows(view, _CELLS, progress)
+    if fitting is not None:
+        return _among_fitting_rows(fitting, prices, columns, by, rng, progress)
+    count = rows if dense else min(rows, _CHEAPEST)
     near = np.empty((view.targets.height, count), dtype=np.int64)
     cost = np.empty((view.targets.height, count), dtype=np.float64)
     draw = rng.child("ties").generator
     done = 0
     for part in batches(progress, "comparing people with rows", len(near), max(1, _CELLS // max(1, rows))):
-        block = sum((price(part) for price in prices), np.zeros((part.stop - part.start, rows), dtype=np.float32))
+        block = sum((price.block(part) for price in prices), np.zeros((part.stop - part.start, rows), dtype=np.float32))
         near[part] = np.argpartition(block, count - 1, axis=1)[:, :count] if count < rows else np.arange(rows)
         # Ties are broken at random.
         cost[part] = np.take_along_axis(block, near[part], axis=1) + 1e-9 * draw.random(near[part].shape)
@@ -135,6 +153,30 @@ def min_cost_assignment(view: View, by: By, rng: Rng, progress: Progress) -> Ass
     weight = np.exp(-(cost - cost.min(axis=1, keepdims=True)) / (1.0 if by == "likelihood" else 2.0))
     people = np.arange(done)
     return AssignedRows(row=near[people, place], share=weight[people, place] / weight.sum(axis=1), columns=columns)
+
+
+def _among_fitting_rows(
+    fitting: FittingRows, prices: Sequence[Price], columns: tuple[str, ...], by: By, rng: Rng, progress: Progress
+) -> AssignedRows:
+    """The assignment among the rows that fit each target in the columns whose released values are true."""
+    person = np.repeat(np.arange(fitting.people), np.diff(fitting.starts))
+    cost = fitting.vagueness.astype(np.float64)
+    for price in prices:
+        check_deadline(progress)
+        cost += price.pairs(person, fitting.rows)
+    order = np.lexsort((cost + 1e-9 * rng.child("ties").generator.random(len(cost)), person))
+    place = np.arange(len(order)) - np.repeat(fitting.starts[:-1], np.diff(fitting.starts))
+    kept = place < _CHEAPEST
+    near = np.full((fitting.people, _CHEAPEST), -1, dtype=np.int64)
+    distance = np.full((fitting.people, _CHEAPEST), np.inf)
+    near[person[kept], place[kept]] = fitting.rows[order[kept]]
+    distance[person[kept], place[kept]] = cost[order[kept]]
+    check_deadline(progress)
+    row = different_rows(near, distance, rng.child("different").generator)
+    best = np.where(np.isfinite(distance[:, :1]), distance[:, :1], 0.0)
+    weight = np.exp(-np.minimum((distance - best) / (1.0 if by == "likelihood" else 2.0), 700.0))
+    share = (weight * (near == row[:, None])).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-300)
+    return AssignedRows(row=row, share=np.where(row >= 0, share, 0.0), columns=columns)
 
 
 def _matched(near: Ints, cost: Floats, rows: int) -> Ints:
@@ -198,7 +240,10 @@ def _negative_log_likelihood(learned: Likelihood, view: View) -> Price:
     def price(some: slice) -> Singles:
         return _scores(table, joint.scores, joint.columns, joint.excess, known[some], seen)
 
-    return lambda part: np.concatenate(map_slices(price, part))
+    def pairs(person: Ints, row: Ints) -> Singles:
+        return _pair_scores(table, joint.scores, joint.columns, joint.excess, known, seen, person, row)
+
+    return Price(block=lambda part: np.concatenate(map_slices(price, part)), pairs=pairs)
 
 
 @kernel(nogil=True)
@@ -212,6 +257,18 @@ def _scores(
         fill(scores, table, normal, tied, excess, known[index], seen, 0, rows)
         for row in range(rows):
             costs[index, row] = -scores[row]
+    return costs
+
+
+@kernel(nogil=True)
+def _pair_scores(
+    table: Singles, normal: Singles, tied: Ints, excess: Singles, known: Ints, seen: Cells, person: Ints, row: Ints
+) -> Singles:  # pragma: no cover - compiled
+    costs = np.empty(len(person), dtype=np.float32)
+    score = np.empty(1)
+    for pair in range(len(person)):
+        fill(score, table, normal, tied, excess, known[person[pair]], seen, row[pair], 1)
+        costs[pair] = -score[0]
     return costs
 
 
@@ -245,7 +302,7 @@ def _difference(before: Floats, after: Floats, by: By, *, missing: float) -> Pri
     left, right = np.clip(left, -_FAR, _FAR), np.clip(right, -_FAR, _FAR)
     gone = np.isnan(right)
 
-    def price(part: slice) -> Singles:
+    def block(part: slice) -> Singles:
         some = left[part].astype(np.float32)
         gap = some[:, None] - right.astype(np.float32)[None, :]
         gap *= gap
@@ -254,21 +311,30 @@ def _difference(before: Floats, after: Floats, by: By, *, missing: float) -> Pri
         gap[blank] = np.where(gone, 0.0, missing)
         return gap
 
-    return price
+    def pairs(person: Ints, row: Ints) -> Singles:
+        gap = (left[person] - right[row]) ** 2
+        gap = np.where(gone[row], 0.5, gap)
+        return np.where(np.isnan(left[person]), np.where(gone[row], 0.0, missing), gap).astype(np.float32)
+
+    return Price(block=block, pairs=pairs)
 
 
 def _unequal(before: Floats, after: Floats, *, known: float) -> Price:
     """A number that no published step changed is equal in both files; a suppressed cell is no evidence."""
     gone = np.isnan(after)
 
-    def price(part: slice) -> Singles:
+    def block(part: slice) -> Singles:
         some = before[part]
         cost = np.where(some[:, None] == after[None, :], 0.0, _IMPOSSIBLE).astype(np.float32)
         cost[:, gone] = 0.5
         cost[np.isnan(some)] = np.where(gone, 0.0, known)
         return cost
 
-    return price
+    def pairs(person: Ints, row: Ints) -> Singles:
+        cost = np.where(gone[row], 0.5, np.where(before[person] == after[row], 0.0, _IMPOSSIBLE))
+        return np.where(np.isnan(before[person]), np.where(gone[row], 0.0, known), cost).astype(np.float32)
+
+    return Price(block=block, pairs=pairs)
 
 
 def _ranks(values: Floats, among: Floats) -> Floats:
@@ -300,4 +366,7 @@ def _disagreement(view: View, name: str) -> Price | None:
     table = np.where(fits, 0.5 * (1 - 1 / np.maximum(comparison.cover, 1.0))[None, :], miss[:, None])
     table[:, comparison.vague] = 0.5
     table = table.astype(np.float32)
-    return lambda part: table[comparison.known[part]][:, comparison.released]
+    return Price(
+        block=lambda part: table[comparison.known[part]][:, comparison.released],
+        pairs=lambda person, row: table[comparison.known[person], comparison.released[row]],
+    )
