@@ -50,6 +50,8 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     out = output_console(console)
     print_content(out, Text(plain_text(adversary_sentence(document.get("attacks", ()))), style="bold"))
     rows, original = document.get("rows"), document.get("original_rows")
+    if any(step.get("formal_guarantee") for step in document.get("steps", ())):
+        original = None  # a line that may be copied into a message has no exact figure beside a noisy one
     line = Text(
         f"{number(rows)} of {counted(original, 'record')} released"
         if original and rows is not None and rows <= original
