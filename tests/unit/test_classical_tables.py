@@ -504,6 +504,15 @@ def test_blanks_of_counts_are_at_least_one(tmp_path: Path, capsys: pytest.Captur
     assert "--zeros-hidden" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("value", "message"), [(1e308, "finite"), (float("inf"), "finite"), (2.5, "--sums")])
+def test_a_published_file_of_other_numbers_is_refused(
+    value: float, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pl.DataFrame({"sex": [None, "F", "M"], "value": [value, None, 2.0]}).write_csv(tmp_path / "table.csv")
+    assert main(["tables", "attack", str(tmp_path / "table.csv")]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_sums_without_a_rule_about_dominance_are_not_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

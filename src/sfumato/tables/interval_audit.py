@@ -40,6 +40,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _TOLERANCE = 1e-6
+_LARGEST = 1e15
 _SCALE = 1e6
 """Sums are scaled so that the largest known one has this size: tolerances of the solver are absolute."""
 _NODES = 2000
@@ -353,6 +354,12 @@ def published_table(frame: pl.DataFrame, *, counts: bool, zeros_hidden: bool = F
             if total is not None:
                 parts.setdefault((total, name), []).append(number)
     values = frame[VALUE].cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy().astype(np.float64)
+    if np.isinf(values).any() or (np.abs(values) > _LARGEST).any():
+        raise BadParameter(
+            f"Column `{VALUE}` must hold finite numbers below 1e15.", fix="Use a larger unit of amounts."
+        )
+    if counts and (values[~np.isnan(values)] % 1 != 0).any():
+        raise BadParameter("The published values are not whole numbers.", fix="Pass `--sums` for tables of sums.")
     sums = tuple((total, tuple(cells)) for (total, _), cells in parts.items())
     least = 1.0 if counts and not zeros_hidden else 0.0
     return PublishedTable(keys=tuple(keys), values=values, sums=sums, integers=counts, least=least)

@@ -229,8 +229,8 @@ class SummaryFile(PlanFile):
         account = {
             "threshold": self.threshold,
             "unit": self.unit,
-            "dominance": self.dominance,
-            "p_percent": self.p_percent,
+            **({} if self.dominance is None else {"dominance": list(self.dominance)}),
+            **({} if self.p_percent is None else {"p_percent": self.p_percent}),
             "groups": sum(len(part) for part in shown),
             "suppressed": sum(len(part) for part in hidden),
             "people_disclosed": single,
