@@ -4,13 +4,10 @@
 
 Every instance is a small random table and a random log, asked in turn. The adversary then enumerates all assignments
 of values to people that agree with the answers (and with what else the promise grants them) and looks for people who
-keep fewer values than promised, or for values that are more probable than promised. Real numbers are not enumerated:
-sums determine a person iff linear algebra finds the person's unit vector in their span, and for extremes a grid with
-every answer and a point between neighbouring answers stands for all numbers. With two columns, either the second column
-is a function of the first one and the adversary knows it, or both are declared independent. For simulatable audits it
-is also checked that refusals tell nothing: other tables that agree with the answers are asked the same log and must get
-the same decisions, else everybody counts as beyond the promise. Simulatable audits of short lists of values are not
-played: they refuse every first query, because everybody might have the same value.
+keep fewer values than promised, or for values that are more probable than promised. Numbers are lists, steps of more
+than 1, whole numbers and fractions, in few and in many steps, with every k from 2 to 5. With two columns, either the
+second column is a function of the first one and the adversary knows it, or both are declared independent. Simulatable
+audits with ``allow: 0`` are not played: they refuse every first query, because everybody might have the same value.
 """
 
 from __future__ import annotations
@@ -25,11 +22,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from audit_adversary_numbers import real_extremes, real_sums
+from audit_adversary_numbers import FAMILIES, declared_numbers
 from record import Figures
 
 from sfumato.query.auditing.auditor import Auditor, Decision
 from sfumato.query.auditing.rules import AuditRules
+from sfumato.schema import Domain
 
 Worlds = npt.NDArray[np.int64]
 _FORMS: dict[str, Callable[[npt.NDArray[Any]], Any]] = {
@@ -132,18 +130,10 @@ def _ask(
     frame = pl.DataFrame({"id": np.arange(PEOPLE), "v": codes * kind.step if kind.step != 1 else codes})
     if kind.second:
         frame = frame.with_columns(w=second)
-    auditor = _Declared(frame, secrets=["v", "w"] if kind.second else ["v"], rules=AuditRules.model_validate(rules))
+    domains = {"v": Domain(low=0, high=(VALUES - 1) * kind.step, step=kind.step), "w": Domain(low=0, high=VALUES - 1)}
+    secrets = ["v", "w"] if kind.second else ["v"]
+    auditor = Auditor(frame, secrets=secrets, rules=AuditRules.model_validate(rules), domains=domains)
     return [auditor.ask(f"SELECT {item} FROM t WHERE id IN ({', '.join(map(str, people))})") for item, people in log]
-
-
-class _Declared(Auditor):
-    """The range of the column is public."""
-
-    def bounds(self, column: str) -> Any:
-        from sfumato.query.auditing.column_audits import Bounds
-
-        step = 0.5 if self.frame[column].dtype.is_float() else 1.0
-        return Bounds(low=0.0, high=(VALUES - 1) * step, per=2 if step == 0.5 else 1)
 
 
 def _agrees(world: Worlds, item: str, people: npt.NDArray[np.int64], decision: Decision, kind: Kind) -> bool:
@@ -163,9 +153,7 @@ if __name__ == "__main__":
     )  # fmt: skip
     games: dict[str, Callable[[np.random.Generator], tuple[int, int, int]]] = {
         **{kind.name: partial(play, kind) for kind in KINDS},
-        "real numbers, sums": partial(real_sums, simulatable=False),
-        "real numbers, sums, simulatable, refusals too": partial(real_sums, simulatable=True),
-        "real numbers, MAX and MIN": real_extremes,
+        **{f"declared numbers, {name}": partial(declared_numbers, items=items) for name, items in FAMILIES.items()},
     }
     broken = 0
     for name, game in games.items():

@@ -1,70 +1,62 @@
-"""The part of the adversary suite about real numbers; see :mod:`audit_adversary`, which plays it."""
+"""The part of the adversary suite about declared numbers; see :mod:`audit_adversary`, which plays it."""
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.query.auditing.auditor import Auditor, Decision
+from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.rules import AuditRules
+from sfumato.schema import Domain
 
-Numbers = npt.NDArray[np.float64]
-Log = list[tuple[str, npt.NDArray[np.int64]]]
-_PEOPLE, _QUERIES = 7, 12
-
-
-def real_sums(rng: np.random.Generator, *, simulatable: bool) -> tuple[int, int, int]:
-    """Sums and means of skewed real numbers; the adversary solves the linear equations.
-
-    Simulatable: three other tables with the same answers get the same log, and everybody counts as beyond the promise
-    if a decision differs.
-    """
-    values = rng.lognormal(3, 1, _PEOPLE)
-    log = _log(rng, ["SUM(v)", "AVG(v)"], _PEOPLE, _QUERIES)
-    rules = AuditRules(k=2, simulatable=simulatable)
-    decisions = _ask(values, rules, log)
-    told = [people for (_, people), decision in zip(log, decisions, strict=True) if decision.verdict != "refused"]
-    facts = np.array([np.isin(np.arange(_PEOPLE), people) for people in told], np.float64).reshape(-1, _PEOPLE)
-    free = np.eye(_PEOPLE) - np.linalg.pinv(facts) @ facts if len(facts) else np.eye(_PEOPLE)
-    beyond = int((np.abs(np.diag(free)) < 1e-9).sum())
-    if simulatable:
-        verdicts = [decision.verdict for decision in decisions]
-        others = [values + free @ rng.normal(0, 5, _PEOPLE) for _ in range(3)]
-        if any([decision.verdict for decision in _ask(other, rules, log)] != verdicts for other in others):
-            beyond = _PEOPLE
-    return len(told), _PEOPLE, beyond
+Held = npt.NDArray[Any]
+"""Databases by people."""
+_ITEMS: dict[str, Callable[[Held], Held]] = {
+    "SUM(v)": lambda held: held.sum(axis=1), "AVG(v)": lambda held: held.mean(axis=1),
+    "v": lambda held: np.sort(held, axis=1), "MAX(v)": lambda held: held.max(axis=1),
+    "MIN(v)": lambda held: held.min(axis=1),
+}  # fmt: skip
+FAMILIES = {"sums": ["SUM(v)", "AVG(v)"], "MAX and MIN": ["MAX(v)", "MIN(v)"], "all kinds": [*_ITEMS, "COUNT(*)"]}
 
 
-def real_extremes(rng: np.random.Generator) -> tuple[int, int, int]:
-    """Largest and smallest of real numbers, of which several are equal; the adversary looks at a grid of numbers."""
-    people = 4
-    values = np.round(rng.lognormal(3, 1, people), 4)
-    if rng.random() < 0.5:
-        values[rng.integers(people)] = values[rng.integers(people)]
-    log = _log(rng, ["MAX(v)", "MIN(v)"], people, 6)
-    decisions = _ask(values, AuditRules(k=2), log)
-    told = [(*query, float(d.answer)) for query, d in zip(log, decisions, strict=True) if d.verdict != "refused"]
-    answers = sorted({answer for _, _, answer in told})
-    if not answers:
-        return 0, people, 0
-    between = [(low + high) / 2 for low, high in pairwise(answers)]
-    grid = np.array(sorted([answers[0] - 1, *answers, *between, answers[-1] + 1]))
-    worlds = np.array(list(product(grid, repeat=people)))
-    for item, asked, answer in told:
-        extreme = worlds[:, asked].max(axis=1) if item == "MAX(v)" else worlds[:, asked].min(axis=1)
-        worlds = worlds[extreme == answer]
-    # One number of the grid that is not an answer stands for an interval, so only an answer determines a person.
-    return len(told), people, sum(len(set(worlds[:, person].tolist())) < 2 for person in range(people))
+def declared_numbers(rng: np.random.Generator, *, items: Sequence[str]) -> tuple[int, int, int]:
+    """A random log about numbers of a random declared domain; the adversary looks at every database."""
+    domain, numbers = _domain(rng)
+    people, k = 3, int(rng.integers(2, min(5, len(numbers)) + 1))
+    likely = numbers[[0, 1, -2, -1, len(numbers) // 2]]
+    truth = rng.choice(likely, people)
+    frame = pl.DataFrame({"id": np.arange(people), "v": truth})
+    auditor = Auditor(frame, secrets=["v"], rules=AuditRules(k=k), domains={"v": domain})
+    worlds = numbers[np.indices((len(numbers),) * people)].reshape(people, -1).T
+    answers = 0
+    for _ in range(7):
+        asked = np.sort(rng.choice(people, int(rng.integers(1, people + 1)), replace=False))
+        item, bound = str(rng.choice(items)), rng.choice(numbers)
+        condition = f" AND v >= {bound}" if item == "COUNT(*)" else ""
+        told = partial(_at_least, bound) if condition else _ITEMS[item]
+        text = f"SELECT {item} FROM t WHERE id IN ({', '.join(map(str, asked))}){condition}"
+        if auditor.ask(text).verdict == "answered":
+            answers += 1
+            same = told(worlds[:, asked]) == told(truth[None, asked])[0]
+            worlds = worlds[same if same.ndim == 1 else same.all(axis=1)]
+    return answers, people, sum(len(np.unique(worlds[:, person])) < k for person in range(people))
 
 
-def _log(rng: np.random.Generator, items: list[str], people: int, length: int) -> Log:
-    sizes = rng.integers(1, people + 1, length)
-    return [(str(rng.choice(items)), np.sort(rng.choice(people, int(size), replace=False))) for size in sizes]
+def _at_least(bound: float, held: Held) -> Held:
+    return np.asarray((held >= bound).sum(axis=1))
 
 
-def _ask(values: Numbers, rules: AuditRules, log: Log) -> list[Decision]:
-    auditor = Auditor(pl.DataFrame({"id": np.arange(len(values)), "v": values}), secrets=["v"], rules=rules)
-    return [auditor.ask(f"SELECT {item} FROM t WHERE id IN ({', '.join(map(str, people))})") for item, people in log]
+def _domain(rng: np.random.Generator) -> tuple[Domain, Held]:
+    """A list, a range in steps of more than 1, whole numbers or quarters; few numbers or many."""
+    form, many = int(rng.integers(4)), bool(rng.integers(2))
+    if form == 0:
+        numbers = np.sort(rng.choice(60, int(rng.integers(3, 8)), replace=False))
+        return Domain(values=tuple(numbers.tolist())), numbers
+    count, step = 40 if many else 5, (1000, 1, 0.25)[form - 1]
+    numbers = np.arange(count) * step
+    return Domain(low=0, high=float(numbers[-1]), step=step), numbers

@@ -92,6 +92,9 @@ def page(kind: str, cls: type[Part]) -> str:
         if kind == "hierarchy":
             document = {"columns": {"column": {"role": "quasi", "hierarchy": shown[0]}}}
         text += ["## Example\n", *_example(kind, cls, yaml_text(document))]
+    if broken := getattr(cls, "broken_by", ()):
+        attacks = ", ".join(f"[{attack}](../query-attack/{attack}.md)" for attack in broken)
+        text += ["## Attacks that break it\n", f"{attacks}. What the policy does is no guarantee against them.\n"]
     if cls.reference:
         text += ["## Reference\n", cls.reference + "\n"]
     if proof := getattr(cls, "proof", ""):

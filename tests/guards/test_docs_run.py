@@ -129,7 +129,7 @@ def prepare(page: str, folder: Path) -> None:
         case "query":
             (folder / "hospital.yaml").write_text(shown[0])
             ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
-            (folder / "ward.yaml").write_text(re.sub("policy:.*", "policy: {rounding: 5}", ward))
+            (folder / "ward.yaml").write_text(re.sub("policy:.*", "policy: {rounding: {base: 5, smallest: 2}}", ward))
         case "how-to/analyst":
             (folder / "hospital.yaml").write_text(
                 next(t for t in blocks("query", "yaml") if t.startswith("sfumato: 1"))

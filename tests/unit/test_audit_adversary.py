@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, MetadataMissing
 from sfumato.query.auditing.auditor import Auditor
-from sfumato.query.auditing.column_audits import Bounds
 from sfumato.query.auditing.k_assign import AssignAuditor
 from sfumato.query.auditing.past_answers import past_answers
 from sfumato.query.auditing.repair import safe_counterfeits
 from sfumato.query.auditing.rules import AuditRules
+from sfumato.schema import Domain
 
 pytest.importorskip("ortools")
 
@@ -43,7 +43,7 @@ def where(chosen: list[int]) -> str:
 
 def test_yes_and_no_coded_one_and_two() -> None:
     """The three sums have one solution among 1s and 2s, and infinitely many among real numbers."""
-    auditor = Auditor(table([1, 2, 1, 1]), secrets=["s"], rules=AuditRules(k=2))
+    auditor = Auditor(table([1, 2, 1, 1]), secrets=["s"], rules=AuditRules(k=2), domains={"s": Domain(values=(1, 2))})
     assert auditor.ask(f"SELECT SUM(s) {where([0, 1])}").answer == 3
     assert auditor.ask(f"SELECT SUM(s) {where([1, 2])}").answer == 3
     assert auditor.ask(f"SELECT SUM(s) {where([0, 2, 3])}").verdict == "refused"
@@ -57,7 +57,8 @@ def test_whole_numbers_that_are_declared_as_real_ones(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,score\n0,1.0\n1,2.0\n2,1.0\n3,3.0\n4,1.0\n5,1.0\n")
     (tmp_path / "m.yaml").write_text(
         "sfumato: 1\ndataset: w\nledger: l.db\npolicy: {audit: {k: 2}}\ntables:\n  t:\n    data: t.csv\n    unit: row\n"
-        "    columns:\n      id: {kind: integer}\n      score: {kind: number, role: sensitive}\n"
+        "    columns:\n      id: {kind: integer}\n"
+        "      score: {kind: number, role: sensitive, domain: {low: 1, high: 3, step: 1}}\n"
     )
     session = load(tmp_path / "m.yaml").session(base=tmp_path, analyst="eve")
     with pytest.raises(AnswerDenied):
@@ -76,7 +77,8 @@ def test_no_sequence_about_a_scale_leaves_fewer_than_k_values(seed: int) -> None
     truth[0], truth[-1] = low, high
     per = (1, 2, 10)[seed % 3]  # whole numbers, halves and tenths
     held = table([value / per for value in truth] if per > 1 else truth)
-    auditor = Auditor(held, secrets=["s"], rules=AuditRules(k=k))
+    scale = {"s": Domain(low=low / per, high=high / per, step=1 / per)}
+    auditor = Auditor(held, secrets=["s"], rules=AuditRules(k=k), domains=scale)
     worlds = list(product(range(low, high + 1), repeat=people))
     answered = 0
     for _ in range(9):
@@ -97,11 +99,10 @@ def test_no_sequence_about_a_scale_leaves_fewer_than_k_values(seed: int) -> None
     assert answered or k > 2
 
 
-class Wide(Auditor):
+def wide(truth: list[int], k: int) -> Auditor:
     """Everybody knows that wages are whole numbers between 0 and 40."""
-
-    def bounds(self, column: str) -> Bounds | None:
-        return Bounds(low=0, high=40, per=1)
+    rules, domains = AuditRules(k=k), {"s": Domain(low=0, high=40)}
+    return Auditor(table(truth), secrets=["s"], rules=rules, domains=domains)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -109,7 +110,7 @@ def test_no_sequence_of_bounded_sums_leaves_fewer_than_k_values(seed: int) -> No
     draw = Random(seed)
     people, k = 3, draw.randint(2, 5)
     truth = [draw.choice([0, 1, 2, 20, 39, 40]) for _ in range(people)]
-    auditor = Wide(table(truth), secrets=["s"], rules=AuditRules(k=k))
+    auditor = wide(truth, k)
     worlds = list(product(range(41), repeat=people))
     for _ in range(6):
         chosen = sorted(draw.sample(range(people), draw.randint(1, people)))
@@ -119,20 +120,14 @@ def test_no_sequence_of_bounded_sums_leaves_fewer_than_k_values(seed: int) -> No
         assert all(len({world[i] for world in worlds}) >= k for i in range(people)), (truth, k)
 
 
-class Steps(Auditor):
-    """Everybody knows that marks are multiples of a half between 0 and 20."""
-
-    def bounds(self, column: str) -> Bounds | None:
-        return Bounds.within(self.frame[column], 0, 20)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_sums_of_halves_within_bounds(seed: int) -> None:
     """41 steps are no scale: the sums are audited as sums of whole steps, and everybody keeps k of them."""
     draw = Random(seed)
     k, truth = draw.randint(2, 5), [draw.choice([0, 1, 2, 21, 39, 40]) for _ in range(3)]
     truth[0] = 1
-    auditor = Steps(table([value / 2 for value in truth]), secrets=["s"], rules=AuditRules(k=k))
+    halves = {"s": Domain(low=0, high=20, step=0.5)}
+    auditor = Auditor(table([value / 2 for value in truth]), secrets=["s"], rules=AuditRules(k=k), domains=halves)
     worlds = list(product(range(41), repeat=3))
     for chosen in ([0, 1], [1, 2], [0, 1, 2], [0, 2]):
         total = sum(truth[i] for i in chosen)
@@ -146,11 +141,11 @@ def test_sums_of_halves_within_bounds(seed: int) -> None:
 
 
 def test_bounded_sums_are_answered_where_they_may_be() -> None:
-    auditor = Wide(table([1, 1, 20, 30]), secrets=["s"], rules=AuditRules(k=4))
+    auditor = wide([1, 1, 20, 30], k=4)
     refused = auditor.ask(f"SELECT SUM(s) {where([0, 1])}")  # 0, 1 or 2 each: three values
     assert (refused.verdict, refused.exposed, refused.looked) == ("refused", (0, 1), True)
     assert auditor.ask(f"SELECT SUM(s) {where([0, 1, 2])}").answer == 22
-    three = Wide(table([1, 1, 20, 30]), secrets=["s"], rules=AuditRules(k=3))
+    three = wide([1, 1, 20, 30], k=3)
     assert three.ask(f"SELECT SUM(s) {where([0, 1])}").answer == 2
 
 
@@ -200,7 +195,8 @@ def test_safe_lists_get_counterfeits_as_well() -> None:
 def test_simulatable_decisions_keep_the_rule_on_skewed_data(common: str) -> None:
     """Nine of ten have one value; groups of five. No answer may leave anybody one value."""
     values = [common if i % 10 else ("b" if common == "a" else "a") for i in range(50)]
-    auditor = Auditor(table(values), secrets=["s"], rules=AuditRules(k=2, simulatable=True))
+    every = AuditRules(k=2, simulatable=True)
+    auditor = Auditor(table(values), secrets=["s"], rules=every, domains={"s": Domain(values=("a", "b"))})
     for first in range(0, 50, 5):
         decision = auditor.ask(f"SELECT s {where(list(range(first, first + 5)))}")
         assert decision.verdict == "refused"
@@ -217,7 +213,11 @@ def test_shares_are_required_and_complete() -> None:
         AuditRules(k=2, simulatable=True, allow=0.1)
     rules = AuditRules(k=2, simulatable=True, allow=0.1, shares={"s": {"a": 1.0}})
     with pytest.raises(BadParameter, match="each possible value"):
-        Auditor(table(["a", "b", "b"]), secrets=["s"], rules=rules).ask("SELECT s FROM t")
+        Auditor(table(["a", "b", "b"]), secrets=["s"], rules=rules, domains={"s": Domain(values=("a", "b"))}).ask(
+            "SELECT s FROM t"
+        )
+    with pytest.raises(MetadataMissing, match="Not every value"):
+        Auditor(table(["a", "b", "b"]), secrets=["s"], rules=rules)
 
 
 def test_a_second_column_may_determine_the_first() -> None:
@@ -271,10 +271,14 @@ def test_answers_already_given(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_sums_already_given() -> None:
-    auditor = Auditor(table([1000, 2000, 4000, 9000]), secrets=["s"], rules=AuditRules(k=2))
+    frame = table([1000, 2000, 4000, 9000])
+    thousands = {"s": Domain(low=0, high=90_000, step=1000)}
+    auditor = Auditor(frame, secrets=["s"], rules=AuditRules(k=2), domains=thousands)
     queries = [f"SELECT SUM(s) {where(rows)}" for rows in ([0, 1], [1, 2], [0, 1, 2], [2, 3])]
     [column], left_out = past_answers(auditor, [*queries, "SELECT s, id FROM t"])
     assert column.exposed == (0, 1, 2, 3)
     assert column.worst == 0
     assert column.proof == (1, 2)
     assert left_out == ["SELECT s, id FROM t"]
+    undeclared = Auditor(frame, secrets=["s"], rules=AuditRules(k=2))
+    assert past_answers(undeclared, queries) == ([], queries)

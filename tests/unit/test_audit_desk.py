@@ -21,6 +21,7 @@ from sfumato.query.auditing.audit_log import DurableAuditor
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.query_log import read_log
 from sfumato.query.auditing.rules import AuditRules
+from sfumato.schema import Domain
 
 pytest.importorskip("ortools")
 
@@ -66,17 +67,19 @@ def test_a_question_asked_again_is_answered_again() -> None:
 
 def test_numbers() -> None:
     frame = pl.DataFrame({"id": range(6), "pay": [3, 9, 4, 9, 1, 7], "team": ["a", "a", "b", "b", "b", "b"]})
-    stand = Auditor(frame, secrets=["pay"], rules=AuditRules(k=2))
+    few = {"pay": Domain(low=1, high=9)}
+    stand = Auditor(frame, secrets=["pay"], rules=AuditRules(k=2), domains=few)
     assert stand.ask("SELECT SUM(pay) FROM t").answer == 33
     assert stand.ask("SELECT AVG(pay) FROM t WHERE team = 'a'").answer == 6.0
     fixed = stand.ask("SELECT SUM(pay) FROM t WHERE id <> 3")
     assert fixed.verdict == "refused"
     assert fixed.exposed == (3,)
     assert stand.ask("SELECT MAX(pay) FROM t").answer == 9  # a scale from 1 to 9: all kinds are audited together
-    wide = Auditor(frame.with_columns(pl.col("pay") * 1000), secrets=["pay"], rules=AuditRules(k=2))
+    many = {"pay": Domain(low=0, high=90_000, step=1000)}
+    wide = Auditor(frame.with_columns(pl.col("pay") * 1000), secrets=["pay"], rules=AuditRules(k=2), domains=many)
     assert wide.ask("SELECT SUM(pay) FROM t").answer == 33_000
     assert wide.ask("SELECT MAX(pay) FROM t").verdict == "refused"  # sums and extremes together are not audited
-    other = Auditor(frame, secrets=["pay"], rules=AuditRules(k=2))
+    other = Auditor(frame, secrets=["pay"], rules=AuditRules(k=2), domains=few)
     assert other.ask("SELECT MAX(pay) FROM t").answer == 9
     assert other.ask("SELECT MAX(pay) FROM t WHERE team = 'a'").answer == 9  # either of the two may have it
     assert other.ask("SELECT MIN(pay) FROM t WHERE id = 1").verdict == "refused"
@@ -129,7 +132,8 @@ def test_every_answer_refuses_what_a_sample_of_answers_lets_pass() -> None:
     question = "SELECT s FROM t WHERE id < 10"
     drawn = AuditRules(k=2, simulatable=True, allow=0.3, shares={"s": {"a": 0.5, "b": 0.5}})
     assert Auditor(frame, secrets=["s"], rules=drawn).ask(question).verdict == "answered"
-    every = Auditor(frame, secrets=["s"], rules=AuditRules(k=2, simulatable=True))
+    declared = {"s": Domain(values=("a", "b"))}
+    every = Auditor(frame, secrets=["s"], rules=AuditRules(k=2, simulatable=True), domains=declared)
     decision = every.ask(question)
     assert (decision.verdict, decision.reason) == ("refused", "a possible answer would break the rule")
 
@@ -169,6 +173,7 @@ _CHILD = """
 import sys, polars as pl
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.rules import AuditRules
+from sfumato.schema import Domain
 from sfumato.query.auditing.audit_log import DurableAuditor
 from sfumato.query.auditing.query_log import read_log
 from sfumato.dp.stores.sqlite import SqliteStore
@@ -279,8 +284,10 @@ def test_the_command_checks_every_answer(tmp_path: Path, capsys: pytest.CaptureF
     arguments = (str(log), "--data", str(data), "--secret", "s", "--simulatable")
     [sampled] = _decisions(capsys, *arguments, "--allow", "0.3", "--share", "s:a=0.5", "--share", "s:b=0.5")
     assert (sampled["decision"], sampled["reason"]) == ("answered", "most possible answers keep the rule")
-    [every] = _decisions(capsys, *arguments)
+    [every] = _decisions(capsys, *arguments, "--domain", "s:a,b")
     assert (every["decision"], every["reason"]) == ("refused", "a possible answer would break the rule")
+    [blind] = _decisions(capsys, *arguments)
+    assert "no declared list" in str(blind["reason"])
     assert main(["audit", *arguments, "--k", "2", "--allow", "0.3", "--share", "s=a"]) == 2
 
 

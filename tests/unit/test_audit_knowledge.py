@@ -18,6 +18,7 @@ from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.linear_system import CountSystem
 from sfumato.query.auditing.posterior import posterior
 from sfumato.query.auditing.rules import AuditRules
+from sfumato.schema import Domain
 
 VALUES = 3
 
@@ -146,7 +147,8 @@ def test_people_whose_value_is_not_known_keep_k_values(simulatable: bool) -> Non
         known = {row: frame["v"][row] for row in (0, 1)}
         rules = AuditRules(k=2, simulatable=simulatable, known={"v": "id < 2"})
         auditor, naive = (
-            Auditor(frame, secrets=["v"], rules=r) for r in (rules, AuditRules(k=2, simulatable=simulatable))
+            Auditor(frame, secrets=["v"], rules=r, domains={"v": Domain(low=0, high=VALUES - 1)})
+            for r in (rules, AuditRules(k=2, simulatable=simulatable))
         )
         told: dict[bool, list[tuple[str, Any]]] = {True: [], False: []}
         for sql in random_log(rng, 6, 5):
@@ -164,12 +166,14 @@ def test_people_whose_value_is_not_known_keep_k_values(simulatable: bool) -> Non
 
 
 def test_known_numbers() -> None:
-    """Sums and extremes of real numbers, where the adversary knows one of two people."""
+    """Sums and extremes of amounts in cents, where the adversary knows one of two people."""
     frame = pl.DataFrame({"id": range(5), "bill": [10.5, 20.25, 30.0, 44.75, 50.5]})
     for item in ("SUM(bill)", "AVG(bill)", "MAX(bill)"):
         queries = f"SELECT {item} FROM t WHERE id IN (0, 1)", f"SELECT {item} FROM t WHERE id IN (2, 3, 4)"
-        plain = Auditor(frame, secrets=["bill"], rules=AuditRules(k=2))
-        aware = Auditor(frame, secrets=["bill"], rules=AuditRules(k=2, known={"bill": "id IN (0, 4)"}))
+        cents = {"bill": Domain(low=0, high=100, step=0.01)}
+        knows = AuditRules(k=2, known={"bill": "id IN (0, 4)"})
+        plain = Auditor(frame, secrets=["bill"], rules=AuditRules(k=2), domains=cents)
+        aware = Auditor(frame, secrets=["bill"], rules=knows, domains=cents)
         assert [plain.ask(sql).verdict for sql in queries] == ["answered", "answered"]
         last = "refused" if item != "MAX(bill)" else "answered"  # the known 50.5 is the maximum of the second
         assert [aware.ask(sql).verdict for sql in queries] == ["refused", "answered"], last
@@ -194,7 +198,9 @@ def test_rules_that_contradict_each_other_are_refused() -> None:
         with pytest.raises(BadParameter, match=words):
             Auditor(frame, secrets=["v"], rules=AuditRules(k=2, known=known))
     rules = AuditRules(k=2, probable=0.95, shares=shares)
-    assert "no short list" in Auditor(frame, secrets=["w"], rules=rules).ask("SELECT SUM(w) FROM t").reason
+    tenths = {"w": Domain(low=0, high=9, step=0.05)}
+    auditor = Auditor(frame, secrets=["w"], rules=rules, domains=tenths)
+    assert "`probable` and `simulatable` are not decided" in auditor.ask("SELECT SUM(w) FROM t").reason
 
 
 METADATA = """\

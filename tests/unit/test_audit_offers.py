@@ -13,22 +13,25 @@ from sfumato.errors import AnswerDenied
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.offers import offers
 from sfumato.query.auditing.rules import AuditRules
+from sfumato.schema import Domain
 
 TABLE = pl.DataFrame(
     {"id": range(6), "zip": [1, 1, 1, 1, 2, 2], "score": [1, 2, 3, 2, 1, 3], "bill": [1.5, 2.1, 7, 8, 9, 3.3]}
 )
+DOMAINS = {"score": Domain(low=1, high=3), "bill": Domain(low=0, high=50, step=0.1)}
 
 
 @pytest.mark.parametrize("simulatable", [False, True])
 @pytest.mark.parametrize("column", ["score", "bill"])
 def test_what_is_offered_is_answered_and_nothing_is_recorded(column: str, simulatable: bool) -> None:
-    auditor = Auditor(TABLE, secrets=["score", "bill"], rules=AuditRules(k=2, simulatable=simulatable))
+    rules = AuditRules(k=2, simulatable=simulatable)
+    auditor = Auditor(TABLE, secrets=["score", "bill"], rules=rules, domains=DOMAINS)
     for query in (f"SELECT SUM({column}) FROM t WHERE zip = 2 AND id = 4", f"SELECT SUM({column}) FROM t WHERE id < 3",
                   f"SELECT SUM({column}) FROM t WHERE zip = 1 AND id IN (0, 1)"):  # fmt: skip
         named = offers(auditor, query, most=3)
         assert named == offers(auditor, query, most=3)
         if auditor.ask(query).verdict == "refused" and named:
-            fresh = Auditor(TABLE, secrets=["score", "bill"], rules=auditor.rules)
+            fresh = Auditor(TABLE, secrets=["score", "bill"], rules=auditor.rules, domains=DOMAINS)
             assert fresh.ask(named[0]).verdict == "answered" or simulatable
         for text in offers(auditor, query, most=1):
             assert auditor.ask(text).verdict == "answered"
@@ -40,7 +43,7 @@ def test_a_list_is_offered_as_an_aggregate() -> None:
     named = offers(auditor, "SELECT score FROM t WHERE zip = 1 AND id = 1", most=10)
     assert named == ("SELECT score FROM t WHERE zip = 1",)
     pair = pl.DataFrame({"id": [0, 1, 2], "score": [2, 2, 1]})
-    auditor = Auditor(pair, secrets=["score"], rules=AuditRules(k=2))
+    auditor = Auditor(pair, secrets=["score"], rules=AuditRules(k=2), domains={"score": Domain(low=1, high=2)})
     assert auditor.ask("SELECT score FROM t WHERE id < 2").verdict == "refused"
     assert offers(auditor, "SELECT score FROM t WHERE id < 2", most=5) == ('SELECT MAX("score") FROM t WHERE id < 2',)
 

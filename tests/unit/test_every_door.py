@@ -162,7 +162,7 @@ def _table(**changes: Any) -> dict[str, Any]:
 _COLUMNS = METADATA["tables"]["visits"]["columns"]
 PROBES = {
     "least": Probe(changes={"least": 0.5}, sees=_code),
-    "policy": Probe(changes={"policy": {"rounding": {"base": 5}}, **_table(unit="row", rows=None, groups=None)},
+    "policy": Probe(changes={"policy": {"size-control": 5}, **_table(unit="row", rows=None, groups=None)},
                     sees=_code),
     "public": Probe(changes={"public": {"wards": {"data": "wards.csv", "key": ["ward"]}}}, sees=_code,
                     sql=JOINED),

@@ -23,10 +23,11 @@ tables:
     unit: row
     columns:
       id: {kind: integer}
-      bill: {kind: number, role: sensitive}
-      rare: {kind: number, role: sensitive}
+      bill: {kind: number, role: sensitive, domain: {low: 0, high: 5000}}
+      rare: {kind: number, role: sensitive, domain: {low: 0, high: 5000}}
 """
-POLICIES = ("summary-only", "{size-control: 5}", "{rounding: 50}", "{bounded-noise: 50}",
+POLICIES = ("summary-only", "{size-control: 5}", "{rounding: {base: 1, smallest: 5}}",
+            "{bounded-noise: {bound: 1, smallest: 5}}",
             "{consistent-sample: {share: 0.9, smallest: 5}}", "{fresh-sample: {share: 0.9, smallest: 5}}")  # fmt: skip
 
 

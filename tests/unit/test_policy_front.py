@@ -24,6 +24,7 @@ from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.metadata import load
 from sfumato.query.session import Session
+from sfumato.schema import Domain
 
 PATIENTS = """\
 name,zip,age,disease,bill
@@ -48,12 +49,12 @@ tables:
       zip: {kind: integer}
       age: {kind: integer}
       disease: {kind: category, role: sensitive}
-      bill: {kind: number, role: sensitive}
+      bill: {kind: number, role: sensitive, domain: {low: 0, high: 500, step: 0.25}}
 public:
   places: {data: places.csv, key: [zip]}
 """
 BOTH = "{audit: {k: 2, independent: [disease, bill]}}"
-OTHERS = ("{fresh-sample: {share: 1, smallest: 1}}", "{consistent-sample: {share: 1, smallest: 1}}", "{rounding: 1}",
+OTHERS = ("{fresh-sample: {share: 1, smallest: 1}}", "{consistent-sample: {share: 1, smallest: 1}}",
           "exact", "{size-control: 1}", "{perturbed: 0}", "{perturbed: {file: patients.csv}}")  # fmt: skip
 
 
@@ -65,7 +66,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def opened(folder: Path, policy: str) -> Session:
-    (folder / "m.yaml").write_text(METADATA.replace("POLICY", policy))
+    """One ledger for the audits, and one for each other policy: a table has one policy in a ledger."""
+    ledger = "ledger.db" if "audit" in policy else f"{policy.strip('{').split(':')[0]}.db"
+    (folder / "m.yaml").write_text(METADATA.replace("POLICY", policy).replace("ledger.db", ledger))
     return load(folder / "m.yaml").session(base=folder, analyst="ann")
 
 
@@ -79,10 +82,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, 
 def test_policies_at_their_most_open_tell_the_truth(folder: Path, policy: str) -> None:
     """Parameters at which nothing is changed: any other answer is a fault of the front."""
     session = opened(folder, policy)
-    exact = policy != "{rounding: 1}"
     assert session.ask("SELECT COUNT(*) FROM patients WHERE zip = 1301 AND disease = 'Flu'").value == 2
     assert session.ask("SELECT SUM(age) AS years FROM patients WHERE age BETWEEN 22 AND 31").value == 100
-    assert session.ask("SELECT SUM(bill) FROM patients WHERE zip < 1303").value == (505.75 if exact else 506)
+    assert session.ask("SELECT SUM(bill) FROM patients WHERE zip < 1303").value == 505.75
     assert session.ask("SELECT AVG(bill) FROM patients WHERE zip = 1302").value == pytest.approx(355 / 3)
     shady = "SELECT COUNT(bill) FROM patients JOIN places ON patients.zip = places.zip WHERE side = 'shady'"
     told = session.ask(shady)
@@ -120,9 +122,10 @@ def test_samples_and_copies(folder: Path) -> None:
         .value
     )
     assert first == again  # another process, another phrase, the same people
-    rounded = opened(folder, "{rounding: 300}").ask(count)
+    rounded = opened(folder, "{rounding: {base: 300, smallest: 5}}").ask(count)
     assert rounded.value == 2100
-    assert rounded.notes[0] == "Policy `rounding` (base 300.0) does not provide differential privacy."
+    assert rounded.notes[0] == "Policy `rounding` (smallest 5, base 300.0) does not provide differential privacy."
+    assert rounded.notes[2] == "Attacks that break it: averaging."
     flu = "SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND bill = 5"
     swapped = opened(folder, "{perturbed: 1}")
     assert swapped.ask(flu).value == 1000  # exchanged among all: totals stay
@@ -210,7 +213,8 @@ def test_audit_checks_every_answer_as_the_metadata_says(folder: Path) -> None:
     for option, name in ((shares, "sampled"), ("", "every")):
         policy = f"{{audit: {{k: 2, simulatable: true{option}}}}}"
         metadata = METADATA.replace("POLICY", policy).replace("ledger.db", f"{name}.db")
-        (folder / f"{name}.yaml").write_text(metadata)
+        declared = metadata.replace("{kind: category, role", "{kind: category, domain: {values: [Flu, Cold]}, role")
+        (folder / f"{name}.yaml").write_text(declared)
     assert sorted(sfumato.session(folder / "sampled.yaml").ask(sql).values) == ["Cold"] * 5 + ["Flu"] * 5
     with pytest.raises(AnswerDenied, match="a possible answer would break the rule"):
         sfumato.session(folder / "every.yaml").ask(sql)
@@ -271,7 +275,7 @@ def test_audit_with_a_public_table(folder: Path) -> None:
     assert session.ask(f"SELECT disease {join}").values == ("Cold", "Flu", "Flu")
     assert session.ask(f"SELECT COUNT(*) {join} AND disease = 'Flu'").value == 2
     (folder / "places.csv").write_text("zip,disease\n1301,Flu\n")
-    with pytest.raises(LedgerBroken, match="other data"):  # who was asked about hung on the table as it was
+    with pytest.raises(LedgerBroken, match="other declarations"):  # who was asked about hung on the table as it was
         opened(folder, "{audit: {k: 2}}")
     (folder / "ledger.db").unlink()
     with pytest.raises(QueryRefused, match="with the name of a sensitive column"):
@@ -305,6 +309,9 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("{audit: {k: 1}}", "audit.k: must be greater than or equal to 2"),
         ("{audit: {k: 2, simulatable: true, counterfeits: 1}}", "do not look"),
         ("rounding", "rounding.base: is required"),
+        ("{rounding: 5}", "set `smallest`"),
+        ("{bounded-noise: 5}", "set `smallest`"),
+        ("{consistent-noise: 5}", "set `smallest`"),
         ("{rounding: {bass: 5}}", "unknown field"),
         ("{differential-privacy: {epsilon: 1, budget: 2}}", "leave out parameters"),
         ("{size-control: {smallest: 3, overlap: 1}}", "needs a memory"),
@@ -403,15 +410,16 @@ def test_the_front_decides_as_the_desk_does(folder: Path, rules: dict[str, Any])
     verdicts = set()
     for _ in range(6):
         public = {"zip": rng.integers(0, 4, 14), "age": rng.integers(20, 40, 14)}
-        secret = {"disease": rng.choice(["A", "B", "C", "D"], 14), "bill": rng.integers(0, 90, 14) / 2}
+        secret = {"disease": rng.choice(["A", "B", "C", "D"], 14), "bill": rng.integers(0, 180, 14) / 4}
         frame = pl.DataFrame({**public, **secret})
         frame.write_csv(folder / "patients.csv")
         (folder / "ledger.db").unlink(missing_ok=True)
         rules = {**rules, "independent": ["disease", "bill"]}
         front = opened(folder, json.dumps({"audit": rules}))
-        desk = Auditor(frame, secrets=["disease", "bill"], rules=AuditRules(**rules))
+        quarters = {"bill": Domain(low=0, high=500, step=0.25)}
+        desk = Auditor(frame, secrets=["disease", "bill"], rules=AuditRules(**rules), domains=quarters)
         with sqlite3.connect(folder / "ledger.db") as raw:  # the same random counterfeits
-            desk.seed = bytes.fromhex(raw.execute("SELECT secret FROM sfumato_audit_secrets").fetchone()[0])
+            desk.seed = bytes.fromhex(raw.execute("SELECT secret FROM sfumato_policy_tables").fetchone()[0])
         asked = ("disease", "disease", "SUM(bill)", "AVG(bill)", "COUNT(*)")
         for item in rng.choice(asked, 10):
             low, high = sorted(rng.integers(20, 40, 2).tolist())

@@ -12,6 +12,7 @@ from sfumato.cli._console import emit_json, json_option, note, progress, typed_p
 
 if TYPE_CHECKING:
     from sfumato.query.auditing.auditor import Auditor
+    from sfumato.schema import Domain
 
 
 @click.command("audit")
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 )
 @click.option("--recipe", type=typed_path, default=None, help="Recipe with the roles of the columns.")
 @click.option("--secret", "secrets", multiple=True, help="A sensitive column, if there is no recipe. May be repeated.")
+@click.option(
+    "--domain", "domains", multiple=True, metavar="COLUMN:LOW..HIGH/STEP|COLUMN:V1,V2",
+    help="Possible values of a sensitive column, which SUM, AVG, MAX and MIN of it need: wage:0..5000/0.01, or a list.",
+)  # fmt: skip
 @click.option(
     "--k",
     type=click.IntRange(min=2),
@@ -78,6 +83,7 @@ def command(
     data: str | None,
     recipe: Path | None,
     secrets: tuple[str, ...],
+    domains: tuple[str, ...],
     k: int,
     counterfeits: int,
     simulatable: bool,
@@ -101,7 +107,8 @@ def command(
     would have exposed (row 1 is the first after the header). It shows no values and is for the owner of the data only.
     The exit code is 1 if a query was refused.
 
-    A query selects a sensitive column, SUM, AVG, MAX or MIN of one, or COUNT(*), with a WHERE clause.
+    A query selects a sensitive column, SUM, AVG, MAX or MIN of one, or COUNT(*), with a WHERE clause. Sums and extremes
+    are answered only where the possible numbers are declared, by --domain or in the recipe.
     """
     from pydantic import ValidationError
 
@@ -134,20 +141,22 @@ def command(
         )  # fmt: skip
     except ValidationError as failure:
         raise BadParameter("; ".join(plain_message(error) for error in failure.errors())) from None
+    recipe_domains = {} if loaded is None else {name: c.domain for name, c in loaded.schema.columns.items() if c.domain}
+    declared = {**recipe_domains, **_domains(domains)}
+    inner = Auditor(table.frame, secrets=secrets, rules=rules, domains=declared)
     if told:
         if ledger is not None:
             raise BadParameter("--told judges a log and decides nothing; leave out --ledger.")
-        return _told(Auditor(table.frame, secrets=secrets, rules=rules), list(read_log(_text(log))), as_json, html)
+        return _told(inner, list(read_log(_text(log))), as_json, html)
     if html is not None:
         raise BadParameter("--html is for --told: the pictures are of answers already given.")
     from sfumato.query.auditing.offers import offers as find_offers
 
-    inner = Auditor(table.frame, secrets=secrets, rules=rules)
     session: Auditor | DurableAuditor = inner
     if ledger is not None:
         from sfumato.dp.stores.sqlite import SqliteStore
 
-        session = DurableAuditor(inner, SqliteStore(ledger), dataset=dataset or Path(str(source)).stem)
+        session = DurableAuditor(inner, SqliteStore(ledger), dataset=dataset or Path(str(source)).stem, place=source)
     queries = list(read_log(_text(log)))
     decisions = []
     with progress(quiet=as_json).task("auditing", len(queries)) as tick:
@@ -167,7 +176,7 @@ def command(
 
 
 def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None) -> int:
-    """Print what answers already given give away. The exit code is 1 if somebody is exposed."""
+    """Print what answers already given give away; exit code 1 if somebody is exposed or a query is not audited."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -187,14 +196,14 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
         write_secret(html, audit_html(columns, left_out))
     if as_json:
         emit_json({"columns": [column.to_dict() for column in columns], "not_audited": left_out, "exposed": exposed})
-        return int(exposed)
+        return int(exposed or bool(left_out))
     console = Console()
     for column in columns:
         table = Table(title=f"{escape(column.column)}: {_counted(len(column.queries), 'answer', 'answers')}", box=None)
         table.add_column("possible values left", justify="right")
         table.add_column("people", justify="right")
         for values, people in sorted(column.kept.items()):
-            table.add_row("any number" if values == 0 else str(values), f"{people:,}")
+            table.add_row(f"{column.k} or more" if values == 0 else str(values), f"{people:,}")
         console.print(table)
         if column.graph is not None and column.graph.error:
             merged = int(column.graph.merged.sum())
@@ -206,8 +215,7 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
             likely = "not computed: the effort ran out" if column.probability is None else f"{column.probability:.3g}"
             console.print(f"Largest probability of a value: {likely} (allowed: {limit:g}).")
         if column.worst is None:
-            everybody = f"Everybody keeps {column.k} values or more."
-            console.print("Nobody's value is determined." if 0 in column.kept else everybody)
+            console.print(f"Everybody keeps {column.k} values or more.")
             continue
         exposed_people = _counted(len(column.exposed), "person keeps", "people keep")
         answers = _counted(len(column.proof), "answer", "answers")
@@ -218,11 +226,47 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
             console.print(f"  {number + 1}. {escape(column.queries[number])}")
     for text in left_out:
         note(f"Not audited: {text}")
-    return int(exposed)
+    return int(exposed or bool(left_out))
 
 
 def _counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
+
+
+def _domains(given: tuple[str, ...]) -> dict[str, Domain]:
+    from pydantic import ValidationError
+
+    from sfumato.errors import BadParameter
+    from sfumato.schema import Domain
+
+    domains = {}
+    for entry in given:
+        column, _, said = entry.partition(":")
+        ends, _, step = said.partition("/")
+        low, dots, high = ends.partition("..")
+        listed = [value.strip() for value in said.split(",")]
+        try:
+            if dots:
+                domains[column] = Domain(low=float(low), high=float(high), step=float(step) if step else None)
+            else:
+                domains[column] = Domain(values=tuple(_number(value) for value in listed))
+        except (ValueError, ValidationError):
+            raise BadParameter(
+                "--domain is COLUMN:LOW..HIGH, COLUMN:LOW..HIGH/STEP or COLUMN:V1,V2, such as wage:0..5000/0.01."
+            ) from None
+        if not column or not all(listed):
+            raise BadParameter("--domain is COLUMN:LOW..HIGH/STEP or COLUMN:V1,V2, such as wage:0..5000/0.01.")
+    return domains
+
+
+def _number(text: str) -> int | float | str:
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
 
 
 def _shares(given: tuple[str, ...]) -> dict[str, dict[str, float]]:

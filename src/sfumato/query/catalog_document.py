@@ -69,7 +69,7 @@ def _column(table: PrivateTable, name: str) -> dict[str, Any]:
     bounds = column.domain
     domain = None if bounds is None else {
         "values": None if values is None else [v.isoformat() if isinstance(v, date) else v for v in values],
-        "low": bounds.low, "high": bounds.high,
+        "low": bounds.low, "high": bounds.high, "step": bounds.step,
         **{end: None if (day := getattr(bounds, end)) is None else day.isoformat() for end in ("first", "last")},
     }  # fmt: skip
     return {"name": name, "role": str(column.role), "kind": str(column.kind), "domain": domain}

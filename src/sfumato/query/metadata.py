@@ -254,7 +254,8 @@ def propose(
         kind = Kind.of(table.column(name).dtype)
         match kind:
             case Kind.INTEGER | Kind.NUMBER:
-                hint = "  # add domain: {low: ..., high: ...} from what is possible, not from the data"
+                step = ", step: ..." if audit is not None and name in sensitive and kind is Kind.NUMBER else ""
+                hint = f"  # add domain: {{low: ..., high: ...{step}}} from what is possible, not from the data"
             case Kind.CATEGORY:
                 hint = "  # add domain: {values: [...]} if it is to be grouped by"
             case Kind.DATE | Kind.DATETIME:

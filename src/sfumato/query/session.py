@@ -37,6 +37,7 @@ from sfumato.query.options import CheckedOptions, QueryOptions, check_least
 from sfumato.query.plan.accuracy import doubling_plans, error_reached
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.policy.base import Policy
+from sfumato.query.policy.register import refuse_registered
 from sfumato.query.results.analysis import analysis
 from sfumato.query.results.answer import Answer, answer_rows, column_titles, html_table
 from sfumato.query.results.compound import ask_parts, explain_parts
@@ -102,8 +103,10 @@ class Session:
 
             self._refuse_options(engine=engine)
             [source] = sources.values()
-            self._responder = policy.open_table(PolicyTable(catalog, source, policy=policy, store=ledger.store))
+            self._policy_table = PolicyTable(catalog, source, policy=policy, store=ledger.store)
+            self._responder = policy.open_table(self._policy_table)
             return
+        refuse_registered(ledger.store, dataset=catalog.dataset, places=sources.values())
         self._sources, self._born = sources, uuid4().hex
         public = {name: table.frame for name, table in catalog.public.items()}
         self._public = hashlib.sha256("\n".join(frame.write_csv() for frame in public.values()).encode()).hexdigest()
@@ -116,6 +119,11 @@ class Session:
         session = copy(self)
         session.analyst, session.ledger = analyst, ledger
         return session
+
+    def move_memory_from(self, ledger: Ledger) -> None:
+        """Keep what a policy must remember in the session's ledger alone, and no longer in this one."""
+        if self.policy is not None:
+            self._policy_table.move_from(ledger.store)
 
     @property
     def running(self) -> Running:
@@ -236,6 +244,8 @@ class Session:
         return Explanation(policy=self.policy.part_name(), notes=(*policy_notes(self.policy), *more))
 
     def _ask_policy(self, sql: str) -> Answer:
+        self._responder.parse(sql)
+        self._policy_table.claim()
         answer = self._responder.ask(sql)
         false = (f"{answer.counterfeits} of the values are false: added so that nobody is exposed.",)
         return Answer(

@@ -16,8 +16,7 @@ def audit_sentences(audited: PastAnswers) -> tuple[str, ...]:
     """What the answers about a column give away, in sentences."""
     sentences = [f"{counted(len(audited.queries), 'answer')} about “{audited.column}”."]
     if audited.worst is None:
-        everybody = f"Everybody keeps {audited.k} values or more."
-        sentences.append("Nobody's value is determined." if 0 in audited.kept else everybody)
+        sentences.append(f"Everybody keeps {audited.k} values or more.")
     else:
         people = "1 person keeps" if len(audited.exposed) == 1 else f"{len(audited.exposed):,} people keep"
         sentences.append(

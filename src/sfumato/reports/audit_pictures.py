@@ -28,7 +28,7 @@ def audit_figures(audited: PastAnswers) -> tuple[Figure, ...]:
 
 def _histogram(audited: PastAnswers) -> Figure:
     rows = [
-        {"values": "any number" if left == 0 else str(left), "people": people, "few": 0 < left < audited.k}
+        {"values": f"{audited.k} or more" if left == 0 else str(left), "people": people, "few": 0 < left < audited.k}
         for left, people in sorted(audited.kept.items(), key=lambda item: (item[0] == 0, item[0]))
     ]
     spec = base_spec(520, {"step": 26}, {

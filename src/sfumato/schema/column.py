@@ -98,6 +98,8 @@ class Domain(DocumentedModel):
     """Smallest value of a number."""
     high: float | None = None
     """Largest value of a number."""
+    step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Distance of neighbouring numbers from ``low`` on: 0.01 for cents. Default: 1 for whole numbers."""
     first: _Day | None = None
     """First day of a date or time."""
     last: _Day | None = None
@@ -114,6 +116,8 @@ class Domain(DocumentedModel):
             )
         if self.first is not None and self.last is not None and self.ends(time=True)[0] > self.ends(time=True)[1]:
             raise ValueError("the first day must not be after the last")
+        if self.step is not None and self.low is None:
+            raise ValueError("a step belongs to low and high")
         if self.low is not None and self.high is not None and not -math.inf < self.low <= self.high < math.inf:
             raise ValueError("low and high must be finite numbers, low not above high")
         return self

@@ -230,7 +230,12 @@ class Datasets:
 
     def _start(self, metadata: Metadata, base: Path) -> Session:
         engine = None if metadata.policy is not None else self._engine
-        return metadata.session(base=base, analyst="server", ledger=self._state.ledger, engine=engine, pace=self._pace)
+        session = metadata.session(
+            base=base, analyst="server", ledger=self._state.ledger, engine=engine, pace=self._pace
+        )
+        if metadata.policy is not None:
+            session.move_memory_from(Ledger.open(metadata.ledger_place(base)))
+        return session
 
     def _described(self, row: tuple[Any, ...]) -> RegisteredDataset:
         name, state, owner, version = row

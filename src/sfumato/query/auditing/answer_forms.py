@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.query.auditing.atoms import AnswerConstraint, Ints, Sense
+from sfumato.query.auditing.number_domain import NumberDomain
 
 __all__ = ["AnswerForm", "CountForm", "ExtremeForm", "ListForm", "SumForm"]
 
@@ -93,26 +94,21 @@ class CountForm(AnswerForm):
 class SumForm(AnswerForm):
     """The sum of the numbers, or their mean (the number of people is known)."""
 
-    numbers: Ints
-    """The numbers in steps."""
+    domain: NumberDomain
     mean: bool = False
-    per: int = 1
-    """Steps per unit."""
 
     def of(self, counts: Ints) -> AnswerConstraint:
-        return AnswerConstraint.total(counts, self.numbers)
+        return AnswerConstraint.total(counts, self.domain.steps)
 
-    def value(self, counts: Ints) -> Any:
-        total = int(self.numbers @ counts)
-        if self.mean:
-            return total / (self.per * int(counts.sum()))
-        return total if self.per == 1 else total / self.per
+    def value(self, counts: Ints) -> int | float:
+        steps, people = int(self.domain.steps @ counts), int(counts.sum())
+        return self.domain.mean(steps, people) if self.mean else self.domain.total(steps, people)
 
     def candidates(self, people: int) -> int:
-        return people * int(np.ptp(self.numbers)) + 1
+        return people * self.domain.places[-1] + 1
 
     def possible(self, people: int) -> Iterator[AnswerConstraint]:
-        weights = (self.numbers - self.numbers.min())[None, :]
+        weights = self.domain.steps[None, :]
         for total in range(self.candidates(people)):
             yield AnswerConstraint(weights=weights, totals=np.array([total]), senses=(Sense.EQUAL,))
 
@@ -121,23 +117,19 @@ class SumForm(AnswerForm):
 class ExtremeForm(AnswerForm):
     """The largest or smallest number."""
 
-    numbers: Ints
-    """The numbers in steps."""
+    domain: NumberDomain
     largest: bool
-    per: int = 1
-    """Steps per unit."""
 
     def of(self, counts: Ints) -> AnswerConstraint:
-        return AnswerConstraint.extreme(counts, self.numbers, largest=self.largest)
+        return AnswerConstraint.extreme(counts, self.domain.steps, largest=self.largest)
 
     def value(self, counts: Ints) -> int | float:
-        held = self.numbers[counts > 0]
-        best = int(held.max() if self.largest else held.min())
-        return best if self.per == 1 else best / self.per
+        held = self.domain.steps[counts > 0]
+        return self.domain.total(int(held.max() if self.largest else held.min()), 1)
 
     def candidates(self, people: int) -> int:
-        return len(self.numbers)
+        return len(self.domain)
 
     def possible(self, people: int) -> Iterator[AnswerConstraint]:
-        for value in range(len(self.numbers)):
-            yield self.of(np.where(np.arange(len(self.numbers)) == value, people, 0))
+        for value in range(len(self.domain)):
+            yield self.of(np.where(np.arange(len(self.domain)) == value, people, 0))

@@ -10,54 +10,51 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from sfumato.dp.ledger import Store, Transaction
 from sfumato.errors import LedgerBroken
 from sfumato.query.auditing.auditor import Auditor, Decision
+from sfumato.query.auditing.known_values import known_rows
+from sfumato.query.auditing.rules import AuditRules
+from sfumato.query.policy.register import PolicyEntry, register_table
+from sfumato.query.policy.row_order import canonical_order
 
-__all__ = ["DurableAuditor", "stored_decisions"]
+__all__ = ["DurableAuditor", "recorded_rules", "stored_decisions"]
 
 _START = "0" * 64
-_ALWAYS = {"k", "counterfeits", "simulatable", "effort"}
 
 
 class DurableAuditor:
     """An auditor with stored decisions; several processes may share one database.
 
-    ``dataset`` names the table in the database. Each entry contains the table's fingerprint and the rules. Entries with
-    this name or with this table bind the audit, so another name for the same table forgets nothing. Such an entry with
-    another table or with other rules is an error.
+    ``entry`` is the table's entry in the register (:mod:`sfumato.query.policy.register`): decisions about a table bind
+    every later audit of it, whatever it is called and however its rows are ordered. Without it the table is entered
+    under the name ``dataset``.
     """
 
-    def __init__(self, auditor: Auditor, store: Store, *, dataset: str) -> None:
+    def __init__(
+        self, auditor: Auditor, store: Store, *, dataset: str, place: Any = None, entry: PolicyEntry | None = None
+    ) -> None:
         self._auditor, self._store, self._dataset = auditor, store, dataset
-        fingerprint = hashlib.sha256()
-        for name in auditor.frame.columns:
-            fingerprint.update(json.dumps([name, *map(str, auditor.frame.get_column(name).to_list())]).encode())
-        fingerprint.update(auditor.beside.encode())
-        self._data = fingerprint.hexdigest()
-        self._rules = json.dumps({**_recorded(auditor), "secrets": auditor.secrets, "data": self._data}, sort_keys=True)
-        auditor.seed = self._secret()
+        if entry is None:
+            policy = {"audit": recorded_rules(auditor.rules, auditor.frame, auditor.secrets), **auditor.declarations()}
+            entry = register_table(
+                store, dataset=dataset, place=place, policy=json.dumps(policy, sort_keys=True), frame=auditor.frame,
+                sensitive=auditor.secrets,
+            )  # fmt: skip
+        self._entry = entry
+        self._rules = json.dumps({"table": entry.number})
+        auditor.seed = entry.secret
         self._stopped = False
         self._last = 0
         self._previous = _START
         with store.write() as transaction:
             self._catch_up(transaction)
-
-    def _secret(self) -> bytes:
-        """The secret of this data set's counterfeits: drawn at the first use, then stored."""
-        with self._store.write() as transaction:
-            transaction.query(
-                "CREATE TABLE IF NOT EXISTS sfumato_audit_secrets (dataset TEXT PRIMARY KEY, secret TEXT NOT NULL)"
-            )
-            stored = transaction.query("SELECT secret FROM sfumato_audit_secrets WHERE dataset = ?", self._dataset)
-            if not stored:
-                stored = [(os.urandom(32).hex(),)]
-                transaction.query("INSERT INTO sfumato_audit_secrets VALUES (?, ?)", self._dataset, stored[0][0])
-        return bytes.fromhex(stored[0][0])
 
     def ask(self, query: str) -> Decision:
         """Decide a query and store the decision before returning it."""
@@ -69,6 +66,7 @@ class DurableAuditor:
         # Until the commit the auditor in memory may be ahead of the database; if the commit fails, do not use it again.
         self._stopped = True
         with self._store.write() as transaction:
+            self._entry.claim_in(transaction)
             self._catch_up(transaction)
             decision = self._auditor.ask(query)
             number = transaction.query("SELECT coalesce(max(number), 0) FROM sfumato_audit")[0][0] + 1
@@ -95,17 +93,12 @@ class DurableAuditor:
             self._last,
         )
         for *body, digest in rows:
-            number, dataset, rules, query, verdict, fakes, previous = body
+            number, _, rules, query, verdict, fakes, previous = body
             if previous != self._previous or _digest(body) != digest:
                 raise LedgerBroken(
                     f"Decision {number} of the audit was changed or does not follow from the one before it."
                 )
-            if dataset == self._dataset or json.loads(rules)["data"] == self._data:
-                if rules != self._rules:
-                    raise LedgerBroken(
-                        f"Decision {number} was made about other data, or by other rules.",
-                        fix="Audit a changed table under a new name; earlier answers about the old one still count.",
-                    )
+            if json.loads(rules)["table"] == self._entry.number:
                 again = self._auditor.ask(query)
                 if again.verdict != verdict or json.dumps(again.fakes) != fakes:
                     raise LedgerBroken(f"Decision {number} cannot be repeated: software or data have changed.")
@@ -125,14 +118,14 @@ def _digest(body: list[Any]) -> str:
     return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
 
-def _recorded(auditor: Auditor) -> dict[str, Any]:
-    """The rules stored with each decision: four always, the others where they differ from the default.
+def recorded_rules(rules: AuditRules, frame: pl.DataFrame, secrets: Sequence[str]) -> dict[str, Any]:
+    """The rules as they are entered in the register.
 
-    Of a file of known values it is stored which people it names, so that the file may be moved and not changed.
+    Of a file of known values it is entered which people it names, so that the file may be moved and not changed.
     """
-    rules = auditor.rules
-    recorded = {**rules.model_dump(exclude_defaults=True), **rules.model_dump(include=_ALWAYS)}
+    recorded = rules.model_dump(mode="json")
     if isinstance(rules.known, Path):
-        people = sorted((name, rows.tolist()) for name, rows in auditor.known.items())
+        ordered = frame[canonical_order(frame)]
+        people = sorted((name, rows.tolist()) for name, rows in known_rows(rules.known, ordered, secrets).items())
         recorded["known"] = hashlib.sha256(json.dumps(people).encode()).hexdigest()
     return recorded

@@ -1,8 +1,13 @@
 """Auditor of SQL queries: each query is answered exactly, answered with counterfeits, or refused.
 
-A column whose possible values are known and few (categories, yes/no, scales of whole numbers) is audited exactly for
-all kinds of query together. Other numbers are audited by one family of queries, sums or extremes or lists of values;
-queries of another family are then refused for this column, because the families are not audited together.
+A column whose possible values are known and few (categories, yes/no, lists and short ranges of numbers) is audited
+exactly for all kinds of query together. Other numbers are audited by one family of queries, sums or extremes or lists
+of values; queries of another family are then refused for this column, because the families are not audited together.
+
+What an answer tells depends on the possible values, so SUM, AVG, MAX and MIN need a declared domain: a list of numbers,
+or bounds with a step. Lists and counts of a column without one are decided on the values that occur. Whatever the
+adversary knows is possible contains these, so everybody keeps at least the values that were counted. Simulatable
+decisions must not depend on the data, so they need a declared domain for every column.
 
 Sensitive columns are audited one by one, so a column that determines another one would undo this. Queries about a
 second sensitive column are refused unless the owner declares that the columns do not determine each other.
@@ -10,9 +15,8 @@ second sensitive column are refused unless the owner declares that the columns d
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
@@ -23,30 +27,26 @@ import polars as pl
 
 from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query
-from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
+from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
 from sfumato.query.auditing.answer_forms import AnswerForm
 from sfumato.query.auditing.atoms import Ints
-from sfumato.query.auditing.column_audits import (
-    AuditOutcome,
-    Bounds,
-    ColumnAudit,
-    ExtremesAudit,
-    SumsAudit,
-    ValuesAudit,
-)
+from sfumato.query.auditing.column_audits import AuditOutcome, ColumnAudit, ExtremesAudit, SumsAudit, ValuesAudit
 from sfumato.query.auditing.known_values import known_rows
-from sfumato.query.auditing.number_steps import StepScale, steps_per_unit, to_steps
+from sfumato.query.auditing.number_domain import NumberDomain, exact
 from sfumato.query.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.query.policy.policy_query import ROW, parse_policy_query
-from sfumato.schema import Column, Kind, Role, Schema
+from sfumato.query.policy.row_order import canonical_order
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
 
 __all__ = ["Auditor", "Decision"]
 
 _SCALE = 32
-"""A range of at most this many numbers in steps is a scale: each of them is a possible value, and all are audited."""
+"""In a range of at most this many numbers all kinds of query are audited together, as in a list of numbers."""
+_LISTED = 100
+"""Most possible values that are counted one by one."""
 _TABLE = "asked"
 """The name of the table in statements, whatever a log calls it."""
 _FAMILIES = {"values": "values", "count": "values", "sum": "sums", "avg": "sums", "max": "extremes", "min": "extremes"}
@@ -82,10 +82,14 @@ class Decision:
 class Auditor:
     """Decides and answers queries about the secret columns of a table."""
 
-    beside: str = ""
-    """Fingerprint of other data that selects people, such as public tables; stored with each decision."""
-
-    def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules) -> None:
+    def __init__(
+        self,
+        frame: pl.DataFrame,
+        *,
+        secrets: Sequence[str],
+        rules: AuditRules,
+        domains: Mapping[str, Domain] | None = None,
+    ) -> None:
         missing = [name for name in secrets if name not in frame.columns]
         if missing or not secrets:
             raise BadParameter("an audit needs the secret columns of the table, at least one.")
@@ -93,7 +97,15 @@ class Auditor:
         if nested:
             raise BadParameter(f"secret column `{nested[0]}` holds lists or records, which are not audited.")
         frame = frame.with_columns(pl.selectors.float().fill_nan(None))
+        # Searches and counterfeits depend on the order of the people; it must not be that of the file.
+        self._file_rows = canonical_order(frame)
+        frame = frame[self._file_rows]
         self.frame, self.secrets, self.rules = frame, tuple(secrets), rules
+        self._domains = dict(domains or {})
+        """Declared, public possible values of secret columns."""
+        self._numbers = {name: self._declared_numbers(name) for name in secrets}
+        for name in secrets:
+            self._require_declared(name)
         self.seed = os.urandom(32)
         """Secret for the random choice of counterfeits."""
         self._require_independent()
@@ -153,13 +165,84 @@ class Auditor:
         parsed = parse_policy_query(query, self._columns, table=_TABLE)
         return read_audit_query(parsed, secrets=self.secrets, other_columns=True)
 
-    def bounds(self, column: str) -> Bounds | None:
-        """Public bounds of a secret column, if declared."""
-        return None
+    def file_rows(self, rows: Ints) -> Ints:
+        """Numbers that rows have in the table as it was given."""
+        return self._file_rows[rows]
+
+    def declarations(self) -> dict[str, Any]:
+        """What is declared about the secret columns, as plain data."""
+        domains = {name: domain.model_dump(mode="json") for name, domain in sorted(self._domains.items())}
+        return {"secrets": self.secrets, "domains": domains}
 
     def declared(self, column: str) -> Sequence[Any] | None:
-        """Public list of all possible values of a secret column, if declared."""
-        return None
+        """Public list of all possible values of a secret column, if declared and not too long."""
+        series, domain, numbers = self.frame.get_column(column), self._domains.get(column), self._numbers[column]
+        listed: list[Any]
+        if numbers is not None:
+            if len(numbers) > _LISTED:
+                return None
+            listed = list(numbers.labels)
+        elif series.dtype == pl.Boolean:
+            listed = [False, True]
+        elif domain is not None and domain.values is not None:
+            listed = pl.Series(domain.values, dtype=series.dtype, strict=False).drop_nulls().unique().sort().to_list()
+        elif column in self.rules.shares:
+            listed = sorted(self.rules.shares[column])
+        else:
+            return None
+        return [*listed, None] if self._nullable(column) else listed
+
+    def _nullable(self, column: str) -> bool:
+        """Whether a missing value is among the possible ones: declared, or in the data."""
+        domain = self._domains.get(column)
+        said = domain is not None and domain.values is not None and None in domain.values
+        return said or bool(self.frame.get_column(column).null_count())
+
+    def _declared_numbers(self, column: str) -> NumberDomain | None:
+        dtype = self.frame.schema[column]
+        if not dtype.is_numeric():
+            return None
+        numbers = NumberDomain.declared(self._domains.get(column), whole=dtype.is_integer())
+        if numbers is None and column in self.rules.shares:
+            try:  # shares name every possible value
+                return NumberDomain.listed([exact(float(value)) for value in self.rules.shares[column]])
+            except ValueError:
+                raise BadParameter(f"`shares` of `{column}` must name numbers.") from None
+        return numbers
+
+    def _require_declared(self, column: str) -> None:
+        """Raise an error, for the owner, if the data are not what is declared: other values would be audited."""
+        series, numbers, listed = self.frame.get_column(column), self._numbers[column], self.declared(column)
+        present = series.drop_nulls()
+        codes = numbers.codes(present) if numbers is not None else None
+        strange = codes is None if numbers is not None else not set(present.unique()) <= set(listed or present)
+        domain = self._domains.get(column)
+        said = () if domain is None or domain.values is None else domain.values
+        if domain is not None and domain.low is not None and domain.high is not None and numbers is None:
+            strange = series.dtype.is_numeric() and not present.is_between(domain.low, domain.high).all()
+        if strange:
+            raise MetadataMissing(
+                f"Not every value of `{column}` is among the values, or within the bounds and steps, declared for it.",
+                fix="Declare all possible values, or bounds and a step that hold for everybody.", column=column,
+            )  # fmt: skip
+        if self.rules.simulatable and series.null_count() and None not in said:
+            raise MetadataMissing(
+                f"`{column}` has missing values, which are not among the values declared for it.",
+                fix="Add null to its `domain: {values: [...]}`: simulatable decisions depend on declared values only.",
+                column=column,
+            )
+        if numbers is not None and isinstance(numbers.places, range) and codes is not None and len(codes):
+            if len(numbers) * self.frame.height >= 2**53:
+                raise MetadataMissing(f"`{column}` has too many steps to be audited.", fix="Declare a larger `step`.")
+            coarser = numbers.coarser(codes)
+            if coarser is not None and self.rules.simulatable and len(numbers) <= _LISTED:
+                raise MetadataMissing(
+                    f"All values of `{column}` lie on a coarser grid than its declared step, which an adversary may "
+                    "know.",
+                    fix="Declare the true step: `domain: {low: 0, high: 9000, step: 100}`.", column=column,
+                )  # fmt: skip
+            # Everybody who keeps k numbers of the coarser grid keeps k of the declared ones as well.
+            self._numbers[column] = coarser or numbers
 
     def _start(self, frame: pl.DataFrame) -> Running:
         """An engine over rows of the table."""
@@ -190,58 +273,72 @@ class Auditor:
             )
         self._require_apart(column)
         outcome = audit.decide(parsed.kind, rows, self._meets(parsed, audit))
-        decision = _decision(query, outcome, people=len(rows))
+        decision = self._decision(query, outcome, people=len(rows))
         self._decisions[key] = decision
         if decision.verdict != "refused":
             self._family[column] = audit.family
         return decision
 
     def _open(self, column: str, family: str) -> ColumnAudit:
-        scale = self._scale(column)
-        if scale is not None:
+        if self._together(column):
             family = "values"
         audit = self._audits.get((column, family))
         if audit is None:
-            audit = self._audits[column, family] = self._new_audit(column, family, scale)
+            audit = self._audits[column, family] = self._new_audit(column, family)
         return audit
 
-    def _new_audit(self, column: str, family: str, scale: StepScale | None) -> ColumnAudit:
-        series = self.frame.get_column(column)
+    def _together(self, column: str) -> bool:
+        """Whether the declared numbers are few enough to audit all kinds of query together."""
+        numbers = self._numbers[column]
+        if numbers is None or self._nullable(column):
+            return False
+        return len(numbers) <= (_SCALE if isinstance(numbers.places, range) else _LISTED)
+
+    def _new_audit(self, column: str, family: str) -> ColumnAudit:
+        series, numbers, known = self.frame.get_column(column), self._numbers[column], self._known(column)
         if family == "values":
-            known = self._known(column)
-            if scale is not None:
-                codes = to_steps(series, scale.per) - scale.first
-                return ValuesAudit(
-                    column, codes, scale.labels, per=scale.per, rules=self.rules, seed=self.seed, known=known
-                )
-            labels = self.declared(column) or series.unique().sort(nulls_last=True).to_list()
-            place = {label: code for code, label in enumerate(labels)}
-            codes = np.array([place[value] for value in series.to_list()], np.int64)
-            return ValuesAudit(column, codes, labels, per=None, rules=self.rules, seed=self.seed, known=known)
-        if not series.dtype.is_numeric() or series.null_count():
+            labels, codes = self._coded(column)
+            together = numbers if self._together(column) else None
+            return ValuesAudit(column, codes, labels, numbers=together, rules=self.rules, seed=self.seed, known=known)
+        if not series.dtype.is_numeric() or self._nullable(column):
             raise QueryRefused(f"`{column}` is not a numeric column without missing values.")
-        if self.rules.probable is not None:
+        if numbers is None or not isinstance(numbers.places, range):
             raise QueryRefused(
-                f"`{column}` has no short list of possible values, so probabilities are not computed for it.",
-                fix="Declare its values, or leave out `probable`.",
+                f"`{column}` has no declared domain, so it is not known what a sum or an extreme of it tells.",
+                fix="The owner declares its possible numbers: `domain: {low: 0, high: 5000, step: 0.01}`, or "
+                f"`domain: {{values: [...]}}` with at most {_LISTED:,} of them.",
             )
+        if self.rules.probable is not None or self.rules.simulatable:
+            # Simulatable: everybody who is asked about might have the lowest number, so that a sum, maximum or minimum
+            # over people of whom nothing was told could always determine all of them.
+            raise QueryRefused(
+                f"`{column}` has more than {_SCALE} possible numbers: `probable` and `simulatable` are not decided for "
+                "its sums and extremes.",
+                fix="Declare a list of values or a larger step, or leave out `probable` and `simulatable`.",
+            )
+        if len(numbers) < self.rules.k:
+            raise QueryRefused(f"`{column}` has too few different values for this rule.")
         audits = {audit.family: audit for audit in (SumsAudit, ExtremesAudit)}
-        return audits[family](series.to_numpy(), self.bounds(column), self.rules, self._known(column))
+        return audits[family](numbers, _positions(numbers, series), self.rules, known)
 
-    def _scale(self, column: str) -> StepScale | None:
-        """The possible values of a column of numbers in steps with a short range: declared, or else the observed range.
-
-        Numbers in steps that are stored or declared as real ones count as such: an adversary may know that they are.
-        """
-        series, bounds = self.frame.get_column(column), self.bounds(column)
-        per = steps_per_unit(series)
-        if per is None:
-            return None
-        ends = (bounds.low, bounds.high) if bounds is not None else (series.min(), series.max())
-        first, last = math.ceil(ends[0] * per - 1e-9), math.floor(ends[1] * per + 1e-9)  # type: ignore[operator]
-        if bounds is None and bool(((series == 0) | (series == 1)).all()):
-            first, last = 0, 1
-        return StepScale(first=first, last=last, per=per) if last - first < _SCALE else None
+    def _coded(self, column: str) -> tuple[Sequence[Any], Ints]:
+        """The possible values of a column and the position of everybody's among them."""
+        series, labels, numbers = self.frame.get_column(column), self.declared(column), self._numbers[column]
+        if labels is None:
+            if self.rules.simulatable:
+                raise QueryRefused(
+                    f"`{column}` has no declared list of at most {_LISTED:,} values, so a decision would depend on the "
+                    "data.",
+                    fix="The owner declares `domain: {values: [...]}`.",
+                )
+            labels, numbers = series.unique().sort(nulls_last=True).to_list(), None
+        if numbers is None:
+            place = {label: code for code, label in enumerate(labels)}
+            return labels, np.array([place[value] for value in series.to_list()], np.int64)
+        codes = np.full(len(series), len(labels) - 1, np.int64)  # a missing value is the last label
+        there = series.is_not_null().to_numpy()
+        codes[there] = _positions(numbers, series.drop_nulls())
+        return labels, codes
 
     def _meets(self, parsed: AuditQuery, audit: ColumnAudit) -> Sequence[bool] | None:
         """For a count with a condition on the secret column: which possible values meet it."""
@@ -306,9 +403,14 @@ class Auditor:
                     fix="Audit one of them, or leave them out of `independent`.",
                 )
 
+    def _decision(self, query: str, outcome: AuditOutcome, *, people: int) -> Decision:
+        return Decision(
+            query=query, verdict=outcome.verdict, reason=outcome.reason, people=people, looked=outcome.looked,
+            fakes=outcome.fakes, exposed=tuple(sorted(self.file_rows(outcome.exposed).tolist())), answer=outcome.answer,
+        )  # fmt: skip
 
-def _decision(query: str, outcome: AuditOutcome, *, people: int) -> Decision:
-    return Decision(
-        query=query, verdict=outcome.verdict, reason=outcome.reason, people=people, looked=outcome.looked,
-        fakes=outcome.fakes, exposed=tuple(outcome.exposed.tolist()), answer=outcome.answer,
-    )  # fmt: skip
+
+def _positions(numbers: NumberDomain, series: pl.Series) -> Ints:
+    codes = numbers.codes(series)
+    assert codes is not None  # checked when the audit was opened
+    return codes

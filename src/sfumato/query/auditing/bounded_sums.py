@@ -30,6 +30,8 @@ class SumsAssessment:
     """False if the effort ran out; the query is then not safe."""
     few: Ints
     """Atoms whose people keep fewer than k values, or could not be shown to keep k."""
+    kept: Ints
+    """How many values the people of each of these atoms were shown to keep."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,10 @@ class BoundedSums:
                 kept[place] = _union(kept[place], _values(total, int(sizes[place]), self.low, self.high))
         certain = certain and left > 0
         few = atoms[short] if len(atoms) else atoms
-        return SumsAssessment(safe=not len(few), certain=certain or not len(few), few=few)
+        lengths = np.array([_length(values) for values in kept], np.int64)
+        return SumsAssessment(
+            safe=not len(few), certain=certain or not len(few), few=few, kept=lengths[short] if len(atoms) else lengths
+        )
 
     def _another(
         self, member: Flags, sums: Ints, sizes: Ints, known: Sequence[set[int]], short: Flags, effort: float

@@ -2,42 +2,38 @@
 
 * :class:`ValuesAudit`: a column with a known, short list of possible values. Lists, counts, sums and extremes are
   audited together, exactly, over whole numbers of people.
-* :class:`SumsAudit`: sums of other numbers. Real numbers by linear algebra, whole numbers within bounds by search.
-* :class:`ExtremesAudit`: MAX and MIN of other numbers.
+* :class:`SumsAudit`: sums of numbers in declared steps between declared bounds.
+* :class:`ExtremesAudit`: MAX and MIN of such numbers.
+
+All of them decide on exactly the declared numbers, and everybody keeps ``k`` of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.auditing.answer_forms import AnswerForm, CountForm, ExtremeForm, ListForm, SumForm
-from sfumato.query.auditing.atoms import Ints
-from sfumato.query.auditing.bounded_sums import BoundedSums
+from sfumato.query.auditing.atoms import AtomSplit, Ints
+from sfumato.query.auditing.bounded_sums import BoundedSums, SumsAssessment
 from sfumato.query.auditing.delta2 import Delta2Auditor
 from sfumato.query.auditing.extremes import ExtremeAnswer, ExtremeAuditor
 from sfumato.query.auditing.k_assign import AssignAuditor
-from sfumato.query.auditing.number_steps import steps_per_unit
+from sfumato.query.auditing.number_domain import NumberDomain
 from sfumato.query.auditing.repair import counterfeits
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.auditing.simulatable import SimulatableAuditor
-from sfumato.query.auditing.sums import SumAuditor, pinned
+from sfumato.query.auditing.sums import SumAuditor
 
-__all__ = ["AuditOutcome", "Bounds", "ColumnAudit", "ExtremesAudit", "SumsAudit", "ValuesAudit"]
+__all__ = ["AuditOutcome", "ColumnAudit", "ExtremesAudit", "SumsAudit", "ValuesAudit"]
 
-_STEPS = 10_000
-"""Fractions of units are audited exactly within bounds of at most this many steps, else as real numbers."""
-_FIXED = "it would fix somebody's value"
-_NOBODY = "fixes nobody's value"
+_RAN_OUT = "the search ran out of effort before it was certain that the rule holds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,28 +47,6 @@ class AuditOutcome:
     answer: Any = field(default=None, repr=False)
     fakes: tuple[int, ...] = ()
     exposed: Ints = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bounds:
-    """Public bounds of a column."""
-
-    low: float
-    high: float
-    per: int | None
-    """Steps per unit, 1 for whole numbers; None for real numbers. An adversary may know it, so it counts as public."""
-
-    @classmethod
-    def within(cls, series: pl.Series, low: float, high: float) -> Bounds:
-        """Bounds of a column; the ends of numbers in steps are steps."""
-        per = steps_per_unit(series)
-        if per is not None and max(abs(low), abs(high)) * per * max(series.len(), 1) >= 2**53:
-            per = None
-        if per is not None and per > 1 and (high - low) * per > _STEPS:
-            per = None
-        if per is None:
-            return cls(low=low, high=high, per=None)
-        return cls(low=math.ceil(low * per - 1e-9) / per, high=math.floor(high * per + 1e-9) / per, per=per)
 
 
 class ColumnAudit(ABC):
@@ -92,22 +66,20 @@ class ColumnAudit(ABC):
 class ValuesAudit(ColumnAudit):
     """Lists, counts, sums and extremes of a column with known possible values, audited together.
 
-    ``labels`` are the possible values and ``codes`` the positions of the true ones. ``per`` is the number of steps per
-    unit for numbers, None for other values. ``seed`` is a secret for the random choice of counterfeits.
+    ``labels`` are the possible values and ``codes`` the positions of the true ones. ``numbers`` are the labels where
+    they are declared numbers, None for other values. ``seed`` is a secret for the random choice of counterfeits.
     """
 
     family = "values"
 
     def __init__(
-        self, column: str, codes: Ints, labels: Sequence[Any], *, per: int | None, rules: AuditRules, seed: bytes,
-        known: Ints,
+        self, column: str, codes: Ints, labels: Sequence[Any], *, numbers: NumberDomain | None, rules: AuditRules,
+        seed: bytes, known: Ints,
     ) -> None:  # fmt: skip
         if len(labels) < rules.k:
             raise QueryRefused(f"`{column}` has too few different values for this rule.")
         self.column, self.codes, self.labels, self.rules, self._seed = column, codes, labels, rules, seed
-        self.per = per
-        self.numbers = None if per is None else np.array([round(label * per) for label in labels], np.int64)
-        self.known = known
+        self.numbers, self.known = numbers, known
         self.auditor = self.new_auditor()
         self._public: SimulatableAuditor | None = None
         if rules.simulatable:
@@ -152,7 +124,7 @@ class ValuesAudit(ColumnAudit):
             return self._decide_by_delta2(self._delta2, rows, form)
         auditor, rules = self.auditor, self.rules
         assessment = auditor.judge(rows, told=form.of)
-        kept = self._kept
+        kept = _kept(rules, self.known)
         if rules.counterfeits and isinstance(form, ListForm) and (assessment.safe or assessment.certain):
             rng = np.random.default_rng(list(hashlib.blake2b(rows.tobytes(), key=self._seed, digest_size=32).digest()))
             if not assessment.safe or rng.random() < 0.5:
@@ -166,21 +138,14 @@ class ValuesAudit(ColumnAudit):
                     )  # fmt: skip
         if not assessment.safe:
             if not assessment.certain:
-                ran_out = "the search ran out of effort before it was certain that the rule holds"
-                return AuditOutcome(verdict="refused", reason=ran_out, looked=True, exposed=assessment.exposed)
-            reason = f"somebody would keep fewer than {rules.k} values"
+                return AuditOutcome(verdict="refused", reason=_RAN_OUT, looked=True, exposed=assessment.exposed)
+            reason = _few(rules)
             if assessment.probability is not None:
                 reason = f"a value of somebody would be more probable than {rules.probable:g}"
                 return AuditOutcome(verdict="refused", reason=reason, looked=True, exposed=assessment.exposed)
             return AuditOutcome(verdict="refused", reason=reason, looked=True, exposed=self._exposed(rows, form))
         auditor.accept(assessment)
         return AuditOutcome(verdict="answered", reason=kept, looked=True, answer=form.value(self._counts(rows)))
-
-    @property
-    def _kept(self) -> str:
-        most = "" if self.rules.probable is None else f", none of them more probable than {self.rules.probable:g}"
-        others = " whose value is not known" if len(self.known) else ""
-        return f"everyone{others} keeps {self.rules.k} values{most}"
 
     def _decide_publicly(self, public: SimulatableAuditor, rows: Ints, form: AnswerForm) -> AuditOutcome:
         """Decide without the answer. The assessment only tells the owner who is exposed."""
@@ -210,7 +175,7 @@ class ValuesAudit(ColumnAudit):
         self.auditor.accept(self.auditor.judge(rows, told=form.of))
         delta2.accept(others)
         return AuditOutcome(
-            verdict="answered", reason=self._kept, looked=True,
+            verdict="answered", reason=_kept(self.rules, self.known), looked=True,
             answer=form.value(self._counts(rows)),
         )  # fmt: skip
 
@@ -224,8 +189,8 @@ class ValuesAudit(ColumnAudit):
         if self.numbers is None:
             raise QueryRefused(f"`{self.column}` is not a numeric column without missing values.")
         if kind in ("sum", "avg"):
-            return SumForm(self.numbers, mean=kind == "avg", per=self.per or 1)
-        return ExtremeForm(self.numbers, largest=kind == "max", per=self.per or 1)
+            return SumForm(self.numbers, mean=kind == "avg")
+        return ExtremeForm(self.numbers, largest=kind == "max")
 
     def _counts(self, rows: Ints) -> Ints:
         return self.auditor.partition.count(rows)
@@ -235,20 +200,18 @@ class ValuesAudit(ColumnAudit):
 
 
 class SumsAudit(ColumnAudit):
-    """Sums and averages of numbers.
+    """Sums and averages of numbers in declared steps between declared bounds.
 
-    Without bounds a value is determined iff linear algebra determines it, and otherwise any number is possible; this
-    does not look at the answers. Whole numbers within public bounds are audited exactly, ``k`` included; real numbers
-    within bounds must keep an interval. Both look at the answers, so simulatable decisions leave the bounds out.
+    A sum that linear algebra alone shows to determine somebody is refused without a look at the answers. For the others
+    integer search shows for everybody ``k`` numbers that agree with all answers.
     """
 
     family = "sums"
 
-    def __init__(self, numbers: npt.NDArray[Any], bounds: Bounds | None, rules: AuditRules, known: Ints) -> None:
-        self.numbers, self.rules, self.known = numbers, rules, known
-        self.bounds = None if rules.simulatable else bounds
-        self._auditor = SumAuditor(len(numbers))
-        self._totals: list[Any] = []
+    def __init__(self, domain: NumberDomain, codes: Ints, rules: AuditRules, known: Ints) -> None:
+        self.domain, self.codes, self.rules, self.known = domain, codes, rules, known
+        self._auditor = SumAuditor(len(codes))
+        self._totals: list[int] = []
 
     def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> AuditOutcome:
         others = np.setdiff1d(rows, self.known)
@@ -256,73 +219,86 @@ class SumsAudit(ColumnAudit):
         if not safe:
             reason = "the sums together would fix somebody's value"
             return AuditOutcome(verdict="refused", reason=reason, looked=False, exposed=exposed)
-        split, total = state[0], self.numbers[others].sum()
-        if self.bounds is not None:
-            reason, few = self._within(split, [*self._totals, total], self.bounds)
-            if len(few):
-                people = self._auditor.partition.persons_after(split, few)
-                return AuditOutcome(verdict="refused", reason=reason, looked=True, exposed=people)
+        total = int(self.codes[others].sum())
+        judged = self._judge(state[0], [*self._totals, total])
+        if not judged.safe:
+            people = self._auditor.partition.persons_after(state[0], judged.few)
+            reason = _few(self.rules) if judged.certain else _RAN_OUT
+            return AuditOutcome(verdict="refused", reason=reason, looked=True, exposed=people)
         self._auditor.accept(state)
         self._totals.append(total)
-        published = self.numbers[rows].sum()
-        answer = published if kind == "sum" else published / len(rows)
-        return AuditOutcome(verdict="answered", reason=_NOBODY, looked=self.bounds is not None, answer=answer)
+        published, people_asked = int(self.codes[rows].sum()), len(rows)
+        sum_or_mean = self.domain.total if kind == "sum" else self.domain.mean
+        return AuditOutcome(
+            verdict="answered", reason=_kept(self.rules, self.known), looked=True,
+            answer=sum_or_mean(published, people_asked),
+        )  # fmt: skip
 
     def allows(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> bool:
         others = np.setdiff1d(rows, self.known)
         safe, _, state = self._auditor.judge(others)
-        if not safe or self.bounds is None:
-            return safe
-        return not len(self._within(state[0], [*self._totals, self.numbers[others].sum()], self.bounds)[1])
+        return safe and self._judge(state[0], [*self._totals, int(self.codes[others].sum())]).safe
 
-    def _within(self, split: Any, totals: list[Any], bounds: Bounds) -> tuple[str, Ints]:
-        """Why a sum is refused because of the bounds, and the atoms it would expose."""
-        if bounds.per is None:
-            known = pinned(split, [float(total) for total in totals], low=bounds.low, high=bounds.high)
-            return "the sums together would fix somebody's value within its bounds", known
+    def exposed_by(self, queries: Sequence[Ints]) -> dict[int, int]:
+        """How many values the people keep who have fewer than k if all these sums are told, by row."""
+        auditor = SumAuditor(len(self.codes))
+        totals: list[int] = []
+        exposed: dict[int, int] = {}
+        for rows in queries:
+            others = np.setdiff1d(rows, self.known)
+            _, _, state = auditor.judge(others)
+            totals.append(int(self.codes[others].sum()))
+            judged = self._judge(state[0], totals, auditor)
+            for atom, kept in zip(judged.few, judged.kept.tolist(), strict=True):
+                exposed |= dict.fromkeys(auditor.partition.persons_after(state[0], np.array([atom])).tolist(), kept)
+            auditor.accept(state)
+        return exposed
+
+    def _judge(self, split: AtomSplit, totals: list[int], auditor: SumAuditor | None = None) -> SumsAssessment:
+        atoms = (auditor or self._auditor).partition.after(split)
         truth = np.zeros(len(split.truth), np.int64)
-        atoms = self._auditor.partition.after(split)
-        np.add.at(truth, atoms, np.rint(self.numbers * bounds.per).astype(np.int64))
-        low, high = round(bounds.low * bounds.per), round(bounds.high * bounds.per)
-        sums = BoundedSums(low=low, high=high, k=self.rules.k, effort=self.rules.effort)
-        assessment = sums.judge(split, [round(float(total) * bounds.per) for total in totals], truth)
-        if not assessment.certain:
-            return "the search ran out of effort before it was certain that the rule holds", assessment.few
-        return f"somebody would keep fewer than {self.rules.k} values within its bounds", assessment.few
+        np.add.at(truth, atoms, self.codes)
+        sums = BoundedSums(low=0, high=len(self.domain) - 1, k=self.rules.k, effort=self.rules.effort)
+        return sums.judge(split, totals, truth)
 
 
 class ExtremesAudit(ColumnAudit):
-    """MAX and MIN of numbers."""
+    """MAX and MIN of numbers in declared steps between declared bounds."""
 
     family = "extremes"
 
-    def __init__(self, numbers: npt.NDArray[Any], bounds: Bounds | None, rules: AuditRules, known: Ints) -> None:
-        self.numbers, self.rules = numbers, rules
-        low, high = (bounds.low, bounds.high) if bounds and not rules.simulatable else (-np.inf, np.inf)
-        facts = dict(zip(known.tolist(), numbers[known].tolist(), strict=True))
-        self._auditor = ExtremeAuditor(len(numbers), low=low, high=high, effort=rules.effort, known=facts)
+    def __init__(self, domain: NumberDomain, codes: Ints, rules: AuditRules, known: Ints) -> None:
+        self.domain, self.codes, self.rules, self.known = domain, codes, rules, known
+        facts = dict(zip(known.tolist(), codes[known].tolist(), strict=True))
+        self._auditor = ExtremeAuditor(len(codes), values=len(domain), k=rules.k, effort=rules.effort, known=facts)
 
     def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> AuditOutcome:
-        chosen: Literal["max", "min"] = "max" if kind == "max" else "min"
-        held = self.numbers[rows]
-        extreme = ExtremeAnswer(
-            kind=chosen, people=tuple(rows.tolist()), value=float(held.max() if kind == "max" else held.min())
-        )
+        extreme = self._answer(kind, rows)
         exposed = self._auditor.exposed(extreme)
-        safe = exposed is not None and not len(exposed)
-        if self.rules.simulatable:
-            safe = self._auditor.simulatable(chosen, extreme.people)
-        looked = not self.rules.simulatable
-        if not safe:
+        if exposed is None or len(exposed):
             people = exposed if exposed is not None else np.empty(0, np.int64)
-            return AuditOutcome(verdict="refused", reason=_FIXED, looked=looked, exposed=people)
+            return AuditOutcome(verdict="refused", reason=_few(self.rules), looked=True, exposed=people)
         self._auditor.accept(extreme)
-        return AuditOutcome(verdict="answered", reason=_NOBODY, looked=looked, answer=extreme.value)
+        return AuditOutcome(
+            verdict="answered", reason=_kept(self.rules, self.known), looked=True,
+            answer=self.domain.total(extreme.value, 1),
+        )  # fmt: skip
 
     def allows(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> bool:
+        return self._auditor.safe(self._answer(kind, rows))
+
+    def _answer(self, kind: str, rows: Ints) -> ExtremeAnswer:
         chosen: Literal["max", "min"] = "max" if kind == "max" else "min"
-        people, held = tuple(rows.tolist()), self.numbers[rows]
-        if self.rules.simulatable:
-            return self._auditor.simulatable(chosen, people)
-        value = float(held.max() if kind == "max" else held.min())
-        return self._auditor.safe(ExtremeAnswer(kind=chosen, people=people, value=value))
+        held = self.codes[rows]
+        value = int(held.max() if kind == "max" else held.min())
+        return ExtremeAnswer(kind=chosen, people=tuple(rows.tolist()), value=value)
+
+
+def _few(rules: AuditRules) -> str:
+    return f"somebody would keep fewer than {rules.k} values"
+
+
+def _kept(rules: AuditRules, known: Ints) -> str:
+    most = "" if rules.probable is None else f", none of them more probable than {rules.probable:g}"
+    others = " whose value is not known" if len(known) else ""
+    return f"everyone{others} keeps {rules.k} values{most}"

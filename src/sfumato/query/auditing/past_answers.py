@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from sfumato.query.auditing.answer_graph import AnswerGraph, answer_graph
 from sfumato.query.auditing.atoms import AnswerConstraint, Ints
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.column_audits import SumsAudit, ValuesAudit
-from sfumato.query.auditing.sums import SumAuditor
 
 __all__ = ["PastAnswers", "past_answers"]
 
@@ -33,7 +32,7 @@ class PastAnswers:
     queries: tuple[str, ...]
     k: int
     kept: dict[int, int]
-    """Number of people by how many values they keep. 0 stands for any number: the value is not determined."""
+    """Number of people by how many values they keep. 0 stands for k or more, which are not counted one by one."""
     exposed: tuple[int, ...]
     """Rows of the people who keep fewer than k values."""
     worst: int | None
@@ -66,7 +65,7 @@ class _Answered:
 
 def past_answers(auditor: Auditor, queries: Iterable[str]) -> tuple[list[PastAnswers], list[str]]:
     """What the answers to these queries give away, by column, and the queries that cannot be audited."""
-    by_audit: dict[tuple[str, str], tuple[ValuesAudit | SumsAudit, list[_Answered]]] = {}
+    by_column: dict[str, tuple[ValuesAudit | SumsAudit, list[_Answered]]] = {}
     left_out: list[str] = []
     for text in queries:
         try:
@@ -74,18 +73,23 @@ def past_answers(auditor: Auditor, queries: Iterable[str]) -> tuple[list[PastAns
         except QueryRefused:
             left_out.append(text)
             continue
-        if column is not None and isinstance(audit, ValuesAudit | SumsAudit):
-            by_audit.setdefault((column, audit.family), (audit, []))[1].append(_Answered(text, rows, form))
-        elif column is not None:
+        if column is None:
+            continue
+        # Answers of another family would tell more together with these, which is not computed.
+        if isinstance(audit, ValuesAudit | SumsAudit) and by_column.setdefault(column, (audit, []))[0] is audit:
+            by_column[column][1].append(_Answered(text, rows, form))
+        else:
             left_out.append(text)
     found = [
-        _values(column, audit, answers) if isinstance(audit, ValuesAudit) else _sums(column, audit, answers)
-        for (column, _), (audit, answers) in by_audit.items()
+        _values(column, audit, answers, auditor)
+        if isinstance(audit, ValuesAudit)
+        else _sums(column, audit, answers, auditor)
+        for column, (audit, answers) in by_column.items()
     ]
     return found, left_out
 
 
-def _values(column: str, audit: ValuesAudit, answers: Sequence[_Answered]) -> PastAnswers:
+def _values(column: str, audit: ValuesAudit, answers: Sequence[_Answered], asked: Auditor) -> PastAnswers:
     codes, values, k = audit.codes, len(audit.labels), audit.rules.k
     constraints: list[tuple[Ints, AnswerConstraint]] = []
     for answer in answers:
@@ -109,31 +113,31 @@ def _values(column: str, audit: ValuesAudit, answers: Sequence[_Answered]) -> Pa
     likely = everything.probabilities() if audit.rules.probable is not None else None
     likely = None if likely is None else np.delete(likely, audit.known, axis=0)
     told = [(rows, constraint, a.form) for (rows, constraint), a in zip(constraints, answers, strict=True)]
+    graph = answer_graph(audit, told, possible)
     return PastAnswers(
         column=column, queries=tuple(a.text for a in answers), k=k, kept=dict(Counter(left[left <= values].tolist())),
-        exposed=tuple(exposed.tolist()), worst=worst, proof=proof,
-        probability=None if likely is None else float(likely.max()), graph=answer_graph(audit, told, possible),
+        exposed=_rows(asked, exposed), worst=None if worst is None else _rows(asked, [worst])[0], proof=proof,
+        probability=None if likely is None else float(likely.max()),
+        graph=replace(graph, people=asked.file_rows(graph.people)),
     )  # fmt: skip
 
 
-def _sums(column: str, audit: SumsAudit, answers: Sequence[_Answered]) -> PastAnswers:
-    people = len(audit.numbers)
+def _sums(column: str, audit: SumsAudit, answers: Sequence[_Answered], asked: Auditor) -> PastAnswers:
+    def few(chosen: Sequence[int]) -> dict[int, int]:
+        return audit.exposed_by([answers[number].rows for number in chosen])
 
-    def known(chosen: Sequence[int]) -> Ints:
-        auditor, exposed = SumAuditor(people), np.empty(0, np.int64)
-        for number in chosen:
-            _, exposed, state = auditor.judge(np.setdiff1d(answers[number].rows, audit.known))
-            auditor.accept(state)
-        return exposed
-
-    exposed = known(range(len(answers)))
-    worst = int(exposed[0]) if len(exposed) else None
-    proof = _minimal(len(answers), lambda chosen: worst in known(chosen)) if worst is not None else ()
+    exposed = few(range(len(answers)))
+    worst = min(exposed, key=lambda row: (exposed[row], asked.file_rows(np.array([row]))[0]), default=None)
+    proof = _minimal(len(answers), lambda chosen: worst in few(chosen)) if worst is not None else ()
     return PastAnswers(
         column=column, queries=tuple(a.text for a in answers), k=audit.rules.k,
-        kept={0: people - len(audit.known) - len(exposed), **({1: len(exposed)} if len(exposed) else {})},
-        exposed=tuple(exposed.tolist()), worst=worst, proof=proof,
+        kept={0: len(audit.codes) - len(audit.known) - len(exposed), **Counter(exposed.values())},
+        exposed=_rows(asked, list(exposed)), worst=None if worst is None else _rows(asked, [worst])[0], proof=proof,
     )  # fmt: skip
+
+
+def _rows(asked: Auditor, rows: Sequence[int] | Ints) -> tuple[int, ...]:
+    return tuple(sorted(asked.file_rows(np.asarray(rows, np.int64)).tolist()))
 
 
 def _minimal(count: int, shows: Any) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sfumato.errors import BadParameter
 from sfumato.query.auditing.atoms import Atoms, AtomSplit, Ints
 
-__all__ = ["SumAuditor", "pinned"]
+__all__ = ["SumAuditor"]
 
 Row = dict[int, int]
 """A row over atoms: atom to coefficient, as integers without a common divisor."""
@@ -96,32 +96,3 @@ def _reduce(rows: dict[int, Row]) -> dict[int, Row]:
     for row in rows.values():
         done = _insert(done, row)
     return done
-
-
-def pinned(split: AtomSplit, sums: list[float], *, low: float, high: float, share: float = 1e-6) -> Ints:
-    """Atoms whose values are known to within ``share`` of the range, given that all values lie in ``low`` .. ``high``.
-
-    People of an atom are exchangeable, so only its total matters: with ``m`` people and a total between a and b, each
-    value lies between a - (m - 1)·high and b - (m - 1)·low. Two linear programs are solved per atom. The decision
-    depends on the sums, so a refusal for this reason reveals something.
-    """
-    from scipy.optimize import linprog
-
-    sizes = split.truth.sum(axis=1)
-    atoms = np.flatnonzero(split.member.any(axis=0) & (sizes > 0))
-    matrix = split.member[:, atoms].astype(float)
-    # Scaled to the range 0 to 1, for numerical stability.
-    totals = (np.asarray(sums, float) - low * (matrix @ sizes[atoms])) / (high - low)
-    limits = [(0.0, float(size)) for size in sizes[atoms]]
-    pinned_atoms = []
-    for place, atom in enumerate(atoms):
-        ends = []
-        for sign in (1.0, -1.0):
-            cost = np.zeros(len(atoms))
-            cost[place] = sign
-            solved = linprog(cost, A_eq=matrix, b_eq=totals, bounds=limits, method="highs")
-            ends.append(float(solved.x[place]) if solved.status == 0 else 0.0)
-        others = float(sizes[atom]) - 1
-        if min(1.0, ends[1]) - max(0.0, ends[0] - others) <= share:
-            pinned_atoms.append(int(atom))
-    return np.array(pinned_atoms, np.int64)

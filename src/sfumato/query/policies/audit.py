@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.errors import BadParameter
 from sfumato.query.auditing.k_assign import AssignAuditor
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.auditing.sums import SumAuditor
@@ -16,6 +17,8 @@ from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from sfumato.query.policy.table import PolicyTable, TableResponder
 
 __all__ = ["Audit"]
@@ -24,10 +27,10 @@ __all__ = ["Audit"]
 class Audit(AuditRules, Policy):
     """The true answer, unless it and the earlier ones together would leave somebody with fewer than ``k`` values.
 
-    Sums are audited by exact linear algebra, which never looks at the answers: its refusals reveal nothing. A column of
-    0 and 1 is audited by exact search over whole numbers as well. That search looks at the answers, so its refusals can
-    reveal something. Certain values are prevented, likely ones are not: with many queries answered, ``reconstruction``
-    guesses most bits.
+    Decisions are made on exactly the declared possible values of a column; sums, maxima and minima of a column without
+    a declared domain are refused. The search looks at the answers, so its refusals can reveal something (``refusals``);
+    with ``simulatable`` they reveal nothing. Certain values are prevented, likely ones are not: with many queries
+    answered, ``reconstruction`` guesses most bits.
     """
 
     examples = ({"k": 2}, {"k": 2, "effort": 5})
@@ -50,6 +53,11 @@ class Audit(AuditRules, Policy):
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         return _AuditResponder(np.asarray(values), self)
 
+    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, Any]:
+        from sfumato.query.auditing.audit_log import recorded_rules
+
+        return recorded_rules(self, frame, sensitive)
+
     def open_table(self, table: PolicyTable) -> TableResponder:
         from sfumato.query.auditing.sql_frontend import AuditTableResponder
 
@@ -58,23 +66,22 @@ class Audit(AuditRules, Policy):
 
 class _AuditResponder(ExactResponder):
     def __init__(self, values: npt.NDArray[np.float64], rules: AuditRules) -> None:
+        if not np.isin(values, (0, 1)).all():
+            raise BadParameter("an audit of numbers needs their declared domain: here every value is 0 or 1.")
         super().__init__(values)
         self._sums = SumAuditor(len(values))
-        self._bits = None
-        if np.isin(values, (0, 1)).all():
-            self._bits = AssignAuditor(values.astype(np.int64), values=2, k=2, effort=rules.effort)
-        self._impossible = self._bits is not None and rules.k > 2  # a bit has two values
+        self._bits = AssignAuditor(values.astype(np.int64), values=2, k=2, effort=rules.effort)
+        self._impossible = rules.k > 2  # a bit has two values
 
     def ask(self, query: Bits) -> float | None:
         people = np.flatnonzero(unpack(query[None, :], self.people)[0])
         safe, _, state = self._sums.judge(people)
         if not safe or self._impossible:
             return None
-        if self._bits is not None:
-            assessment = self._bits.judge(people)
-            if not assessment.safe:
-                return None
-            self._bits.accept(assessment)
+        assessment = self._bits.judge(people)
+        if not assessment.safe:
+            return None
+        self._bits.accept(assessment)
         self._sums.accept(state)
         return float(self.values[people].sum())
 

@@ -10,14 +10,15 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy.base import Policy, Responder
+from sfumato.query.policy.base import Responder
+from sfumato.query.policy.smallest_set import SmallestSetPolicy
 from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
 __all__ = ["ConsistentSample"]
 
 
-class ConsistentSample(Policy):
+class ConsistentSample(SmallestSetPolicy):
     """Each set of people has one random sample, chosen by a secret key and the set itself, so asking again is useless.
 
     However the query is phrased, the same people give the same answer. Queries that differ in a few people get
@@ -25,7 +26,6 @@ class ConsistentSample(Policy):
     """
 
     main = "share"
-    limits_sets = True
     examples = ({"share": 0.9, "smallest": 5},)
     keeps_randomness = True
     promise = (
@@ -37,25 +37,18 @@ class ConsistentSample(Policy):
 
     share: Annotated[float, Field(gt=0, le=1)]
     """Chance of each person to be in the sample."""
-    smallest: Annotated[int, Field(ge=1)] | None = None
-    """Fewest people a query may be about. Required in a metadata file."""
-
-    def table_problem(self) -> str:
-        return "" if self.smallest else "set `smallest`, the fewest people a query may be about"
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Responder(
-            np.asarray(values), self.share, self.smallest or 0, rng.child("consistent-sample").generator.bytes(32)
-        )
+        return _Responder(np.asarray(values), self, rng.child("consistent-sample").generator.bytes(32))
 
 
 class _Responder(ExactResponder):
-    def __init__(self, values: npt.NDArray[np.float64], share: float, smallest: int, key: bytes) -> None:
+    def __init__(self, values: npt.NDArray[np.float64], policy: ConsistentSample, key: bytes) -> None:
         super().__init__(values)
-        self._share, self._smallest, self._key = share, smallest, key
+        self._policy, self._share, self._key = policy, policy.share, key
 
     def ask(self, query: Bits) -> float | None:
-        if int(np.bitwise_count(query).sum()) < self._smallest:
+        if not self._policy.large_enough(query):
             return None
         digest = hashlib.blake2b(query.tobytes(), key=self._key, digest_size=16).digest()
         drawn = np.random.default_rng(list(digest)).random(self.people, np.float32) < self._share

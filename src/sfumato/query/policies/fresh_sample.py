@@ -9,14 +9,15 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy.base import Policy, Responder
+from sfumato.query.policy.base import Responder
+from sfumato.query.policy.smallest_set import SmallestSetPolicy
 from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
 __all__ = ["FreshSample"]
 
 
-class FreshSample(Policy):
+class FreshSample(SmallestSetPolicy):
     """Each query is answered from its own random sample of the people asked about, scaled up.
 
     Nobody can be sure that a person was in the sample, but asking again draws again, and the average of many answers is
@@ -24,7 +25,6 @@ class FreshSample(Policy):
     """
 
     main = "share"
-    limits_sets = True
     fresh_noise = True
     examples = ({"share": 0.9, "smallest": 5},)
     promise = (
@@ -35,22 +35,15 @@ class FreshSample(Policy):
 
     share: Annotated[float, Field(gt=0, le=1)]
     """Chance of each person to be in the sample."""
-    smallest: Annotated[int, Field(ge=1)] | None = None
-    """Fewest people a query may be about. Required in a metadata file."""
-
-    def table_problem(self) -> str:
-        return "" if self.smallest else "set `smallest`, the fewest people a query may be about"
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Responder(np.asarray(values), self.share, self.smallest or 0, rng.child("fresh-sample").generator)
+        return _Responder(np.asarray(values), self, rng.child("fresh-sample").generator)
 
 
 class _Responder(ExactResponder):
-    def __init__(
-        self, values: npt.NDArray[np.float64], share: float, smallest: int, generator: np.random.Generator
-    ) -> None:
+    def __init__(self, values: npt.NDArray[np.float64], policy: FreshSample, generator: np.random.Generator) -> None:
         super().__init__(values)
-        self._share, self._smallest, self._generator = share, smallest, generator
+        self._policy, self._share, self._generator = policy, policy.share, generator
 
     def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
         out = np.empty(len(queries))
@@ -58,5 +51,4 @@ class _Responder(ExactResponder):
             masks = unpack(queries[first : first + 256], self.people)
             masks &= self._generator.random(masks.shape, np.float32) < self._share
             out[first : first + 256] = masks @ self.values / self._share
-        size = np.bitwise_count(queries).sum(axis=1, dtype=np.int64)
-        return np.where(size < self._smallest, np.nan, out)
+        return np.where(self._policy.large_enough(queries), out, np.nan)

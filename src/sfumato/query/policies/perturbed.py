@@ -55,6 +55,9 @@ class Perturbed(Policy):
     def source(self, data: Any) -> Any:
         return data if self.file is None else self.file
 
+    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude={"file"})  # the register knows the copy by its content
+
     def mask_table(self, frame: pl.DataFrame, sensitive: tuple[str, ...], rng: Rng) -> pl.DataFrame:
         """The table with the values of each sensitive column exchanged among some people."""
         if self.file is not None:

@@ -81,6 +81,10 @@ class Policy(Part):
     """Whether queries are refused because of the people they are about. In SQL, these are then the people whom public
     columns select: COUNT(*) with a condition on a sensitive column counts among them, and other conditions on sensitive
     columns are refused. Otherwise a refusal would tell who meets such a condition."""
+    in_people: ClassVar[bool] = False
+    """Whether answers are changed by an amount in numbers of people. Sums are then divided by the most that one person
+    can contribute by the declared domain, which the column must have; and the people are those whom columns that are
+    not sensitive select, because any other set, or how many of it have a value, would tell by equal answers."""
     spends_budget: ClassVar[bool] = False
     """Whether each query brings its own cost and the ledger holds the budget (differential privacy)."""
     masks_table: ClassVar[bool] = False
@@ -97,11 +101,15 @@ class Policy(Part):
     @property
     def needs_sensitive(self) -> bool:
         """Whether the owner must declare sensitive columns."""
-        return False
+        return self.in_people
 
     def table_problem(self) -> str:
         """Why these parameters cannot be used in a metadata file; empty if they can."""
         return ""
+
+    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, Any]:
+        """The parameters as they are entered in the register of tables, where a table has one policy for good."""
+        return self.model_dump(mode="json")
 
     def source(self, data: Any) -> Any:
         """The data that SQL queries are answered from."""
@@ -114,9 +122,10 @@ class Policy(Part):
     def query_set(self, selected: Flags, present: Flags) -> Flags:
         """The people an answer is about: those the condition selects and who have a value.
 
-        A condition that selects everybody may still be about one person, if only that person has a value.
+        A condition that selects everybody may still be about one person, if only that person has a value. Where answers
+        are changed by amounts in people, one person is hidden by the amount.
         """
-        return selected & present
+        return selected if self.in_people else selected & present
 
     def open_table(self, table: PolicyTable) -> TableResponder:
         """Start answering SQL about a table."""

@@ -99,7 +99,7 @@ class SummaryTableResponder(StatisticsTableResponder):
         self._require_leverage(there)
         return values, present, selected
 
-    def _sum(self, values: np.ndarray[Any, Any], selected: np.ndarray[Any, Any], rng: Rng) -> Any:
+    def _sum(self, values: np.ndarray[Any, Any], selected: np.ndarray[Any, Any], rng: Rng, unit: float = 1.0) -> Any:
         return ExactResponder(values).ask(pack(selected)[0])
 
     def _require_leverage(self, present: npt.NDArray[np.bool_]) -> None:

@@ -67,7 +67,8 @@ def _domain(table: PrivateTable, column: str) -> str:
     if values is not None:
         return _listed(values)
     if domain is not None and domain.low is not None and domain.high is not None:
-        return f"{domain.low:g} to {domain.high:g}"
+        steps = "" if domain.step is None else f" in steps of {domain.step:g}"
+        return f"{domain.low:g} to {domain.high:g}{steps}"
     if domain is not None and domain.first is not None:
         return f"{domain.first} to {domain.last}"
     return "unit of privacy" if column == table.schema.unit else "not declared"
