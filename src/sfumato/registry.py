@@ -38,6 +38,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "attack": ("sfumato.attacks.record_linkage", "sfumato.attacks.transparency", "sfumato.attacks.inference"),
     "policy": ("sfumato.query.policies",),
     "query-attack": ("sfumato.attacks.query",),
+    "check": ("sfumato.verification.checks",),
     "measure": ("sfumato.measures.utility", "sfumato.measures.disclosure"),
     "frequency-protocol": ("sfumato.collecting.local.frequencies",),
     "number-protocol": ("sfumato.collecting.local.numbers",),

@@ -388,7 +388,7 @@ def test_a_release_can_be_named_from_inside(
 ) -> None:
     assert run(capsys, "protect", "sfumato.yaml", "--out", "release", "--json")[0] == 0
     monkeypatch.chdir(folder / "release")
-    assert run(capsys, "check", ".", "--json")[0] == 0
+    assert run(capsys, "check", ".", "--original", "../people.csv", "--json")[0] == 0
     assert run(capsys, "measure", ".", "--original", "../people.csv", "--measure", "marginals", "--json")[0] == 0
     assert run(capsys, "report", ".", "--out", "../again.html", "--json")[0] == 0
 
@@ -415,7 +415,7 @@ def test_a_report_is_not_put_into_the_release(folder: Path, capsys: pytest.Captu
     assert run(capsys, "protect", "sfumato.yaml", "--out", "release", "--json")[0] == 0
     code, _, told = run(capsys, "report", "release", "--out", "release/report.html", "--force")
     assert (code, told[:7]) == (2, "SFU-303")
-    assert run(capsys, "check", "release", "--json")[0] == 0
+    assert run(capsys, "check", "release", "--original", "people.csv", "--json")[0] == 0
     (folder / "release-private" / "report.json").write_text("[]")
     assert document(capsys, "report", "release")[1]["error"]["code"] == "SFU-102"
 

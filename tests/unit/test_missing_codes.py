@@ -212,7 +212,7 @@ def test_an_spss_file_with_open_ranges_goes_through(tmp_path, monkeypatch, capsy
     assert columns["age"].missing_codes == ((-math.inf, -1),)
     assert columns["sex"].missing_codes == (9,)
     assert main(["protect", "sfumato.yaml", "--json"]) == 0
-    assert main(["check", "release", "--json"]) == 0
+    assert main(["check", "release", "--original", "people.sav", "--json"]) == 0
 
 
 class TestPartOfATable:

@@ -28,7 +28,8 @@ def _scenario() -> AttackScenario:
         {"sfumato": 1, "columns": columns, "steps": [{"noise": {"variance_ratio": 0.2, "columns": ["one", "two"]}}]}
     )
     data = Dataset.of(sfumato.read(frame), recipe.schema)
-    protected, release = make_release(recipe, data, rng=Rng(1))
+    made = make_release(recipe, data, rng=Rng(1))
+    protected, release = made.masked, made.release
     return AttackScenario(original=data, release=release, lineage=protected.lineage)
 
 

@@ -294,14 +294,16 @@ def battery(limit: float | None, **study: Any) -> StudyPlan:
     return StudyPlan.parse({**plan, **limits, "study": {**FAST["study"], **study}})
 
 
-@pytest.fixture
-def _few_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A default battery of three inexpensive attacks."""
+@pytest.fixture(autouse=True)
+def _few_attacks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default battery of three inexpensive attacks, except where processes of their own run it."""
+    from sfumato.evaluation import battery
     from sfumato.registry import registry
-    from sfumato.studies import cell
 
-    attacks = [registry("attack").get(name).build() for name in ("attribute-linkage", "distance-linkage", "assignment")]
-    monkeypatch.setattr(cell, "default_attacks", lambda _: attacks)
+    if "processes" not in request.node.name:
+        names = ("attribute-linkage", "distance-linkage", "assignment")
+        attacks = [registry("attack").get(name).build() for name in names]
+        monkeypatch.setattr(battery, "default_attacks", lambda _: attacks)
 
 
 def test_impossible_candidates_are_refused_before_any_attack(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +325,6 @@ def test_a_candidate_that_only_a_sample_refuses_runs() -> None:
     assert run_study(plan, large, workers=1).points[0].reason == ""
 
 
-@pytest.mark.usefixtures("_few_attacks")
 def test_attacks_stop_once_the_limit_is_exceeded_and_run_again_under_another_limit(tmp_path: Path) -> None:
     strict = run_study(battery(0.05), table(), folder=tmp_path, workers=1)
     beyond = strict.points[0]
@@ -359,7 +360,6 @@ def test_only_attacks_that_the_study_compares_run() -> None:
     assert kinds == {"identity", "attribute"}
 
 
-@pytest.mark.usefixtures("_few_attacks")
 def test_a_run_out_of_time_is_no_recommendation_and_runs_again_with_more_time(tmp_path: Path) -> None:
     hurried = run_study(battery(1.0, seconds=1e-6), table(), folder=tmp_path, workers=1)
     assert not any(point.complete for point in hurried.points)
@@ -372,7 +372,6 @@ def test_a_run_out_of_time_is_no_recommendation_and_runs_again_with_more_time(tm
     assert patient.recommend(risk=1.0) is not None
 
 
-@pytest.mark.usefixtures("_few_attacks")
 def test_the_time_of_the_whole_study_is_shared_by_its_runs(tmp_path: Path) -> None:
     seconds = iter([0.0, 0.0, 4.0, 20.0, 20.0, 20.0])
     from sfumato.studies.run import _Budget

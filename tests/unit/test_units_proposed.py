@@ -10,7 +10,7 @@ from sfumato.profiling.recipe_text import to_yaml
 from sfumato.recipe import Recipe
 from sfumato.recipe.presets import preset_names, preset_text
 from sfumato.schema import Role
-from sfumato.verification.people_per_class import PEOPLE
+from sfumato.verification.checks.people_per_class import PEOPLE
 
 
 def panel(name: str = "id", *, people: int = 120, years: int = 6) -> pl.DataFrame:

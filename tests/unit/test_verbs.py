@@ -78,8 +78,9 @@ def test_a_frame_can_be_the_release() -> None:
     assert outcome.main.hits > 0
     [found] = sfumato.measure(theirs, original=PEOPLE, measures=["marginals"])
     assert found.value == 0
-    [verdict] = sfumato.check(theirs, recipe=Recipe.parse(RECIPE))
+    verdict, derived = sfumato.check(theirs, recipe=Recipe.parse(RECIPE))
     assert verdict.worst == 4
+    assert (derived.model, str(derived.state)) == ("derived columns", "not checked")  # that needs the original
 
 
 @pytest.mark.parametrize("seed", [-1, "x", 1.5, True])

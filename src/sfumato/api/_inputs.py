@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ from sfumato.data import read
 from sfumato.errors import BadParameter
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import load_lineage, load_release
-from sfumato.schema import Column, Dataset, Schema
+from sfumato.schema import Column, Dataset, Role, Schema
 
-__all__ = ["open_release"]
+__all__ = ["declared_schema", "open_release"]
 
 
 def open_release(
@@ -29,7 +30,7 @@ def open_release(
     if isinstance(release, Protection):
         lineage = release.lineage if lineage is None and original is None else lineage
         original = release.original if original is None else original
-        release = release.release
+        release = release.judged_release
     if original is None:
         raise BadParameter(
             "`original` is required: pass the table the release was made from.",
@@ -57,10 +58,16 @@ def _dataset(
     if isinstance(original, Dataset):
         return original
     if schema is None:
-        declared = release.manifest.get("recipe", {}).get("columns") or {
-            name: {"role": "quasi"} for name in knows or ()
-        }
+        schema = declared_schema(release, {name: {"role": "quasi"} for name in knows or ()})
         for name in secrets:
-            declared = {**declared, name: {**declared.get(name, {}), "role": "sensitive"}}
-        schema = Schema(columns={name: Column.model_validate(value) for name, value in declared.items()})
+            secret = schema.column(name).model_copy(update={"role": Role.SENSITIVE})
+            schema = replace(schema, columns={**schema.columns, name: secret})
     return Dataset.of(read(original), schema)
+
+
+def declared_schema(release: Release, otherwise: Mapping[str, Any] | None = None) -> Schema:
+    """The roles and the privacy unit that the manifest of a release names; without them those of ``otherwise``."""
+    recipe = release.manifest.get("recipe", {})
+    declared = {**release.manifest.get("columns", {}), **recipe.get("columns", {})} or dict(otherwise or {})
+    columns = {name: Column.model_validate(value) for name, value in declared.items()}
+    return Schema(columns=columns, unit=recipe.get("unit"))

@@ -24,7 +24,10 @@ from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.rng import Rng
 from sfumato.schema import Schema
+from sfumato.verification.check import verdicts_of
+from sfumato.verification.checks.several_rows import SeveralRows, judged_for_people
 from sfumato.verification.derived_columns import derived_columns
+from sfumato.verification.subjects import TableSubject
 from sfumato.wording import counted
 
 __all__ = ["attack"]
@@ -134,7 +137,16 @@ def attack(
         return AttackResults(
             outcomes=tuple(outcomes), derived=derived, readings=scenario.known_readings, manifest=opened.manifest
         )
-    limits = judge_limits(same_limit(limit, outcomes), outcomes)
+    subject = TableSubject(
+        schema=truth.schema,
+        steps=opened.manifest.get("steps", ()),
+        order=str(opened.manifest.get("order", "shuffled")),
+        lineage=row_map,
+        table=opened.table,
+        original=truth,
+    )
+    for_people = judged_for_people(verdicts_of(SeveralRows(), subject))
+    limits = judge_limits(same_limit(limit, outcomes), outcomes, for_people=for_people)
     outcomes = column_attribution(scenario, chosen, outcomes, limits, rng=rng, progress=progress)
     return AttackResults(
         outcomes=tuple(outcomes),

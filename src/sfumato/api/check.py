@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from sfumato.api._inputs import declared_schema
 from sfumato.api.protection import Protection
 from sfumato.api.results import CheckResults
 from sfumato.data import Table, read
-from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
-from sfumato.masking.base import method_of
-from sfumato.masking.model import model_of
+from sfumato.errors import BadParameter, ColumnsDiffer
+from sfumato.masking.model import PrivacyModel, UnknownModel, about_released, model_of
 from sfumato.recipe import Recipe
-from sfumato.release import Release, State, Verdict
+from sfumato.release import Release, Verdict
 from sfumato.release.class_counts import ReleaseCounts
 from sfumato.release.folder import load_lineage, load_release
 from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.verification.copied_rows import copied_verdict
+from sfumato.verification.check import run_checks
 from sfumato.verification.counts import count_classes
-from sfumato.verification.derived_columns import derived_verdict
-from sfumato.verification.intersection import guard_intersection
 from sfumato.verification.row_queries import SqlRowQueries
 from sfumato.verification.rules import verify
+from sfumato.verification.subjects import TableSubject
 
 __all__ = ["check"]
-
-INTERSECTION = "intersection"
-UNDECIDED = "undecided columns"
 
 
 def check(
@@ -66,108 +63,95 @@ def check(
     if isinstance(release, Protection):
         row_map = release.lineage if original is None else None
         original = release.original if original is None else original
-        release = release.release
+        release = release.judged_release
     elif isinstance(release, str | Path) and Path(release).is_dir():
         row_map = load_lineage(Path(release))
     opened = release if isinstance(release, Release) else load_release(release)
-    columns, models = _declared(opened, recipe)
-    table = opened.table.frame
-    quasi = [name for name, column in columns.items() if column.role is Role.QUASI and name in table.columns]
-    sensitive = [name for name, column in columns.items() if column.role is Role.SENSITIVE and name in table.columns]
-    undecided = (*_of_steps(opened), *_undecided(columns, table.columns))
+    schema, published = _declared(opened, recipe)
+    columns = {name: column for name, column in schema.columns.items() if name in opened.table.columns}
+    sensitive = [name for name, column in columns.items() if column.role is Role.SENSITIVE]
+    run = [pair for one in published for pair in _models_of_run(one, sensitive)]
+    models = about_released([model for _, model in run], columns)
+    truth = None
+    if original is not None:
+        truth = original if isinstance(original, Dataset) else _cast(read(original), schema)
+    subject = TableSubject(
+        schema=schema,
+        models=[model for model in models if not isinstance(model, UnknownModel)],
+        model_verdicts=_model_verdicts(
+            [entry for entry, model in run if model in models], opened.table.frame, columns, truth, population
+        ),
+        steps=opened.manifest.get("steps", ()),
+        order=str(opened.manifest.get("order", "kept")),
+        lineage=row_map,
+        earlier=[one if isinstance(one, Release) else load_release(one) for one in earlier],
+        table=opened.table,
+        original=truth,
+    )
+    return CheckResults(verdicts=run_checks(subject))
+
+
+def _models_of_run(
+    published: Mapping[str, Any], sensitive: Sequence[str]
+) -> list[tuple[Mapping[str, Any], PrivacyModel]]:
+    """The entries and models of a run. Parameters are not validated: some are not published."""
+    pairs: list[tuple[Mapping[str, Any], PrivacyModel]] = []
+    for name, parameters in published.items():
+        given = dict(parameters) if isinstance(parameters, Mapping) else {}
+        for model in model_of(name).model_construct(**given).for_columns(sensitive):
+            column = getattr(model, "column", None)
+            pairs.append(({name: {**given, **({"column": column} if column is not None else {})}}, model))
+    return pairs
+
+
+def _model_verdicts(
+    models: Sequence[Mapping[str, Any]],
+    table: pl.DataFrame,
+    columns: Mapping[str, Column],
+    original: Dataset | None,
+    population: Any,
+) -> list[Verdict]:
+    """The verdicts on the models by independent formulas over counts of the release."""
+    quasi = [name for name, column in columns.items() if column.role is Role.QUASI]
+    sensitive = [name for name, column in columns.items() if column.role is Role.SENSITIVE]
     if not quasi:
         reason = "No column of the release is known to be a quasi-identifier."
         rows = ReleaseCounts(keys=(), sizes=(), own_rows=(), rows=SqlRowQueries(release=table))
-        unchecked = [
-            next(iter(verify([model], rows)))
-            if not model_of(str(name)).on_classes
-            else Verdict(model=str(name), state=State.NOT_CHECKED, reason=reason)
-            for model in models
-            for name in model
+        return [
+            replace(verdict, reason=reason) if model_of(verdict.model).on_classes else verdict
+            for verdict in verify(models, rows)
         ]
-        return CheckResults(verdicts=(*unchecked, *undecided))
-    before = None
-    if original is not None:
-        data = original if isinstance(original, Dataset) else _cast(read(original), columns)
-        before = data.table.frame
+    before = None if original is None else original.table.frame
+    people = None
+    if population is not None:
+        people = _cast(read(population), Schema(columns={name: columns[name] for name in quasi}))
     counts = count_classes(
         table,
         quasi=quasi,
         sensitive=sensitive,
         missing={name: columns[name].missing for name in quasi},
         original=before,
-        population=_at_release_levels(_cast(read(population), {n: columns[n] for n in quasi}), table, quasi)
-        if population is not None
-        else None,
+        population=None if people is None else _at_release_levels(people, table, quasi),
         paths={name: _paths(columns[name], before if before is not None else table, name) for name in sensitive},
     )
-    verdicts = (*verify(models, counts), *undecided)
-    if before is not None:
-        data = Dataset(table=Table(frame=before), schema=Schema(columns={**_removed(opened), **columns}))
-        verdicts += derived_verdict(data, opened.table, lineage=row_map, together=bool(models))
-        verdicts += copied_verdict(data.table, opened.table, row_map)
-    if earlier and before is None:
-        reason = "Earlier releases can be checked only with the original: name it with --original."
-        return CheckResults(verdicts=(*verdicts, *_not_checked([INTERSECTION], reason)))
-    if earlier and before is not None:
-        data = Dataset(table=Table(frame=before), schema=Schema(columns=columns))
-        others = [one if isinstance(one, Release) else load_release(one) for one in earlier]
-        verdicts += tuple(_intersection(data, name, [opened, *others]) for name in sensitive)
-    return CheckResults(verdicts=verdicts)
+    return verify(models, counts)
 
 
-def _of_steps(release: Release) -> tuple[Verdict, ...]:
-    """What the published steps guarantee by themselves, recomputed."""
-    steps = release.manifest.get("steps", ())
-    return tuple(v for step in steps for v in method_of(step).verify_release(step, release.table.frame))
-
-
-def _undecided(columns: Mapping[str, Column], released: Sequence[str]) -> tuple[Verdict, ...]:
-    """A failed verdict if the release holds columns whose role nobody has decided."""
-    names = [name for name in released if name in columns and columns[name].role is Role.UNDECIDED]
-    if not names:
-        return ()
-    reason = f"Nobody has decided the role of {', '.join(f'`{name}`' for name in names)}; see `sfumato decide`."
-    return (Verdict(model=UNDECIDED, state=State.FAILS, worst=len(names), wanted=0, reason=reason),)
-
-
-def _not_checked(models: Sequence[str], reason: str) -> CheckResults:
-    return CheckResults(verdicts=tuple(Verdict(model=name, state=State.NOT_CHECKED, reason=reason) for name in models))
-
-
-def _intersection(original: Dataset, secret: str, releases: Sequence[Release]) -> Verdict:
-    """Whether all releases together leave everybody at least two values of a sensitive column."""
-    try:
-        [result] = guard_intersection(releases[0], releases[1:], original=original, l=2, column=secret)
-    except NotApplicable as refusal:
-        return Verdict(model=INTERSECTION, state=State.NOT_CHECKED, reason=str(refusal))
-    return result.verdict
-
-
-def _declared(
-    release: Release, recipe: Recipe | str | Path | None
-) -> tuple[dict[str, Column], Sequence[Mapping[str, Any]]]:
-    """Roles and models: those of the recipe, or else those of the manifest."""
+def _declared(release: Release, recipe: Recipe | str | Path | None) -> tuple[Schema, Sequence[Mapping[str, Any]]]:
+    """Roles, unit and models: those of the recipe, or else those of the manifest."""
     if recipe is not None:
         parsed = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
-        return dict(parsed.schema.columns), [{model.part_name(): model.to_dict()} for model in parsed.models]
+        return parsed.schema, [{model.part_name(): model.to_dict()} for model in parsed.models]
     if not release.manifest:
         raise BadParameter(
             "The release has no manifest, so its roles and models are not known.", fix="Name a recipe with --recipe."
         )
-    columns = {name: Column.model_validate(value) for name, value in release.manifest.get("columns", {}).items()}
-    return columns, release.manifest.get("models", ())
+    return declared_schema(release), release.manifest.get("models", ())
 
 
-def _removed(release: Release) -> dict[str, Column]:
-    """Roles of the columns that the recipe names, including those that were not released."""
-    columns = release.manifest.get("recipe", {}).get("columns", {})
-    return {name: Column.model_validate(value) for name, value in columns.items()}
-
-
-def _cast(table: Table, columns: Mapping[str, Column]) -> Dataset:
+def _cast(table: Table, schema: Schema) -> Dataset:
     return Dataset.of(
-        table, Schema(columns={name: column for name, column in columns.items() if name in table.columns})
+        table, Schema(columns={name: column for name, column in schema.columns.items() if name in table.columns})
     )
 
 

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,21 +21,23 @@ from sfumato.data.key_file import Key, as_key
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
 from sfumato.deadline import Deadline
+from sfumato.engines.choice import masking_engine
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation, evaluate, release_manifest, with_control
 from sfumato.evaluation.class_risk import class_attacks, class_measures
 from sfumato.masking.out_of_core import ProtectedFile, protect_file
+from sfumato.masking.out_of_core.stored_table import StoredTable
 from sfumato.measures import default_measures
 from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
-from sfumato.release import Lineage, Release
+from sfumato.release import Lineage, Release, Verdict
 from sfumato.release.folder import LINEAGE, load_lineage
 from sfumato.reports import build_report
 from sfumato.rng import KeyedRng, Rng
 from sfumato.schema import Dataset, Role
-from sfumato.verification.derived_columns import derived_verdict
-from sfumato.verification.people_per_class import people_verdict
+from sfumato.verification.check import run_checks
+from sfumato.verification.subjects import FileSubject
 
 __all__ = ["OutOfCoreProtection", "protect_out_of_core"]
 
@@ -52,13 +55,14 @@ class OutOfCoreProtection(Protection):
     masked: ProtectedFile
     folder: tempfile.TemporaryDirectory[str]
     """Removed with this object."""
+    source: Any
+    options: Mapping[str, Any]
 
-    @property
-    def data(self) -> pl.LazyFrame:
+    def _native(self) -> pl.LazyFrame:
         return read_lazily(self.masked.path)
 
     @property
-    def release(self) -> Release:
+    def judged_release(self) -> Release:
         """The masked table, read into memory, with its public manifest."""
         return Release(table=read(self.masked.path), manifest=self.evaluation.manifest)
 
@@ -68,6 +72,11 @@ class OutOfCoreProtection(Protection):
         lineage = load_lineage(self.masked.path.with_name(LINEAGE))
         assert lineage is not None
         return lineage
+
+    @property
+    def original(self) -> Dataset:
+        """The original, read into memory."""
+        return Dataset.of(read(self.source, **self.options), self.recipe.schema)
 
     @property
     def rows(self) -> int:
@@ -116,6 +125,7 @@ def protect_out_of_core(
     n_targets: int = 5000,
     seconds: float | None = None,
     workspace: Path | None = None,
+    unmet: bool = False,
     progress: Progress = SILENT,
     clock: Callable[[], float] = time.monotonic,
 ) -> OutOfCoreProtection:
@@ -144,8 +154,9 @@ def protect_out_of_core(
         memory=memory,
         progress=progress,
     )
+    verdicts = file_verdicts(recipe, masked, source, options, engine=engine, memory=memory, progress=progress)
     evaluation, original, release = _evaluated(
-        recipe, masked, source, options, rng=rng, n_targets=n_targets, took=clock() - begin, progress=deadline
+        recipe, masked, verdicts, source, options, rng=rng, n_targets=n_targets, took=clock() - begin, progress=deadline
     )
     return OutOfCoreProtection(
         recipe=recipe,
@@ -159,14 +170,47 @@ def protect_out_of_core(
             release=release,
             original_rows=masked.original_rows,
         ),
+        hand_out=unmet,
         masked=masked,
         folder=folder,
+        source=source,
+        options=options,
     )
+
+
+def file_verdicts(
+    recipe: Recipe,
+    masked: ProtectedFile,
+    source: Any,
+    options: Mapping[str, Any],
+    *,
+    engine: str = "duckdb",
+    memory: str = "4GB",
+    progress: Progress = SILENT,
+) -> tuple[Verdict, ...]:
+    """The verdicts of every registered check on a masked file; columns that a check needs are loaded by the engine."""
+    backend = masking_engine(engine, memory=memory)
+    with ExitStack() as stack:
+        stack.enter_context(backend.keep_open())
+        before = stack.enter_context(backend.workspace(source, options=options, numbered=True, progress=progress))
+        after = stack.enter_context(backend.workspace(masked.path, numbered=True, progress=progress))
+        subject = FileSubject(
+            schema=recipe.schema,
+            models=masked.models,
+            model_verdicts=masked.verdicts,
+            steps=masked.steps,
+            order=recipe.order,
+            lineage=load_lineage(masked.path.with_name(LINEAGE)),
+            file=StoredTable.open(after, recipe.schema, original=False),
+            source=StoredTable.open(before, recipe.schema, original=True),
+        )
+        return run_checks(subject)
 
 
 def _evaluated(
     recipe: Recipe,
     masked: ProtectedFile,
+    verdicts: Sequence[Verdict],
     source: Any,
     options: Mapping[str, Any],
     *,
@@ -185,7 +229,7 @@ def _evaluated(
         columns=list(scan(masked.path).columns),
         rows=masked.rows,
         steps=[dict(step) for step in masked.steps],
-        verdicts=masked.verdicts,
+        verdicts=verdicts,
     )
     is_file = Path(file_and_options(source)[0]).is_file()
     if masked.rows and masked.original_rows <= EVALUATED_ROWS and is_file:
@@ -193,14 +237,12 @@ def _evaluated(
         release = Release(table=read(masked.path), manifest=manifest)
         lineage = load_lineage(masked.path.with_name(LINEAGE))
         scenario = AttackScenario(original=original, release=release, lineage=lineage)
-        derived = derived_verdict(original, release.table, lineage=lineage, together=bool(recipe.models))
-        people = people_verdict(original, release.table, recipe.models, lineage=lineage) if lineage else ()
         evaluation = evaluate(
             with_control(recipe, scenario, rng=rng, seconds=took, progress=progress),
             attacks=recipe.attacks,
             measures=recipe.measures or default_measures(),
             limits=recipe.limits,
-            verdicts=(*masked.verdicts, *people, *derived),
+            verdicts=verdicts,
             rng=rng,
             n_targets=n_targets,
             before=True,
@@ -211,7 +253,7 @@ def _evaluated(
         manifest=manifest,
         attacks=class_attacks(masked.path, recipe.schema, manifest),
         measures=class_measures(masked.path, recipe.schema),
-        verdicts=masked.verdicts,
+        verdicts=tuple(verdicts),
         limit_set=recipe.limits,
     )
     return computed, None, None

@@ -36,6 +36,7 @@ def protect(
     memory: str = "4GB",
     suffix: str = ".parquet",
     workspace: Path | None = None,
+    unmet: bool = False,
     progress: Progress = AUTO,
     clock: Callable[[], float] = time.monotonic,
 ) -> Protection:
@@ -64,6 +65,8 @@ def protect(
     memory, suffix, workspace
         For an engine: the memory limit, the format of the masked file, and the folder in which it is written
         before ``save`` moves it (a temporary folder if left out).
+    unmet
+        Hand out ``data`` and ``release`` even if a model or a limit is not met; ``save`` has a parameter of its own.
 
     Returns
     -------
@@ -90,19 +93,20 @@ def protect(
 
         return protect_out_of_core(
             parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, key=key,
-            n_targets=n_targets, seconds=seconds, workspace=workspace, progress=progress, clock=clock,
+            n_targets=n_targets, seconds=seconds, workspace=workspace, unmet=unmet, progress=progress, clock=clock,
         )  # fmt: skip
     rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
     original = parsed.open(source, **options)
     deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
-    protected, release = make_release(parsed, original, rng=rng, progress=progress)
+    made = make_release(parsed, original, rng=rng, progress=progress)
+    protected, release = made.masked, made.release
     scenario = AttackScenario(original=original, release=release, lineage=protected.lineage)
     evaluation = evaluate(
         with_control(parsed, scenario, rng=rng, seconds=clock() - begin, progress=deadline),
         attacks=parsed.attacks,
         measures=parsed.measures or default_measures(),
         limits=parsed.limits,
-        verdicts=protected.verdicts,
+        verdicts=made.verdicts,
         rng=rng,
         n_targets=n_targets,
         before=True,
@@ -122,6 +126,7 @@ def protect(
         key=rng.key,
         evaluation=evaluation,
         report_data=report_data,
+        hand_out=unmet,
         dataset=original,
         protected=protected,
         released=release,

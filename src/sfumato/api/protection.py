@@ -62,16 +62,38 @@ class Protection(ABC):
     """Outcomes of attacks, measures, verdicts, limits and advice."""
     report_data: ReportData
     """The data of the report."""
+    hand_out: bool = False
+    """Whether the table is handed out even if a model or a limit is not met: ``protect(..., unmet=True)``."""
 
     @property
-    @abstractmethod
     def data(self) -> Any:
-        """The masked table in the caller's own type (pandas, Polars, Arrow); a lazy frame for out-of-core runs."""
+        """The masked table in the caller's own type (pandas, Polars, Arrow); a lazy frame for out-of-core runs.
+
+        It is refused if a model or a limit is not met, unless ``protect`` was called with ``unmet=True``.
+        """
+        self._refuse_unmet("not handed out", fix="Change the recipe, or call protect with unmet=True.")
+        return self._native()
+
+    @property
+    def release(self) -> Release:
+        """The masked table with its public manifest; refused as :attr:`data` is."""
+        self._refuse_unmet("not handed out", fix="Change the recipe, or call protect with unmet=True.")
+        return self.judged_release
 
     @property
     @abstractmethod
-    def release(self) -> Release:
-        """The masked table with its public manifest."""
+    def judged_release(self) -> Release:
+        """The release for attacks, checks and measures, met or not. Do not publish it from here."""
+
+    @abstractmethod
+    def _native(self) -> Any:
+        """The masked table in the caller's own type."""
+
+    def _refuse_unmet(self, what: str, *, fix: str) -> None:
+        if self.unmet and not self.hand_out:
+            raise (PolicyNotMet if self.evaluation.holds else Unmet)(
+                f"The release is {what}: " + "; ".join(self.unmet) + ".", fix=fix, document=self.to_dict()
+            )
 
     @property
     @abstractmethod
@@ -84,9 +106,9 @@ class Protection(ABC):
         """The names of the released columns."""
 
     @property
-    def original(self) -> Dataset | None:
-        """The original data set; None for out-of-core runs."""
-        return None
+    @abstractmethod
+    def original(self) -> Dataset:
+        """The original data set; an out-of-core run reads it into memory."""
 
     @property
     @abstractmethod
@@ -166,12 +188,8 @@ class Protection(ABC):
         prints.
         """
         target = Path(folder)
-        if self.unmet and not unmet:
-            raise (PolicyNotMet if self.evaluation.holds else Unmet)(
-                "The release is not written: " + "; ".join(self.unmet) + ".",
-                fix="Change the recipe, or write it nevertheless with --unmet.",
-                document=self.to_dict(),
-            )
+        if not unmet:
+            self._refuse_unmet("not written", fix="Change the recipe, or write it nevertheless with --unmet.")
         refuse_existing(target, force=force)
         with ExitStack() as stack:
             private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
@@ -235,12 +253,11 @@ class InMemoryProtection(Protection):
     protected: MaskingResult
     released: Release
 
-    @property
-    def data(self) -> Any:
+    def _native(self) -> Any:
         return to_native(self.released.table)
 
     @property
-    def release(self) -> Release:
+    def judged_release(self) -> Release:
         return self.released
 
     @property

@@ -80,6 +80,7 @@ def command(
             n_targets=tries, seconds=seconds,
         )  # fmt: skip
     from sfumato.api import protect
+    from sfumato.api.protection import InMemoryProtection
     from sfumato.data.format import format_for
     from sfumato.recipe import Recipe
 
@@ -105,7 +106,7 @@ def command(
         from sfumato.reports.terminal import print_protection
 
         print_protection(protection.to_dict())
-    if ending is None and protection.original is not None:
+    if ending is None and isinstance(protection, InMemoryProtection):
         ending = release_suffix(source)
     document = protection.save(out, suffix=ending, force=force, unmet=unmet)
     return _show(document, out, as_json=as_json)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_attacks
+from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome
 from sfumato.attacks.base import Stage
 from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.evaluation.advice import Advice, advice
+from sfumato.evaluation.battery import battery_of
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.evaluation.formatting import digits_beside
 from sfumato.evaluation.limits import LimitResult, judge_limits
@@ -23,6 +24,7 @@ from sfumato.recipe import Limits
 from sfumato.release import Release, Verdict
 from sfumato.release.decisions import ColumnDecision, column_decisions
 from sfumato.rng import Rng
+from sfumato.verification.checks.several_rows import judged_for_people
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -51,7 +53,7 @@ class Evaluation:
     @cached_property
     def limits(self) -> tuple[LimitResult, ...]:
         """Every limit of the recipe with its result."""
-        return judge_limits(self.limit_set, self.attacks)
+        return judge_limits(self.limit_set, self.attacks, for_people=judged_for_people(self.verdicts))
 
     @cached_property
     def advice(self) -> tuple[Advice, ...]:
@@ -119,23 +121,19 @@ def evaluate(
     n_targets: int,
     before: bool = False,
     attribute_columns: bool = True,
-    any_columns: bool = True,
     progress: Progress = SILENT,
 ) -> Evaluation:
     """Attack and measure a release.
 
-    Without ``attacks``, the default ones for this release are run. ``before`` also runs them on the original without
-    identifiers. ``attribute_columns`` repeats the strongest inexpensive attack beyond each limit without each column.
-    ``any_columns`` also runs the attackers who know columns that were not declared, whichever attacks are named.
+    The attacks are those of :func:`~sfumato.evaluation.battery.battery_of`. ``before`` also runs them on the original
+    without identifiers. ``attribute_columns`` repeats the strongest inexpensive attack beyond each limit without each
+    column.
 
     With a :class:`~sfumato.deadline.Deadline`, the attacks on the release come first and get two thirds of the time.
     What was not reached is returned as stopped, never as a risk of 0.
     """
-    battery = default_attacks(scenario)
-    declared = tuple(attacks) or tuple(attack for attack in battery if not attack.any_columns)
-    beside = tuple(attack for attack in battery if attack.any_columns and attack not in declared)
-    chosen = (*declared, *beside) if any_columns else declared
     limits = limits or Limits()
+    chosen = battery_of(scenario, attacks, limits)
     pair = ReleasePair(original=scenario.original, release=scenario.release, lineage=scenario.lineage)
     outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=split_deadline(progress, 1.5))
     taken = run_measures(pair, measures, rng=rng, progress=split_deadline(progress, 2))
@@ -153,7 +151,7 @@ def evaluate(
             run_attacks(
                 naive,
                 # What links the original is known from its values. There is no masking to learn.
-                [attack for attack in declared if attack.stage is not Stage.LEARNING],
+                [attack for attack in chosen if attack.stage is not Stage.LEARNING and not attack.any_columns],
                 rng=rng,
                 n_targets=min(n_targets, _BEFORE_TARGETS),
                 progress=progress,

@@ -66,11 +66,9 @@ def protect_graph(recipe: GraphRecipe, graph: Graph, rng: Rng, progress: Progres
         schema = replace(recipe.table.schema, columns=columns)
         dataset = Dataset.of(attributes, schema)
         refuse_undecided(schema, attributes.frame, recipe=recipe.path)
-        protected, release = make_release(
-            replace(recipe.table, schema=schema), dataset, rng=rng.child("nodes"), progress=progress
-        )
-        kept, frame, verdicts = protected.lineage.rows, release.table.frame, protected.verdicts
-        table = dataset, release, kept
+        made = make_release(replace(recipe.table, schema=schema), dataset, rng=rng.child("nodes"), progress=progress)
+        kept, frame, verdicts = made.masked.lineage.rows, made.release.table.frame, made.verdicts
+        table = dataset, made.release, kept
     start = graph.reordered(kept) if len(kept) < graph.size else graph
     public = [name for name in frame.columns if name not in _secrets(recipe)]
     change = GraphChange(graph=replace(start, nodes=frame.select(public)))
@@ -120,7 +118,7 @@ def _manifest(
             *(table[1].manifest["models"] if table is not None and clusters is None else ()),
         ],
         "steps": [*steps, *(table[1].manifest["steps"] if table is not None else ())],
-        "verdicts": [{"model": v.model, "state": str(v.state), "wanted": v.wanted} for v in verdicts],
+        "verdicts": [v.public() for v in verdicts],
     }
 
 

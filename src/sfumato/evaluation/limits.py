@@ -29,6 +29,7 @@ from sfumato.recipe import Limits
 
 __all__ = [
     "LimitResult",
+    "judge_entries",
     "judge_limits",
     "judged_risk",
     "limit_of",
@@ -48,7 +49,8 @@ class LimitResult:
     value: float | None
     """The largest judged risk; None when no attack of this kind has a result."""
     met: bool | None
-    """None when an attack ran out of time or memory that might have exceeded the limit. Only True counts as met."""
+    """None when an attack ran out of time or memory that might have exceeded the limit, or when attacks judged rows and
+    a person has several. Only True counts as met."""
     attack: str | None
     """The attack with the largest judged risk."""
     stopped: tuple[str, ...] = ()
@@ -107,28 +109,37 @@ def same_limit(share: float, outcomes: Sequence[Outcome | NotApplicable]) -> Lim
     return Limits(**shares)
 
 
-def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) -> tuple[LimitResult, ...]:
+def judge_limits(
+    limits: Limits, outcomes: Sequence[Outcome | NotApplicable], *, for_people: bool = True
+) -> tuple[LimitResult, ...]:
     """Compare each limit with the largest judged risk of its kind.
 
     A limit on risk is compared with attackers who know the declared columns and with those who know any released
     columns; the latter are left out if ``limits.accepted`` says so. A limit without any result is not met. If an attack
     of its kind ran out of time or memory, the limit is not met or, where the other attacks stay within it, not checked
-    (``met`` is None).
+    (``met`` is None). So it is if the attacks judged rows and not people (``for_people``).
     """
+    return judge_entries(limits, [_entry(item) for item in outcomes], for_people=for_people)
+
+
+def judge_entries(
+    limits: Limits, entries: Sequence[Mapping[str, Any]], *, for_people: bool = True
+) -> tuple[LimitResult, ...]:
+    """The same for entries of the ``attacks`` list (:func:`sfumato.evaluation.run.attack_to_dict`)."""
     results = []
     for name, wanted in limits.items().items():
-        ofkind = [item for item in outcomes if limit_of(_discloses(item)) == name]
-        accepted = _accepted(limits, [item for item in ofkind if _any_columns(item)])
+        ofkind = [entry for entry in entries if limit_of(str(entry["discloses"])) == name]
+        accepted = _accepted(limits, [entry for entry in ofkind if entry.get("any_columns")])
         if accepted is not None:
-            ofkind = [item for item in ofkind if not _any_columns(item)]
-        values = [(judged_risk(item), item.attack) for item in ofkind if isinstance(item, Outcome)]
+            ofkind = [entry for entry in ofkind if not entry.get("any_columns")]
+        values = [(entry["judged"], entry["attack"]) for entry in ofkind if entry["risk"] is not None]
         value, attack = max(values, default=(None, None))
         met: bool | None = value is not None and value <= wanted
-        declared = [item for item in ofkind if not _any_columns(item)]
-        if met and declared and not any(isinstance(item, Outcome) for item in declared):
+        declared = [entry for entry in ofkind if not entry.get("any_columns")]
+        if met and declared and not any(entry["risk"] is not None for entry in declared):
             value, attack, met = None, None, False  # what the declared attackers achieve is not known
-        stopped = tuple(str(item.facts.get("attack")) for item in ofkind if isinstance(item, (OutOfTime, OutOfMemory)))
-        if stopped and (met or value is None):
+        stopped = tuple(str(entry["attack"]) for entry in ofkind if entry["risk"] is None and entry.get("stopped"))
+        if (stopped and (met or value is None)) or (met and not for_people):
             met = None
         results.append(
             LimitResult(
@@ -138,22 +149,38 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
     return tuple(results)
 
 
-def _accepted(limits: Limits, items: Sequence[Outcome | NotApplicable]) -> dict[str, Any] | None:
+def _accepted(limits: Limits, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The acceptance with the value that it covers; None without an acceptance or without such an attack."""
-    if limits.accepted is None or not items:
+    if limits.accepted is None or not entries:
         return None
-    judged = [(judged_risk(item), item) for item in items if isinstance(item, Outcome)]
-    value, worst = max(judged, key=lambda pair: pair[0], default=(None, None))
+    judged = [entry for entry in entries if entry["risk"] is not None]
+    worst = max(judged, key=lambda entry: float(entry["judged"]), default=None)
     return {
         **limits.accepted.to_dict(),
-        "value": value,
-        "attack": worst.attack if worst is not None else None,
-        "knows": list(worst.knows) if worst is not None else [],
+        "value": worst["judged"] if worst is not None else None,
+        "attack": worst["attack"] if worst is not None else None,
+        "knows": list(worst.get("knows", ())) if worst is not None else [],
     }
 
 
-def _any_columns(item: Outcome | NotApplicable) -> bool:
-    return item.any_columns if isinstance(item, Outcome) else bool(item.facts.get("any_columns"))
+def _entry(item: Outcome | NotApplicable) -> dict[str, Any]:
+    """What judging needs of an entry of the ``attacks`` list."""
+    if isinstance(item, Outcome):
+        return {
+            "attack": item.attack,
+            "discloses": str(item.discloses),
+            "risk": item.main.rate,
+            "judged": judged_risk(item),
+            "any_columns": item.any_columns,
+            "knows": item.knows,
+        }
+    return {
+        "attack": item.facts.get("attack"),
+        "discloses": _discloses(item),
+        "risk": None,
+        "any_columns": bool(item.facts.get("any_columns")),
+        "stopped": isinstance(item, (OutOfTime, OutOfMemory)),
+    }
 
 
 def _discloses(item: Outcome | NotApplicable) -> str:

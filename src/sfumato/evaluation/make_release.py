@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato import __version__
 from sfumato.attacks import AttackScenario, Discloses
 from sfumato.deadline import quiet
 from sfumato.evaluation.cross_fit import with_folds
+from sfumato.evaluation.limits import limit_of
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.masking.pipeline import protect as run_steps
 from sfumato.progress import SILENT, Progress
@@ -18,41 +19,55 @@ from sfumato.release import Release, Verdict
 from sfumato.release.decisions import unchanged_columns
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
-from sfumato.verification.copied_rows import copied_verdict
-from sfumato.verification.derived_columns import derived_verdict
-from sfumato.verification.people_per_class import people_verdict
+from sfumato.verification.check import run_checks
+from sfumato.verification.subjects import TableSubject
 
-__all__ = ["make_release", "release_manifest", "with_control"]
+__all__ = ["Made", "make_release", "release_manifest", "with_control"]
 
 _CONTROLLED = (Discloses.ATTRIBUTE, Discloses.MEMBERSHIP)
 """Kinds of disclosure that are judged by people who are not in the release."""
 
 
-def make_release(
-    recipe: Recipe, data: Dataset, *, rng: Rng, progress: Progress = SILENT
-) -> tuple[MaskingResult, Release]:
-    """The masked data with its secret row map, and the release as others see it.
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A release that was made, with everything its owner knows about it."""
 
-    A released column from which a masked one follows adds a failed verdict, and so does an equivalence class with
-    fewer than k people. A synthetic release is checked for copies of records.
+    masked: MaskingResult
+    release: Release
+    verdicts: tuple[Verdict, ...]
+    """Those of every check."""
+
+
+def make_release(recipe: Recipe, data: Dataset, *, rng: Rng, progress: Progress = SILENT) -> Made:
+    """The masked data with its secret row map, the release as others see it, and its verdicts.
+
+    The verdicts are those of every registered check (:mod:`sfumato.verification.check`).
     """
     protected = run_steps(
         data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, progress=progress
     )
-    table = protected.data.table
-    derived = derived_verdict(data, table, lineage=protected.lineage, together=bool(recipe.models))
-    people = people_verdict(data, table, recipe.models, lineage=protected.lineage)
-    copied = copied_verdict(data.table, table, protected.lineage)
-    protected = replace(protected, verdicts=(*protected.verdicts, *people, *derived, *copied))
+    table, steps = protected.data.table, [step.public() for step in protected.steps]
+    subject = TableSubject(
+        schema=data.schema,
+        models=protected.models,
+        model_verdicts=protected.model_verdicts,
+        step_verdicts=protected.step_verdicts,
+        steps=steps,
+        order=recipe.order,
+        lineage=protected.lineage,
+        table=table,
+        original=data,
+    )
+    verdicts = run_checks(subject)
     manifest = release_manifest(
         recipe,
         columns=table.columns,
         rows=table.rows,
-        steps=[step.public() for step in protected.steps],
-        verdicts=protected.verdicts,
+        steps=steps,
+        verdicts=verdicts,
         unchanged=unchanged_columns(data.table, table, protected.lineage),
     )
-    return protected, Release(table=table, manifest=manifest)
+    return Made(masked=protected, release=Release(table=table, manifest=manifest), verdicts=verdicts)
 
 
 def with_control(
@@ -62,14 +77,15 @@ def with_control(
 
     ``seconds`` is the time that the recipe took; a slow one is not applied again.
     """
-    if recipe.attacks and not any(attack.discloses in _CONTROLLED for attack in recipe.attacks):
+    limited = any(limit_of(kind) in recipe.limits.items() for kind in _CONTROLLED)
+    if recipe.attacks and not limited and not any(attack.discloses in _CONTROLLED for attack in recipe.attacks):
         return scenario
 
     rehearsal = replace(recipe, steps=tuple(step.rehearsed() for step in recipe.steps))
 
     def of_fold(kept: Dataset, own: Rng) -> AttackScenario:
-        protected, release = make_release(rehearsal, kept, rng=own, progress=quiet(progress))
-        return AttackScenario(original=kept, release=release, lineage=protected.lineage)
+        made = make_release(rehearsal, kept, rng=own, progress=quiet(progress))
+        return AttackScenario(original=kept, release=made.release, lineage=made.masked.lineage)
 
     return with_folds(scenario, of_fold, rng=rng, progress=progress, seconds=seconds)
 
@@ -95,7 +111,7 @@ def release_manifest(
         **({} if unchanged is None else {"unchanged": list(unchanged)}),
         "models": public["models"],
         "steps": list(steps),
-        "verdicts": [{"model": v.model, "state": str(v.state), "wanted": v.wanted} for v in verdicts],
+        "verdicts": [v.public() for v in verdicts],
         "order": recipe.order,
         "rows": rows,
     }

@@ -86,6 +86,12 @@ class Step(Part):
     adds_rows: ClassVar[bool] = False
     """Whether the method adds fabricated rows, assembled from real ones, that belong to no person."""
 
+    synthetic: ClassVar[bool] = False
+    """Whether all rows of the result are drawn from a model and none belongs to a person."""
+
+    covers_people: ClassVar[bool] = False
+    """Whether :meth:`verify_release` judges people by all their released rows together."""
+
     out_of_core: ClassVar[bool] = False
     """Whether the method can mask files larger than memory: :meth:`column_passes` or :meth:`apply_stored` say how."""
 

@@ -33,42 +33,44 @@ __all__ = [
 
 def evaluate_model(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
     """The verdict of a model on a table. A model that cannot be evaluated is "not checked", with a reason."""
-    name = model.part_name()
     if not data.quasi:
-        return Verdict(model=name, state=State.NOT_CHECKED, reason="The table has no quasi-identifier column.")
+        return _not_checked(model, "The table has no quasi-identifier column.")
     try:
         table = classes_as_shown(data, original=original, population=model.population_frame(data))
     except NotApplicable as refusal:
-        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
+        return _not_checked(model, str(refusal))
     return evaluate_classes(model, table, data)
+
+
+def _not_checked(model: PrivacyModel, reason: str) -> Verdict:
+    column = getattr(model, "column", None)
+    return Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=reason, column=column)
 
 
 def evaluate_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset) -> Verdict:
     """The verdict on counted classes; ``data`` defines the meaning of empty cells."""
-    name = model.part_name()
     try:
         rule = model.bind(table)
     except NotApplicable as refusal:
-        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
+        return _not_checked(model, str(refusal))
     if table.rows == 0:
-        return Verdict(
-            model=name, state=State.NOT_CHECKED, reason="Every row is suppressed, so there is no equivalence class."
-        )
+        return _not_checked(model, "Every row is suppressed, so there is no equivalence class.")
     try:
         passed, worst, rows, holds = _evaluated(rule, table, data)
     except NotApplicable as refusal:
-        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
+        return _not_checked(model, str(refusal))
     failing = int(rows[~passed].sum())
     reason = "" if holds else f"{int((~passed).sum())} of {len(passed)} equivalence classes fail."
     if not holds and passed.all():
         failing, reason = int(rows.sum()), "Every equivalence class passes, but not all of them together."
     return Verdict(
-        model=name,
+        model=model.part_name(),
         state=State.HOLDS if holds else State.FAILS,
         worst=_plain(worst),
         wanted=_plain(rule.wanted),
         failing=failing,
         reason=reason,
+        column=getattr(model, "column", None),
     )
 
 

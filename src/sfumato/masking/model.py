@@ -13,7 +13,7 @@ by the other unless it is made twice.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar, Literal
 
@@ -28,7 +28,7 @@ from sfumato.release import Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 from sfumato.schema import Dataset
 
-__all__ = ["ModelRule", "Monotonicity", "PrivacyModel", "UnknownModel", "model_of"]
+__all__ = ["ModelRule", "Monotonicity", "PrivacyModel", "UnknownModel", "about_released", "model_of", "models_of_run"]
 
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -152,6 +152,23 @@ class PrivacyModel(Part):
     def public(self) -> dict[str, Any]:
         return {name: value for name, value in super().public().items() if name not in self.unpublished}
 
+    def for_columns(self, sensitive: Sequence[str]) -> tuple[PrivacyModel, ...]:
+        """The model for each sensitive column at the time of the run, if it is about one column and names none."""
+        if "column" not in type(self).model_fields or getattr(self, "column", None) is not None:
+            return (self,)
+        if not sensitive and self.protects != {"attribute"}:
+            return (self,)  # it promises more than the values of sensitive columns
+        return tuple(self.model_copy(update={"column": name}) for name in sensitive)
+
+    @property
+    def fewest_people(self) -> int:
+        """The number of people that every equivalence class needs at least; 0 if there is no such number.
+
+        Each of the rows that a class needs, and each of the different values, must be another person's.
+        """
+        numbers = [getattr(self, name, None) for name in ("k", "l", "p")]
+        return max((int(number) for number in numbers if number is not None), default=0)
+
     @abstractmethod
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         """Bind the model to a table. A condition that the table can never meet is refused, with the closest feasible
@@ -200,6 +217,24 @@ def model_of(name: str) -> type[PrivacyModel]:
     except (UnknownPart, ImportError):
         return UnknownModel
     return model if issubclass(model, PrivacyModel) else UnknownModel
+
+
+def models_of_run(models: Sequence[PrivacyModel], sensitive: Sequence[str]) -> tuple[PrivacyModel, ...]:
+    """The models of a run: one that names no column is repeated for all columns that are sensitive now.
+
+    A role that was decided after the model was written counts: a recipe never covers fewer columns than it says.
+    """
+    return tuple(one for model in models for one in model.for_columns(sensitive))
+
+
+def about_released(models: Sequence[PrivacyModel], released: Collection[str]) -> tuple[PrivacyModel, ...]:
+    """The models without those about values of a column that was not released, of which nothing is left to judge."""
+
+    def released_column(model: PrivacyModel) -> bool:
+        column = getattr(model, "column", None)
+        return column is None or column in released or model.protects != {"attribute"}
+
+    return tuple(model for model in models if released_column(model))
 
 
 def whole_rows(least: Floats, passed: Mask, sizes: Counts) -> Counts:

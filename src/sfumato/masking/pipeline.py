@@ -12,7 +12,7 @@ import polars as pl
 from sfumato.data.declared import refuse_found_types
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.remove import Remove
-from sfumato.masking.model import PrivacyModel
+from sfumato.masking.model import PrivacyModel, about_released, models_of_run
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Change, Lineage, Verdict
 from sfumato.rng import Rng
@@ -45,7 +45,17 @@ class MaskingResult:
     data: Dataset
     lineage: Lineage
     steps: tuple[StepResult, ...]
-    verdicts: tuple[Verdict, ...]
+    models: tuple[PrivacyModel, ...] = ()
+    """The models of the run: one that names no column is repeated for each sensitive column."""
+    step_verdicts: tuple[Verdict, ...] = ()
+    """What steps guarantee by themselves, counted again in the final table."""
+    model_verdicts: tuple[Verdict, ...] = ()
+    """One for each of the ``models``."""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts on steps and models. A release has more: :func:`sfumato.verification.check.run_checks`."""
+        return (*self.step_verdicts, *self.model_verdicts)
 
     @property
     def holds(self) -> bool:
@@ -68,6 +78,7 @@ def protect(
     to each other row by row.
     """
     original, lineage = data, Lineage.identity(data.rows)
+    models = models_of_run(models, data.sensitive)
     results: list[StepResult] = []
     safe: set[str] = set()
 
@@ -94,12 +105,18 @@ def protect(
         data = data.with_frame(data.table.frame[rows])
         lineage = lineage.then(rows.astype(np.int64))
     data = data.with_frame(_used_categories(data.table.frame))
-    verdicts = (
-        *(verdict for result in results for verdict in result.change.verdicts),
-        *(verdict for result in results for verdict in result.step.verify_release(result.public(), data.table.frame)),
-        *(model.check(data, original=original) for model in models),
+    models = about_released(models, data.table.columns)
+    return MaskingResult(
+        data=data,
+        lineage=lineage,
+        steps=tuple(results),
+        models=models,
+        step_verdicts=(
+            *(verdict for result in results for verdict in result.change.verdicts),
+            *(v for result in results for v in result.step.verify_release(result.public(), data.table.frame)),
+        ),
+        model_verdicts=tuple(model.check(data, original=original) for model in models),
     )
-    return MaskingResult(data=data, lineage=lineage, steps=tuple(results), verdicts=verdicts)
 
 
 def _used_categories(frame: pl.DataFrame) -> pl.DataFrame:

@@ -83,19 +83,13 @@ def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reas
 
 
 def _preset(proposal: Proposal, text: str, plan: SafeHarborPlan | None) -> Iterator[str]:
-    """The lines of the preset; a model of sensitive values is repeated for each sensitive column."""
+    """The lines of the preset. Its models name no column: they are about all sensitive columns of the run."""
     for line in text.rstrip("\n").split("\n"):
         if line == "sfumato: 1":
             yield ""
         elif line == "steps:":
             yield line
             yield from _pseudonyms(proposal)
-        elif line.startswith("  - l-diversity: {"):
-            names = proposal.of_role(Role.SENSITIVE)
-            if not names:
-                yield f"# {line.strip()}      # no sensitive column was found"
-            for name in names:
-                yield f"{line.rstrip('}')}, column: {yaml_scalar(name)}}}"
         elif plan is not None and line == "  - safe-harbor: {}":
             found = f"  - safe-harbor: {yaml_flow(plan.model)}"
             yield found if plan.model else f"# {line.strip()}      # no date, ZIP code or age was found"
@@ -204,8 +198,8 @@ def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
     else:
         yield "models:"
         yield f"  - k-anonymity: {{k: {k}}}"
-    for name in proposal.of_role(Role.SENSITIVE)[:3]:
-        yield f"#  - l-diversity: {{l: , column: {yaml_scalar(name)}}}      # otherwise a class may have one value only"
+    if proposal.of_role(Role.SENSITIVE):
+        yield "#  - l-diversity: {l: }      # for every sensitive column: otherwise a class may have one value only"
 
 
 def _steps(proposal: Proposal, step: Mapping[str, Any] | None, reasons: Sequence[str]) -> Iterator[str]:

@@ -163,6 +163,7 @@ class Recipe:
         """What a release says of its recipe: everything but the seed, file locations and keys."""
         return {
             "sfumato": VERSION,
+            **({"unit": self.schema.unit} if self.schema.unit is not None else {}),
             "columns": {name: _column_to_dict(column, public=True) for name, column in self.schema.columns.items()},
             "models": [{model.part_name(): model.public()} for model in self.models],
             "steps": [{step.part_name(): step.public()} for step in self.steps],

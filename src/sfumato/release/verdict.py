@@ -31,17 +31,17 @@ class Verdict:
     """Number of rows in failing classes."""
     reason: str = ""
     """The reason in words, without data values."""
+    column: str | None = None
+    """The sensitive column that the model is about, for models about one column."""
 
     @property
     def holds(self) -> bool:
         return self.state is State.HOLDS
 
+    def public(self) -> dict[str, Any]:
+        """What a manifest says of the verdict: no count and no reason."""
+        column = {"column": self.column} if self.column is not None else {}
+        return {"model": self.model, **column, "state": str(self.state), "wanted": self.wanted}
+
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "state": str(self.state),
-            "worst": self.worst,
-            "wanted": self.wanted,
-            "failing": self.failing,
-            "reason": self.reason,
-        }
+        return {**self.public(), "worst": self.worst, "failing": self.failing, "reason": self.reason}

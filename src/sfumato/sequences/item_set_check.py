@@ -30,14 +30,23 @@ def smallest_support(frame: pl.DataFrame, *, unit: str, item: str, k: int, m: in
     """Smallest number of units of any occurring set of at most ``m`` items, the number of sets with fewer than ``k``
     units, and the number of units with such a set.
 
+    How often a unit has an item is known, too: items that occur another number of times are different items. The units
+    of a set without these numbers include those of the same set with them, so sets without numbers are covered.
+
     >>> baskets = pl.DataFrame({"buyer": [1, 1, 2, 2, 3], "product": ["a", "b", "a", "b", "a"]})
     >>> smallest_support(baskets, unit="buyer", item="product", k=3, m=2)
     (2, 2, 2)
+    >>> twice = pl.concat([baskets, baskets[:1]])  # one buyer has a product twice, which nobody else has
+    >>> smallest_support(twice, unit="buyer", item="product", k=3, m=1)
+    (1, 3, 3)
     """
     held = frame.select(u=_numbered(frame.get_column(unit)), i=_numbered(frame.get_column(item)))
-    held = held.drop_nulls().unique().sort("u", "i")
+    held = held.drop_nulls().group_by("u", "i").len("n")
     if held.is_empty():
         return 0, 0, 0
+    largest = int(held["n"].max()) + 1  # type: ignore[arg-type]
+    number = held["i"].cast(pl.Int64) * largest + held["n"].cast(pl.Int64)
+    held = held.select("u", i=number.rank("dense").cast(pl.Int32) - 1).sort("u", "i")
     units, items = (int(held[name].max()) + 1 for name in ("u", "i"))  # type: ignore[arg-type]
     rows = np.concatenate([[0], np.cumsum(np.bincount(held["u"].to_numpy(), minlength=units))])
     columns = np.concatenate([[0], np.cumsum(np.bincount(held["i"].to_numpy(), minlength=items))])

@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_attacks
+from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome
 from sfumato.attacks.shared_simulations import shared_simulations
 from sfumato.deadline import Deadline, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
 from sfumato.evaluation import make_release, run_attacks, run_measures, with_control
+from sfumato.evaluation.battery import battery_of
 from sfumato.evaluation.limits import limit_of
 from sfumato.evaluation.run import attack_to_dict
 from sfumato.measures.base import ReleasePair
@@ -50,24 +51,24 @@ def refused_cell(refusal: SfumatoError) -> dict[str, Any]:
 
 def _run(recipe: Recipe, data: Dataset, n_targets: int, progress: Progress) -> dict[str, Any]:
     rng, begin = Rng(recipe.seed), time.perf_counter()
-    protected, release = make_release(recipe, data, rng=rng, progress=progress)
-    pair = ReleasePair(original=data, release=release, lineage=protected.lineage)
+    made = make_release(recipe, data, rng=rng, progress=progress)
+    pair = ReleasePair(original=data, release=made.release, lineage=made.masked.lineage)
     measured = run_measures(pair, recipe.measures, rng=rng, progress=SILENT)
     masked = time.perf_counter() - begin
-    scenario = AttackScenario(original=data, release=release, lineage=protected.lineage)
+    scenario = AttackScenario(original=data, release=made.release, lineage=made.masked.lineage)
     if any(attack.discloses is not Discloses.IDENTITY for attack in _queue(scenario, recipe).values()):
         scenario = with_control(recipe, scenario, rng=rng, seconds=masked)
     with shared_simulations():
         outcomes, skipped = _attack(scenario, recipe, rng=rng, n_targets=n_targets, progress=progress)
     return {
-        "rows": release.table.rows,
+        "rows": made.release.table.rows,
         "attacks": [attack_to_dict(outcome) for outcome in outcomes],
         "measures": [
             {**{key: value for key, value in result.to_dict().items() if key != "detail"}, "about": str(measure.about)}
             | {"better": measure.better}
             for measure, result in zip(recipe.measures, measured, strict=True)
         ],
-        "verdicts": [verdict.to_dict() for verdict in protected.verdicts],
+        "verdicts": [verdict.to_dict() for verdict in made.verdicts],
         "stopped": [str(outcome.facts["attack"]) for outcome in outcomes if isinstance(outcome, OutOfTime)],
         "partial": any(isinstance(outcome, Outcome) and outcome.stopped for outcome in outcomes),
         "skipped": skipped,
@@ -89,11 +90,12 @@ def _attack(
 
 
 def _queue(scenario: AttackScenario, recipe: Recipe) -> dict[int, Attack]:
-    """The attacks to run by their position in the recipe or in the default battery, which is their random stream."""
-    if recipe.attacks:
-        return dict(enumerate(recipe.attacks))
-    declared = [attack for attack in default_attacks(scenario) if not attack.any_columns]
-    return compared_attacks(declared, recipe.limits)
+    """The attacks by which ``protect`` would judge the release, by their position, which is their random stream.
+
+    Without a list in the recipe, those are left out that the study does not compare.
+    """
+    battery = battery_of(scenario, recipe.attacks, recipe.limits)
+    return dict(enumerate(battery)) if recipe.attacks else compared_attacks(battery, recipe.limits)
 
 
 def compared_attacks(attacks: Sequence[Attack], limits: Limits) -> dict[int, Attack]:
@@ -107,4 +109,5 @@ def exceeds_limit(attacks: Sequence[Mapping[str, Any]], limit: float | None) -> 
     return limit is not None and any(
         entry["discloses"] == Discloses.IDENTITY and entry["risk"] is not None and entry["low"] > limit
         for entry in attacks
+        if not entry.get("any_columns")  # whether a limit holds for them is the owner's decision
     )

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.evaluation.formatting import percent, readable_name
+from sfumato.evaluation.limits import judge_entries
+from sfumato.recipe import Limits
 from sfumato.studies.plan import Candidate, StudyPlan
+from sfumato.verification.checks.several_rows import SEVERAL_ROWS
 
 __all__ = ["Point", "Study", "points_of"]
 
 _ENDS = ("mean", "low", "high")
-_NESTED = ("steps", "attacks", "measures", "losses", "stopped", "skipped")
+_NESTED = ("steps", "attacks", "measures", "losses", "stopped", "skipped", "unmet")
 """Entries of a candidate that are no cell of a table."""
 
 
@@ -53,6 +57,12 @@ class Point:
     """Attacks that ran out of time without a result."""
     skipped: tuple[str, ...] = ()
     """Attacks that were skipped, because the limit was exceeded already. The risk is then a lower bound."""
+    judged: float | None = None
+    """The largest value over attacks and seeds that ``protect`` would compare with a limit on risk: also by attackers
+    who know undeclared columns, unless the recipe accepts them."""
+    judged_by: str = ""
+    unmet: tuple[str, ...] = ()
+    """What else ``protect`` would refuse in a run: verdicts that do not hold, limits that are not met or not judged."""
 
     @property
     def complete(self) -> bool:
@@ -65,8 +75,9 @@ class Point:
         if self.reason:
             return self.reason
         parts = []
-        if not self.holds:
-            parts.append("a privacy model fails")
+        parts += [text[:1].lower() + text[1:] for text in self.unmet]
+        if self.judged is not None and self.risk_high is not None and self.judged > self.risk_high:
+            parts.append(f"judged {percent(self.judged)} by {readable_name(self.judged_by)}")
         if self.stopped:
             parts.append(f"out of time: {', '.join(self.stopped)}")
         if self.skipped:
@@ -82,9 +93,11 @@ class Point:
                 name: getattr(self, name)
                 for name in (
                     "risk", "risk_low", "risk_high", "risk_by", "loss", "loss_low", "loss_high", "holds", "efficient",
-                    "seconds",
+                    "seconds", "judged",
                 )
             },
+            **({"judged_by": self.judged_by} if self.judged_by else {}),
+            **({"unmet": list(self.unmet)} if self.unmet else {}),
             "attacks": dict(self.attacks),
             "measures": dict(self.measures),
             "losses": {name: dict(zip(_ENDS, ends, strict=True)) for name, ends in self.losses.items()},
@@ -111,13 +124,13 @@ class Study:
     def recommend(self, *, risk: float | None = None, loss: float | None = None) -> Point | None:
         """The best candidate under a limit, or None if no candidate meets it.
 
-        With ``risk``: least loss among those whose risk stays below it at the upper end of its interval. With
-        ``loss``: least risk among those that lose no more. Candidates whose privacy models fail and candidates with
-        attacks that ran out of time or were skipped are never recommended.
+        With ``risk``: least loss among those whose risk stays below it at the upper end of its interval, as ``protect``
+        judges it. With ``loss``: least risk among those that lose no more. Candidates that ``protect`` would refuse and
+        candidates with attacks that ran out of time or were skipped are never recommended.
         """
-        usable = [p for p in self.points if p.complete and p.holds]
+        usable = [p for p in self.points if p.complete and p.holds and not p.unmet]
         if risk is not None:
-            usable = [p for p in usable if p.risk_high is not None and p.risk_high <= risk]
+            usable = [p for p in usable if p.risk_high is not None and max(p.risk_high, p.judged or 0.0) <= risk]
         if loss is not None:
             usable = [p for p in usable if p.loss is not None and p.loss <= loss]
         if not usable or (risk is None and loss is None):
@@ -196,6 +209,7 @@ def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]
         else:
             reason = f"The measure {plan.utility} did not apply."
     names = [name for *_, name in known_risks]
+    judged, judged_by, unmet = _as_protect_judges(plan, [cell for cell in cells if "refused" not in cell])
     spans = {
         name: (float(np.mean(values)), min(values), max(values))
         for name, found in by_measure.items()
@@ -218,7 +232,28 @@ def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]
         reason=reason,
         stopped=_named(cells, "stopped"),
         skipped=_named(cells, "skipped"),
+        judged=judged,
+        judged_by=judged_by,
+        unmet=unmet,
     )
+
+
+def _as_protect_judges(plan: StudyPlan, cells: list[Mapping[str, Any]]) -> tuple[float | None, str, tuple[str, ...]]:
+    """The largest value compared with a limit on risk, its attack, and what else is not met in any of the runs."""
+    limits = plan.recipe.limits
+    largest: tuple[float, str] | None = None
+    unmet: dict[str, None] = {}
+    for cell in cells:
+        failed = [verdict for verdict in cell["verdicts"] if verdict["state"] != "holds"]
+        unmet |= {f"{readable_name(verdict['model'])}: {verdict['state']}": None for verdict in failed}
+        people = all(verdict["model"] != SEVERAL_ROWS for verdict in failed)
+        any_limit = replace(limits, risk=1.0 if limits.risk is None else limits.risk)
+        for result in judge_entries(any_limit, cell["attacks"], for_people=people):
+            if result.limit == "risk" and result.value is not None:
+                largest = max(largest or (0.0, ""), (result.value, str(result.attack)))
+            elif not result.met and getattr(limits, Limits.names()[result.limit]) is not None:
+                unmet[f"limit on {result.limit}: {'not judged' if result.value is None else 'not met'}"] = None
+    return (*(largest or (None, "")), tuple(unmet))
 
 
 def _named(cells: list[Mapping[str, Any]], key: str) -> tuple[str, ...]:
@@ -242,7 +277,7 @@ def _risk(plan: StudyPlan, cell: Mapping[str, Any]) -> tuple[float, float, float
     """
     risks = []
     for attack in cell["attacks"]:
-        selected = attack["attack"] == plan.risk if plan.risk is not None else attack["discloses"] == "identity"
+        selected = attack["attack"] == plan.risk if plan.risk is not None else _declared(attack)
         if selected and attack["risk"] is not None:
             risks.append((float(attack["risk"]), attack["low"], float(attack["high"]), str(attack["attack"])))
     for measure in cell["measures"]:
@@ -253,6 +288,11 @@ def _risk(plan: StudyPlan, cell: Mapping[str, Any]) -> tuple[float, float, float
         return None
     value, low, _, name = max(risks)
     return float(low), value, max(high for _, _, high, _ in risks), name
+
+
+def _declared(attack: Mapping[str, Any]) -> bool:
+    """Whether the attack finds people by columns that are declared as known."""
+    return bool(attack["discloses"] == "identity" and not attack.get("any_columns"))
 
 
 def _loss(utility: str, cell: Mapping[str, Any]) -> float | None:

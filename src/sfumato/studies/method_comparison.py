@@ -135,10 +135,10 @@ def _trial(step: Mapping[str, Any], sample: Dataset, k: int, seed: int) -> Metho
         assert isinstance(part, Step)
         model = registry("model").get("k-anonymity").build(k)
         recipe = Recipe(schema=sample.schema, steps=(part,), models=(model,), seed=seed)  # type: ignore[arg-type]
-        protected, release = make_release(recipe, sample, rng=Rng(seed), progress=SILENT)
-        if not all(verdict.holds for verdict in protected.verdicts):
+        made = make_release(recipe, sample, rng=Rng(seed), progress=SILENT)
+        if not made.masked.holds:
             return MethodTrial(step=step, losses={}, reason=f"the result is not {k}-anonymous")
-        pair = ReleasePair(original=sample, release=release, lineage=protected.lineage)
+        pair = ReleasePair(original=sample, release=made.release, lineage=made.masked.lineage)
         measures = [part for name in _MEASURES if isinstance(part := registry("measure").get(name).build(), Measure)]
         results = run_measures(pair, measures, rng=Rng(seed), progress=SILENT)
     except SfumatoError as refusal:

@@ -9,15 +9,12 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.profiling.derived import EXACT, Determination, find_determinations
-from sfumato.release import Lineage, State, Verdict
+from sfumato.release import Lineage
 from sfumato.release.decisions import unchanged_columns
 from sfumato.schema import Dataset, Role
 
-__all__ = ["DERIVED", "derived_columns", "derived_verdict"]
+__all__ = ["derived_columns"]
 
-DERIVED = "derived columns"
-"""The name of the verdict."""
-_SHOWN = 5
 _NOT_PROTECTED = (Role.WEIGHT, Role.HOUSEHOLD)
 
 
@@ -66,21 +63,6 @@ def _counts_against(found: Determination, role: Role) -> bool:
             return found.computable and found.error < EXACT
         case _:
             return True
-
-
-def derived_verdict(
-    original: Dataset, release: Table, *, lineage: Lineage | None, together: bool
-) -> tuple[Verdict, ...]:
-    """A failed verdict that names the derived columns; nothing if there are none."""
-    found = derived_columns(original, release, lineage=lineage, together=together)
-    if not found:
-        return ()
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    reason = (
-        f"{'; '.join(map(str, found[:_SHOWN]))}{more}. Drop the released columns, or give them the role `quasi` so that"
-        " they are masked together."
-    )
-    return (Verdict(model=DERIVED, state=State.FAILS, worst=len(found), wanted=0, reason=reason),)
 
 
 def _same_counts(original: Table, release: Table) -> list[str]:

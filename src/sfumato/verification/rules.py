@@ -9,6 +9,7 @@ counts nor the formulas use the equivalence classes, rules or distances of the m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sfumato.masking.model import PrivacyModel, model_of
@@ -24,7 +25,16 @@ def verify(
     models: Iterable[Mapping[str, Any]], counts: ReleaseCounts, *, lookup: ModelLookup = model_of
 ) -> list[Verdict]:
     """A verdict for each model of a manifest, ``{name: parameters}``. ``lookup`` gives the class of a name."""
-    return [_verdict(name, parameters, counts, lookup) for model in models for name, parameters in model.items()]
+    return [
+        replace(_verdict(name, parameters, counts, lookup), column=_column(parameters))
+        for model in models
+        for name, parameters in model.items()
+    ]
+
+
+def _column(parameters: Any) -> str | None:
+    column = parameters.get("column") if isinstance(parameters, Mapping) else None
+    return str(column) if column is not None else None
 
 
 def _verdict(name: str, parameters: Any, counts: ReleaseCounts, lookup: ModelLookup) -> Verdict:

@@ -71,7 +71,7 @@ class HospitalDemo(Demo):
             f"list, [bold red]{before['risk']:.0%}[/bold red] are found by name, with their diagnosis."
         )
         step = next(step for step in document["steps"] if step["step"] == "generalize")
-        record = ", ".join(f"{name} {protection.release.table.column(name)[0]}" for name in step["levels"])
+        record = ", ".join(f"{name} {protection.judged_release.table.column(name)[0]}" for name in step["levels"])
         say(
             "\n[bold]3. The recipe protects the file:[/bold] every patient must look like at least four others. The "
             f"search proves which generalization costs least. A record now reads: {record}. "

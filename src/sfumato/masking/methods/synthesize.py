@@ -62,6 +62,7 @@ class Synthesize(Masking):
     stronger = {"min_leaf": "more"}
     out_of_core = False
     examples = ({"model": "copula"}, {"model": "trees", "min_leaf": 10})
+    synthetic = True
     reference = (
         "Reiter: Using CART to generate partially synthetic public use microdata. Journal of Official Statistics 21 "
         "(2005); Nowok, Raab, Dibben: synthpop (2016), doi:10.18637/jss.v074.i11; Patki et al.: The synthetic data "

@@ -41,7 +41,7 @@ class AlphaK(PrivacyModel):
     k: Annotated[int, Field(ge=1)]
     """Minimum number of rows per class."""
     column: str | None = None
-    """The sensitive column. Optional if there is only one."""
+    """The sensitive column. Default: each of the columns that are sensitive when the recipe is run."""
     healthy: tuple[str, ...] = ()
     """Values that are not secret and may have any share."""
 

@@ -48,7 +48,7 @@ class BetaLikeness(PrivacyModel):
     kind: Literal["basic", "enhanced"] = "enhanced"
     """``enhanced`` has a tighter limit for frequent values."""
     column: str | None = None
-    """The sensitive column. Optional if there is only one."""
+    """The sensitive column. Default: each of the columns that are sensitive when the recipe is run."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)

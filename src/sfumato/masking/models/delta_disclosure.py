@@ -44,7 +44,7 @@ class DeltaDisclosure(PrivacyModel):
     delta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Upper bound of the absolute base-2 logarithm (exclusive)."""
     column: str | None = None
-    """The sensitive column. Optional if there is only one."""
+    """The sensitive column. Default: each of the columns that are sensitive when the recipe is run."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)

@@ -57,7 +57,7 @@ class LDiversity(PrivacyModel):
     c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """The constant of the recursive kind."""
     column: str | None = None
-    """The sensitive column. Optional if there is only one."""
+    """The sensitive column. Default: each of the columns that are sensitive when the recipe is run."""
     healthy: tuple[str, ...] = ()
     """Values of the column that are not secret, such as "none" for a diagnosis."""
 

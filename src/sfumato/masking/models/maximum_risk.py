@@ -32,6 +32,11 @@ class MaximumRisk(PrivacyModel):
     limit: Annotated[float, Field(gt=0, le=1)]
     """Largest allowed probability of re-identifying a person who is known to be in the table."""
 
+    @property
+    def fewest_people(self) -> int:
+        share = rational(self.limit)
+        return -(-share.denominator // share.numerator)
+
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _Prosecutor(self.part_name(), self.limit)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -34,6 +34,9 @@ class PSensitive(PrivacyModel):
     """Minimum number of rows per class."""
     column: str | None = None
     """One sensitive column. Default: all."""
+
+    def for_columns(self, sensitive: Sequence[str]) -> tuple[PrivacyModel, ...]:
+        return (self,)  # without a column it is about all of them at once
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         if self.column is not None:

@@ -55,7 +55,7 @@ class TCloseness(PrivacyModel):
     t: Annotated[float, Field(ge=0, le=1)]
     """Largest allowed distance."""
     column: str | None = None
-    """The sensitive column. Optional if there is only one."""
+    """The sensitive column. Default: each of the columns that are sensitive when the recipe is run."""
     distance: Literal["equal", "ordered", "hierarchical"] = "equal"
     """Ground distance between values."""
     against: Annotated[

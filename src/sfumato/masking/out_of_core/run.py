@@ -20,7 +20,7 @@ from sfumato.engines.engine import Engine
 from sfumato.errors import BadParameter, EmptyTable, UnknownFormat
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.remove import Remove
-from sfumato.masking.model import PrivacyModel
+from sfumato.masking.model import PrivacyModel, about_released, models_of_run
 from sfumato.masking.out_of_core import sqlgen
 from sfumato.masking.out_of_core.stored_table import COMBINATIONS, StoredChange, StoredTable
 from sfumato.masking.out_of_core.verdicts import judge_table, references_of
@@ -47,7 +47,9 @@ class ProtectedFile:
     private: tuple[dict[str, Any], ...]
     """For the owner: everything."""
     verdicts: tuple[Verdict, ...]
-    """From a second GROUP BY, over the file that was written."""
+    """From a second GROUP BY, over the file that was written; one for each of the ``models``."""
+    models: tuple[PrivacyModel, ...]
+    """The models of the run: one that names no column is repeated for each sensitive column."""
 
     @property
     def holds(self) -> bool:
@@ -114,6 +116,7 @@ def protect_file(
             _refuse_bad_weights(original)
             if not original.rows:
                 raise EmptyTable("The source has no rows.", fix="There is nobody in it to protect.")
+            models = models_of_run(models, original.empty.sensitive)
             references = references_of(original, models)
             table, done = _run_steps(original, steps, models, rng, progress)
             # the number of rows goes in, so that the same seed gives next month's file another order
@@ -130,6 +133,7 @@ def protect_file(
                 mapped.chmod(0o600)
         with backend.workspace(path, temporary=temporary, progress=progress) as workspace:
             release = StoredTable.open(workspace, schema, original=False)
+            models = about_released(models, release.cells)
             verdicts = judge_table(release, models, references)
             rows = release.rows
     return ProtectedFile(
@@ -142,6 +146,7 @@ def protect_file(
         ),
         private=tuple({"step": step.part_name(), **change.public, **change.private} for step, change in done),
         verdicts=verdicts,
+        models=tuple(models),
     )
 
 

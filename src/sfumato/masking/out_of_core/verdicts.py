@@ -71,7 +71,7 @@ def judge_table(
     quasi = table.empty.quasi
     if not quasi:
         reason = "The table has no quasi-identifier column."
-        return tuple(Verdict(model=m.part_name(), state=State.NOT_CHECKED, reason=reason) for m in models)
+        return tuple(_not_checked(model, reason) for model in models)
     sensitive = [name for name in table.schema.names(Role.SENSITIVE) if name in table.cells]
     track = [name for name in tracked_columns(models, sensitive, None) if name in table.cells]
     coded = [coded_column(table, name, with_hierarchy=False) for name in quasi]
@@ -94,10 +94,15 @@ def judge_table(
         try:
             classes = classes_of_release(counts, model.population_frame(sample))
         except NotApplicable as refusal:
-            verdicts.append(Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=str(refusal)))
+            verdicts.append(_not_checked(model, str(refusal)))
             continue
         verdicts.append(evaluate_classes(model, classes, sample))
     return tuple(verdicts)
+
+
+def _not_checked(model: PrivacyModel, reason: str) -> Verdict:
+    column = getattr(model, "column", None)
+    return Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=reason, column=column)
 
 
 def _against(table: StoredTable, name: str, reference: Reference | None) -> tuple[CodedColumn, Reference | None]:

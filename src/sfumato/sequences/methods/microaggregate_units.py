@@ -44,6 +44,7 @@ class MicroaggregateUnits(Step):
 
     did = "replaced by common events of {k} similar people"
     simulable = False
+    covers_people = True
     stronger = {"k": "more"}
     examples = (
         {"item": "diagnosis", "person": "household", "k": 3},

@@ -23,9 +23,10 @@ class SuppressItems(Step):
 
     An attacker who knows up to ``m`` items of a person finds at least ``k`` people with them. With ``m = 1`` this is
     the removal of rare items. Items are removed for everybody; common ones are kept first, and no removed item could
-    be put back. Truthful. Attackers who know more than ``m`` items, how often an item occurs, or dates and ratings are
-    not covered: coarsen or remove those columns. Long-tailed data such as search logs loses most items for ``m`` above
-    1; ``generalize-items`` keeps more if the items have a taxonomy.
+    be put back. One row is kept per person and item: how often somebody has an item would be known beside it. Truthful.
+    Attackers who know more than ``m`` items, or dates and ratings, are not covered: coarsen or remove those columns.
+    Long-tailed data such as search logs loses most items for ``m`` above 1; ``generalize-items`` keeps more if the
+    items have a taxonomy.
 
     Rows without an item stay as they are. ``sfumato check`` counts the item sets of the release again.
     """
@@ -61,7 +62,8 @@ class SuppressItems(Step):
         if len(items):
             sets = ItemSets.of(units, codes, count=len(items))
             keep = supported_items(sets, k=self.k, m=self.m, progress=context.progress)[sets.rank_of]
-            kept = (codes < 0) | keep[np.maximum(codes, 0)]
+            first = pl.DataFrame({"unit": units, "item": codes}).select(pl.struct(pl.all()).is_first_distinct())
+            kept = (codes < 0) | (keep[np.maximum(codes, 0)] & first.to_series().to_numpy())
             removed = int((~keep).sum())
         rows = np.flatnonzero(kept).astype(np.int64)
         return Change(

@@ -115,6 +115,7 @@ class PrivateSynthesis(Step):
             "domains": {"age": {"low": 0, "high": 110}, "income": {"low": 0, "high": 200000}},
         },
     )  # fmt: skip
+    synthetic = True
     reference = (
         "McKenna, Miklau, Sheldon: Winning the NIST contest (2021), doi:10.29012/jpc.778; McKenna, Mullins, Sheldon, "
         "Miklau: AIM (2022), doi:10.14778/3551793.3551817; Mullins et al.: Efficient and private marginal "

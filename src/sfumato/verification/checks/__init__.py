@@ -1,0 +1,1 @@
+"""The checks of a release, one class a file."""
