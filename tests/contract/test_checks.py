@@ -127,7 +127,9 @@ def test_a_pseudonym_that_links_rows_has_no_tick(tmp_path: Path, capsys: pytest.
     (tmp_path / "r.yaml").write_text(json.dumps({**document, "attacks": ["linkage"]}))
     words = ["protect", str(tmp_path / "r.yaml"), "--out", str(tmp_path / "out"), "--tries", "10"]
     assert main(words) == 1
-    assert "Not judged for people" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Not judged for people" in printed
+    assert "100 people" not in printed
     assert not (tmp_path / "out").exists()
     assert main([*words, "--unmet", "--json"]) == 1
     [limit] = json.loads(capsys.readouterr().out)["limits"]

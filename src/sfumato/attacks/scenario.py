@@ -86,6 +86,14 @@ class AttackScenario:
         """Whether no released row belongs to a person: all rows were drawn from a model of the original."""
         return self.lineage is not None and len(self.lineage.rows) > 0 and not (self.lineage.rows >= 0).any()
 
+    @cached_property
+    def several_rows(self) -> bool:
+        """Whether a person has several rows, by the unit or a released pseudonym: targets which are rows are no people."""
+        table, schema = self.original.table, self.original.schema
+        pseudonyms = [name for name in schema.names(Role.IDENTIFIER) if name in self.release.table.columns]
+        names = [name for name in (schema.unit, *pseudonyms) if name is not None and name in table.columns]
+        return any(bool(table.column(name).is_duplicated().any()) for name in names)
+
     @property
     def cells(self) -> int:
         """Number of cells of the original and the release."""

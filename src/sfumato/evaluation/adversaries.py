@@ -8,7 +8,7 @@ from typing import Any
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.evaluation.formatting import attack_label, join_words, of_hundred, percent
 
-__all__ = ["accepted_sentence", "adversary_sentence", "learned_sentences"]
+__all__ = ["accepted_sentence", "adversary_sentence", "counted_targets", "learned_sentences"]
 
 Plain = Mapping[str, Any]
 
@@ -37,7 +37,17 @@ def adversary_sentence(attacks: Sequence[Plain]) -> str:
         if knows not in told:
             told.add(knows)
             parts.append(f"one who knows {_columns(attack, knows)} finds {of_hundred(attack['risk'])}")
-    return f"Of every 100 people, {'; '.join(parts)}."
+    return f"Of every 100 {counted_targets(identity)}, {'; '.join(parts)}."
+
+
+def counted_targets(attacks: Sequence[Plain]) -> str:
+    """What the shares of these attacks are shares of: people, or rows if somebody has several rows.
+
+    >>> counted_targets([{"attack": "linkage"}, {"attack": "any-columns", "counts": "rows"}])
+    'rows (not people: somebody has several rows)'
+    """
+    rows = any(attack.get("counts") == "rows" for attack in attacks)
+    return "rows (not people: somebody has several rows)" if rows else "people"
 
 
 def _columns(attack: Plain, knows: Sequence[str]) -> str:
@@ -78,7 +88,7 @@ def learned_sentences(attacks: Sequence[Plain], limits: Sequence[Plain]) -> tupl
                 worst[str(attack.get("secret"))] = learned, attack
     return tuple(
         f"No limit on attribute was set, but {attack_label({**attack, 'secret': None})} learns “{secret}” of "
-        f"{percent(attack['risk'])} of the people; without their records it is "
+        f"{percent(attack['risk'])} of the {counted_targets([attack])}; without their records it is "
         f"{percent(attack.get('reference') or 0.0)}."
         for secret, (_, attack) in worst.items()
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,9 @@ def class_attacks(path: Path, schema: Schema, manifest: Mapping[str, Any]) -> tu
         outcomes.append(_refused(AnyColumns.part_name(), Discloses.IDENTITY, _needs_sample("columns")))
     else:
         outcomes += file_columns(path, [name for name in released if name not in altered], _TRUTH)
-    return tuple(outcomes)
+    if schema.unit is None:
+        return tuple(outcomes)
+    return tuple(replace(item, counts="rows") if isinstance(item, Outcome) else item for item in outcomes)
 
 
 def class_measures(path: Path, schema: Schema) -> tuple[MeasureResult, ...]:

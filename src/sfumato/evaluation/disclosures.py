@@ -28,20 +28,20 @@ DISCLOSURES: dict[Discloses, Disclosure] = {
     Discloses.IDENTITY: Disclosure(
         noun="People found",
         achieves="finds",
-        past="found {n} of every 100 people it looked for",
+        past="found {n} of every 100 {people} it looked for",
         limit=f"The share of people whose record any attack finds, {_UPPER}.",
     ),
     Discloses.ATTRIBUTE: Disclosure(
         noun="Sensitive values learned",
         achieves="learns the sensitive value of",
-        past="learned the sensitive value of {n} of every 100 people it looked for",
+        past="learned the sensitive value of {n} of every 100 {people} it looked for",
         limit="The share of sensitive values that any attack learns beyond what it gets right without the person's "
         f"record, {_UPPER}.",
     ),
     Discloses.MEMBERSHIP: Disclosure(
         noun="Memberships detected",
         achieves="is right about membership for",
-        past="was right for {n} of every 100 people about whether they are in the data",
+        past="was right for {n} of every 100 {people} about whether they are in the data",
         limit=f"The share of people whose membership in the data any attack detects beyond guessing, {_UPPER}.",
     ),
     Discloses.SINGLING_OUT: Disclosure(
@@ -69,7 +69,7 @@ DISCLOSURES: dict[Discloses, Disclosure] = {
 _OTHER = Disclosure(
     noun="Correct guesses",
     achieves="succeeds for",
-    past="succeeded for {n} of every 100 people",
+    past="succeeded for {n} of every 100 {people}",
     limit="Set in the recipe.",
 )
 

@@ -24,7 +24,7 @@ Plain = Mapping[str, Any]
 
 _ATTACK_KEYS = (
     *("attack", "discloses", "risk", "low", "high", "baseline", "control", "reference", "level"),
-    *("knows", "any_columns", "secret", "setting", "threat", "truth", "outside", "stopped"),
+    *("knows", "any_columns", "counts", "secret", "setting", "threat", "truth", "outside", "stopped"),
 )
 _NO_REASON = "It does not apply to this release."
 """Replaces a reason that may contain counts of the original."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sfumato.attacks.evaluation.outcome import excess
-from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
+from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, counted_targets, learned_sentences
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import attack_label, join_words, number, of_hundred, percent, readable_name
 from sfumato.evaluation.limits import limit_of, limit_position
@@ -116,7 +116,8 @@ def achieved(attack: Plain) -> str:
     if attack.get("risk") is None:
         return f"No risk can be given. {attack.get('reason') or ''}".rstrip()
     counts = "" if attack.get("hits") is None else f"; {number(attack['hits'])} of {number(attack['tried'])} targets"
-    sentence = f"It was right about {of_hundred(attack['risk'])} of every 100 people{_interval(attack, counts)}."
+    sentence = f"It was right about {of_hundred(attack['risk'])} of every 100 {counted_targets([attack])}"
+    sentence += f"{_interval(attack, counts)}."
     if attack.get("stopped"):
         planned = attack.get("planned")
         rest = f" {planned:,}" if isinstance(planned, int) else ""
@@ -241,19 +242,22 @@ def _attacked(report: ReportData) -> str:
     widest = widest_attack(report)
     name, first = f"the strongest attack that was run ({attack_label(after)})", ""
     if widest is not None and not after.get("any_columns") and float(widest["risk"]) > float(after["risk"]):
-        found = disclosure_of(str(widest["discloses"])).past.format(n=of_hundred(widest["risk"]))
+        found = disclosure_of(str(widest["discloses"])).past.format(
+            n=of_hundred(widest["risk"]), people=counted_targets([widest])
+        )
         first = (
             f"On the release, the strongest attack that was run ({attack_label(widest)}) {found}{_interval(widest)}; "
             f"it knows {_listed(widest['knows'])}. "
         )
         name = f"the strongest attack that knows the declared columns ({attack_label(after)})"
-    past = disclosure_of(pair.discloses).past
+    past, people = disclosure_of(pair.discloses).past, counted_targets([after])
     now = f"{of_hundred(after['risk'])} of every 100{_interval(after)}"
     guess = "" if after.get("baseline") is None else f"; guessing alone gets {of_hundred(after['baseline'])}"
     if before is not None and before.get("risk") is not None:
-        then = past.format(n=of_hundred(before["risk"]))
+        then = past.format(n=of_hundred(before["risk"]), people=people)
         return f"{first}Before protection, {name} {then}; on the release it is {now}{guess}."
-    return f"{first}On the release, {name} {past.format(n=of_hundred(after['risk']))}{_interval(after)}{guess}."
+    found = past.format(n=of_hundred(after["risk"]), people=people)
+    return f"{first}On the release, {name} {found}{_interval(after)}{guess}."
 
 
 def _interval(attack: Plain, more: str = "") -> str:

@@ -7,6 +7,7 @@ criterion per kind of disclosure, each in a module of this package.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from sfumato.attacks.base import Attack, Discloses, UnitLinking
@@ -80,4 +81,5 @@ def evaluate_attack(
             evaluate = evaluate_results
         case other:  # pragma: no cover - a new kind of disclosure needs its success criterion here
             assert_never(other)
-    return evaluate(attack, scenario, own, progress, n_targets)
+    outcome = evaluate(attack, scenario, own, progress, n_targets)
+    return replace(outcome, counts="rows") if scenario.several_rows else outcome

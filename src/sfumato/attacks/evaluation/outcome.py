@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,8 @@ class Outcome:
     """The threat model in one sentence."""
     any_columns: bool = False
     """Whether the adversary knows columns that the owner did not declare: those that disclose most."""
+    counts: Literal["people", "rows"] = "people"
+    """What a target is. Rows are no people where a person has several."""
     setting: str = ""
     """A few words that distinguish this configuration from others of the same attack."""
     planned: int | None = None
@@ -127,6 +129,7 @@ class Outcome:
             "level": level,
             "knows": list(self.knows),
             **({"any_columns": True} if self.any_columns else {}),
+            **({"counts": self.counts} if self.counts != "people" else {}),
             **({"secret": self.secret} if self.secret is not None else {}),
             "truth": self.truth,
             "threat": self.threat,
