@@ -88,7 +88,7 @@ class AttackScenario:
 
     @cached_property
     def several_rows(self) -> bool:
-        """Whether a person has several rows, by the unit or a released pseudonym: targets which are rows are no people."""
+        """Whether a person has several rows, by the unit or a released pseudonym, so that rows are no people."""
         table, schema = self.original.table, self.original.schema
         pseudonyms = [name for name in schema.names(Role.IDENTIFIER) if name in self.release.table.columns]
         names = [name for name in (schema.unit, *pseudonyms) if name is not None and name in table.columns]

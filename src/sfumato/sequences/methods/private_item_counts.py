@@ -48,6 +48,7 @@ class PrivateItemCounts(Step):
         "no data value in public": "Everything published is noisy.",
     }
     examples = ({"item": "diagnosis", "person": "household", "epsilon": 3, "delta": 1e-3, "max_items": 2},)
+    synthetic = True
     reference = (
         "Götz, Machanavajjhala, Wang, Xiao, Gehrke: Publishing search logs (2012), doi:10.1109/TKDE.2011.26; "
         "Korolova, Kenthapadi, Mishra, Ntoulas: Releasing search queries and clicks privately (2009), "
