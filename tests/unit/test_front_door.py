@@ -129,7 +129,8 @@ def test_parts_compose_without_yaml() -> None:
     assert one.evaluation.to_dict() == other.evaluation.to_dict()
     assert one.verdicts.holds
     names = [outcome.attack for outcome in one.evaluation.attacks]  # type: ignore[union-attr]
-    assert names == ["linkage", "any-columns", "any-columns"]
+    assert names[0] == "linkage"
+    assert names[-2:] == ["any-columns", "any-columns"]  # in between the default attacks of the limited kind
 
 
 def test_results_become_frames_and_documents() -> None:
