@@ -2,15 +2,40 @@
 
 A charge is accepted while one of three accounts of all charges stays within the budget:
 
-* ``sums``: the epsilons add up to at most epsilon, the deltas to at most their part of delta;
+* ``sums``: the epsilons add up to at most epsilon;
 * ``gaussian``: the squared parameters of Gaussian differential privacy add up to what is (epsilon, tail)-private;
 * ``rho``: the zero-concentrated losses add up to what is (epsilon, tail)-private.
 
-Each is a privacy filter: it holds for questions and losses that are chosen after seeing the answers so far (see
-``dp.curve`` for the proofs). That a sequence is stopped only when the last of them is exceeded has a price. Which of
-them still holds at the end may depend on the answers, so the answers fall into three sets, and the probability of an
-exceptional loss is added up over the sets: the tails and the deltas of the questions share delta. Half of delta is for
-the deltas of questions, 3/8 for the Gaussian tail, 1/8 for the tail in rho.
+A charge has up to two kinds of exceptional events. With the delta of its *curve* it keeps none of its bounds; the rest
+of its delta is that of the *sums* alone, such as the delta at which Gaussian noise is stated as an epsilon: there the
+noise keeps its Gaussian parameter, but not that epsilon. Delta is divided into four shares, each for one use: ``events``
+(3/8) for curve deltas, ``sums`` (1/8) for deltas of the sums alone, ``gaussian`` (3/8) and ``rho`` (1/8) for the two
+tails. The sums need that all deltas are at most ``events + sums`` and those of the sums alone at most ``sums``; the
+other two accounts need that the curve deltas are at most ``events``.
+
+**Theorem.** All answers together are (epsilon, delta)-private, also if every question and its loss is chosen after
+seeing the answers so far.
+
+*Proof.* Fix neighbours, a set A of transcripts, and let p_i, q_i be the densities of answer i given the earlier ones,
+for charge i with epsilon e_i, delta d_i and curve delta c_i <= d_i. Totals only grow, so an account that is exceeded
+stays so. A transcript ends in exactly one of S (the sums hold), G (only the Gaussian account and perhaps rho hold) and
+R (only rho holds), and P(A) is the sum of P over these parts of A.
+
+*S.* There are e_i-indistinguishable parts of p_i and q_i that lack a mass of d_i (Kairouz, Oh, Viswanath 2015,
+arXiv 1311.0776, Theorem 3.4), of which c_i is the event of the curve. Products of such parts differ by exp(sum of e_i)
+<= exp(epsilon) on S, so P(A and S) <= exp(epsilon) Q(A and S) + P(S, and some event of a charge).
+
+*G.* Outside of an event of mass c_i, the pair is Gaussian private (or zero-concentrated) with the parameters of the
+curve. Stop the questions when the account would be exceeded: the stopped transcript is (epsilon, tail)-private outside
+of these events, because each account is a privacy filter (``dp.curve`` has the references), and G lies in the
+transcripts that were not stopped. Hence P(A and G) <= exp(epsilon) Q(A and G) + tail + P(G, and some curve event).
+*R* likewise.
+
+*Sum.* It remains to bound the probability of the events. Those of the sums alone matter on S only, and S is decided
+when the last charge is known at which the sums held, say charge t: by linearity of expectation the probability is at
+most the largest value, over transcripts, of (d_1 + ... + d_t) + (c_{t+1} + ... + c_n). If n = t, this is at most events
++ sums. If n > t, it is (c_1 + ... + c_n) + (d_1 - c_1 + ... + d_t - c_t) <= events + sums, too. With the two tails this
+is at most delta. ∎
 
 The first charge is made before anything was answered, so the division of delta may depend on it: where it does not fit
 the usual division, all of delta goes to the first account that it fits, and later charges have that account alone.
@@ -36,27 +61,32 @@ __all__ = ["DeltaShares", "delta_shares", "left_of", "part_of", "spent_of", "wit
 class DeltaShares:
     """How the delta of a budget is divided; together at most the whole."""
 
-    deltas: Fraction
-    """For the deltas of the charges."""
-    gaussian: Fraction
+    events: Fraction = Fraction(0)
+    """For the curve deltas of the charges: events that no account covers."""
+    sums: Fraction = Fraction(0)
+    """For the other deltas of the charges, which the sums alone have; 0: that account is not used."""
+    gaussian: Fraction = Fraction(0)
     """For the tail of the Gaussian account; 0: the account is not used."""
-    rho: Fraction
+    rho: Fraction = Fraction(0)
     """For the tail of the account in rho; 0: the account is not used."""
-    sums: bool = True
-    """Whether the account of sums is used."""
+
+    def fit_sums(self, total: Grains, cap: Grains) -> bool:
+        """Whether the sums of the charges keep to a cap."""
+        deltas, own = total.delta * DELTA_GRAIN, (total.delta - total.curved().delta) * DELTA_GRAIN
+        return bool(self.sums) and total.size <= cap.size and deltas <= self.events + self.sums and own <= self.sums
 
 
 def delta_shares(cap: Grains, first: Grains | None) -> DeltaShares:
     """The division of the budget's delta, given the first charge."""
     delta = cap.delta * DELTA_GRAIN
-    usual = DeltaShares(deltas=delta / 2, gaussian=delta * 3 / 8, rho=delta / 8)
+    usual = DeltaShares(events=delta * 3 / 8, sums=delta / 8, gaussian=delta * 3 / 8, rho=delta / 8)
     if first is None or _composed(first, cap, usual):
         return usual
     used = min(first.curved().delta * DELTA_GRAIN, delta)
     alone = (
-        DeltaShares(deltas=delta, gaussian=Fraction(0), rho=Fraction(0)),
-        DeltaShares(deltas=used, gaussian=delta - used, rho=Fraction(0), sums=False),
-        DeltaShares(deltas=used, gaussian=Fraction(0), rho=delta - used, sums=False),
+        DeltaShares(sums=delta),
+        DeltaShares(events=used, gaussian=delta - used),
+        DeltaShares(events=used, rho=delta - used),
     )
     return next((shares for shares in alone if _composed(first, cap, shares)), usual)
 
@@ -69,10 +99,10 @@ def within(total: Grains, cap: Grains, first: Grains | None) -> bool:
 
 
 def _composed(total: Grains, cap: Grains, shares: DeltaShares) -> bool:
-    if shares.sums and total.size <= cap.size and total.delta * DELTA_GRAIN <= shares.deltas:
+    if shares.fit_sums(total, cap):
         return True
     curve, epsilon = total.curved().curve, cap.size * SIZE_GRAIN
-    if total.curved().delta * DELTA_GRAIN > shares.deltas:
+    if total.curved().delta * DELTA_GRAIN > shares.events:
         return False
     if curve.gaussian is not None and curve.gaussian <= _squared(epsilon, shares.gaussian):
         return True
@@ -105,7 +135,7 @@ def spent_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
     shares, curve = delta_shares(cap, first), total.curved().curve
     proven = [loss_of(total)] if total.size < NO_EPSILON else []
     whole = cap.delta * DELTA_GRAIN
-    if curve.delta <= shares.deltas:
+    if curve.delta <= shares.events:
         if curve.gaussian is not None and shares.gaussian:
             proven.append(approximate(normal_epsilon(curve.gaussian, shares.gaussian), whole))
         if shares.rho:
@@ -127,9 +157,11 @@ def left_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
         return loss_of(cap)
     shares, curve, epsilon = delta_shares(cap, first), total.curved().curve, cap.size * SIZE_GRAIN
     room = [(Fraction(0), Fraction(0))]
-    if shares.sums and total.size <= cap.size:
-        room.append(((cap.size - total.size) * SIZE_GRAIN, shares.deltas - total.delta * DELTA_GRAIN))
-    rest = shares.deltas - curve.delta
+    if shares.fit_sums(total, cap):
+        deltas = total.delta * DELTA_GRAIN
+        own = min(shares.sums + total.curved().delta * DELTA_GRAIN, shares.events + shares.sums) - deltas
+        room.append(((cap.size - total.size) * SIZE_GRAIN, own))
+    rest = shares.events - curve.delta
     if curve.gaussian is not None and shares.gaussian:
         room.append((_down(float(pure_within(_squared(epsilon, shares.gaussian) - curve.gaussian))), rest))
     if shares.rho:
@@ -150,7 +182,7 @@ def part_of(cap: Grains, share: Fraction) -> tuple[PrivacyLoss, ...]:
     if not cap.delta:
         return (pure(whole.size * share),)
     shares = delta_shares(cap, None)
-    delta = int(shares.deltas * share / DELTA_GRAIN) * DELTA_GRAIN
+    delta = int(shares.events * share / DELTA_GRAIN) * DELTA_GRAIN
     squared, rho = _squared(whole.size, shares.gaussian) * share, _rho(whole.size, shares.rho) * share
     if rho <= ROUNDING:
         raise BadParameter("the share of the budget is too small.", fix="Use a larger share.")

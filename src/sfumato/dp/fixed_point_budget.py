@@ -101,9 +101,11 @@ def cost_in_grains(loss: PrivacyLoss, measure: PrivacyMeasure, *, curved: bool =
     """A cost, rounded up; with its curve if ``curved``, and then a cost in rho may lack an epsilon."""
     if curved and measure is PrivacyMeasure.EPSILON:
         bounds = CurveGrains.of(loss.composable())
+        # The events of the curve are among those of the loss (`dp.composition` relies on it).
+        delta = max(_up(loss.delta, DELTA_GRAIN), bounds.delta)
         if loss.measure is not measure and loss.size:
-            return Grains(measure=measure, size=NO_EPSILON, delta=_up(loss.delta, DELTA_GRAIN), bounds=bounds)
-        return replace(cost_in_grains(loss, measure), bounds=bounds)
+            return Grains(measure=measure, size=NO_EPSILON, delta=delta, bounds=bounds)
+        return replace(cost_in_grains(loss, measure), delta=delta, bounds=bounds)
     cost = loss.to(measure)
     size = min(_up(cost.size, SIZE_GRAIN), NO_EPSILON)
     return Grains(measure=measure, size=size, delta=_up(cost.delta, DELTA_GRAIN))
