@@ -33,7 +33,7 @@ import httpx
 import polars as pl
 from record import Figures
 
-from sfumato.dp.fixed_point_budget import cap_in_grains, cost_in_grains
+from sfumato.dp.exact_budget import cap_amount, cost_amount
 from sfumato.dp.loss import pure
 from sfumato.server.roles import AccountRole, Scope
 from sfumato.server.service import QueryService
@@ -200,7 +200,7 @@ def compare(service: QueryService, answers: dict[tuple[str, str], float]) -> dic
     for dataset, holder in service.budgets.accounts():
         balance = ledger.balance(dataset=dataset, analyst=holder)
         if balance.cap is not None:
-            cap, spent = cap_in_grains(balance.cap), cost_in_grains(balance.spent, balance.cap.measure)
+            cap, spent = cap_amount(balance.cap), cost_amount(balance.spent, balance.cap.measure)
             overspent += max(spent.size - cap.size, 0)
     same: dict[str, set[float]] = {}
     for (_, sql), value in answers.items():

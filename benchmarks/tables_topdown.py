@@ -129,7 +129,7 @@ def main() -> None:
     wanted = plan()
     ledger = Ledger.open(":memory:")
     ledger.set_cap(wanted.loss, dataset="country")
-    receipt = ledger.reserve(wanted.loss, dataset="country", analyst="office", query="tables")
+    receipt = ledger.reserve(wanted.loss, dataset="country", analyst="office", unit="row", query="tables")
     noisy: list[dict[tuple[int, ...], Any]] = []
     estimates: list[Any] = []
 

@@ -106,7 +106,7 @@ def private(people: pl.DataFrame, rho: Fraction) -> Any:
     )
     ledger = Ledger.open(":memory:")
     ledger.set_cap(plan.loss, dataset="town")
-    receipt = ledger.reserve(plan.loss, dataset="town", analyst="office", query="tables")
+    receipt = ledger.reserve(plan.loss, dataset="town", analyst="office", unit="row", query="tables")
     tables = topdown(people, Geography(frame=places, levels=("tract", "block")), plan, receipt=receipt)
     return tables.counts[-1].reshape(BLOCKS, 5, 2, 2, 100).transpose(0, 3, 4, 1, 2).reshape(BLOCKS, -1)
 

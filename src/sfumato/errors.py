@@ -11,6 +11,7 @@ from typing import ClassVar
 
 __all__ = [
     "AccessDenied",
+    "AccountMoved",
     "AnswerDenied",
     "AnswerFailed",
     "BadParameter",
@@ -52,6 +53,7 @@ __all__ = [
     "TooFewRows",
     "TooManyRequests",
     "UndecidedColumns",
+    "UnitsDiffer",
     "UnknownBudget",
     "UnknownColumn",
     "UnknownFormat",
@@ -419,6 +421,18 @@ class AnswerDenied(SfumatoError):
 
     code = "SFU-708"
     status = 1
+
+
+class UnitsDiffer(SfumatoError):
+    """The budget counts losses of another privacy unit. Losses of rows, people and edges do not add up."""
+
+    code = "SFU-709"
+
+
+class AccountMoved(SfumatoError):
+    """The data set is charged in another ledger, such as that of a server. Two accounts would each allow the cap."""
+
+    code = "SFU-710"
 
 
 # --- server: SFU-8xx ----------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def detections(frame: pl.DataFrame, wanted: SynthesisPlan) -> float:
     """How often a fitted model estimates more than 31 people in the canary's cell: the best simple test."""
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(wanted.loss.size * (RUNS + 1)), dataset="d")
-    receipt = ledger.reserve(concentrated(wanted.loss.size * RUNS), dataset="d", analyst="a", query="q")
+    receipt = ledger.reserve(concentrated(wanted.loss.size * RUNS), dataset="d", analyst="a", unit="row", query="q")
     promised = Guarantee(epsilon=4, delta=1e-5, mu=1.0, rho=float(wanted.loss.size), unit="row", max_rows=1)
     random, hits = np.random.default_rng(1), 0
     for _ in range(RUNS):

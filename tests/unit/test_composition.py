@@ -18,7 +18,7 @@ from sfumato.dp import composition
 from sfumato.dp.analytic_gaussian import normal_delta, squared_for, squared_of_pure
 from sfumato.dp.composition import delta_shares, part_of, within
 from sfumato.dp.curve import Curve, epsilon_curve, gaussian_curve, range_curve
-from sfumato.dp.fixed_point_budget import Grains, cap_in_grains, cost_in_grains
+from sfumato.dp.exact_budget import Amount, cap_amount, cost_amount
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, bounded_range, concentrated, pure, sequential
 from sfumato.dp.mechanisms.exponential import Exponential
@@ -34,8 +34,8 @@ def normal(squared: Fraction) -> PrivacyLoss:
     return RoundedGaussian(variance=1 / squared).loss(1)
 
 
-def grains(*losses: PrivacyLoss) -> Grains:
-    charges = [cost_in_grains(loss, PrivacyMeasure.EPSILON, curved=True) for loss in losses]
+def grains(*losses: PrivacyLoss) -> Amount:
+    charges = [cost_amount(loss, PrivacyMeasure.EPSILON, curved=True) for loss in losses]
     total = charges[0]
     for charge in charges[1:]:
         total += charge
@@ -44,7 +44,7 @@ def grains(*losses: PrivacyLoss) -> Grains:
 
 def fill(cap: PrivacyLoss, losses: list[PrivacyLoss]) -> list[PrivacyLoss]:
     """The losses that a budget accepts, asked one after the other."""
-    limit, accepted, total = cap_in_grains(cap), [], None
+    limit, accepted, total = cap_amount(cap), [], None
     for loss in losses:
         more = grains(loss) if total is None else total + grains(loss)
         if within(more, limit, grains(accepted[0] if accepted else loss)):
@@ -87,9 +87,9 @@ def test_a_hundred_counts_in_one_budget() -> None:
     charge = session.ask("SELECT COUNT(*) FROM patients", share="1/100").loss
     assert charge is not None
     for _ in range(99):
-        book.reserve(charge, dataset="hospital", analyst="ana", query="q")
+        book.reserve(charge, dataset="hospital", analyst="ana", unit="row", query="q")
     with pytest.raises(OverBudget):
-        book.reserve(charge, dataset="hospital", analyst="ana", query="q")
+        book.reserve(charge, dataset="hospital", analyst="ana", unit="row", query="q")
     assert 82.8 < max(errors) < 88
     assert book.balance(dataset="hospital").spent.size <= 1
     book.verify()
@@ -112,7 +112,7 @@ def test_single_questions_may_take_the_whole_budget() -> None:
 
 def test_each_share_of_delta_has_one_use() -> None:
     """No more than all of delta in any division."""
-    limit = cap_in_grains(CAP)
+    limit = cap_amount(CAP)
     firsts = [pure("0.1"), CAP, approximate("0.1", "1e-7"), approximate("0.1", "9e-7"), normal(Fraction(1, 100)),
               normal(squared_for(Fraction(1), Fraction(1, 10**6))), concentrated(rho_for(1, "1e-6")),
               stated("0.4", "5e-7"), stated("1", "1e-6")]  # fmt: skip
@@ -136,7 +136,7 @@ def response_tail(size: float, epsilon: float, leak: float = 0.0) -> float:
     return leak + (1 - leak) * told
 
 
-def largest(make: Callable[[Fraction], PrivacyLoss], high: Fraction, spent: list[PrivacyLoss], cap: Grains) -> Fraction:
+def largest(make: Callable[[Fraction], PrivacyLoss], high: Fraction, spent: list[PrivacyLoss], cap: Amount) -> Fraction:
     """The largest parameter of one more charge that the filter accepts, to a millionth; 0 for none."""
     low, top = Fraction(0), high
     for _ in range(40):
@@ -150,7 +150,7 @@ def worst_delta(cap: PrivacyLoss, first: PrivacyLoss, outcomes: list[tuple[float
     the budget in one of seven ways. ``outcomes`` are pairs of densities and weights of the first answer: the value is
     the sum of w·max(0, q)·(delta of the best continuation at epsilon - log(p / q)), which is a hockey-stick divergence.
     """
-    limit, whole = cap_in_grains(cap), cap.delta
+    limit, whole = cap_amount(cap), cap.delta
     key = largest(lambda d: approximate("1/1000", d), whole, [first], limit)
     keyed = [first, approximate("1/1000", key)] if key else [first]
     ways: list[Callable[[float], float]] = [lambda epsilon: max(0.0, -np.expm1(epsilon))]
@@ -225,14 +225,14 @@ def test_budgets_are_tight_for_normal_noise_and_never_exceeded() -> None:
 def test_an_adversary_who_chooses_after_each_answer_stays_within_the_budget() -> None:
     """The best adaptive sequence of three sizes of randomized response, by dynamic programming."""
     cap = approximate("1", "0.05")
-    limit = cap_in_grains(cap)
+    limit = cap_amount(cap)
     sizes = [Fraction(1, 2), Fraction(1, 5), Fraction(1, 11)]
     charges = [grains(pure(size)) for size in sizes]
     first = charges[0]
 
     @cache
     def allowed(counts: tuple[int, ...]) -> bool:
-        total = Grains(measure=PrivacyMeasure.EPSILON, size=0, delta=0)
+        total = Amount(measure=PrivacyMeasure.EPSILON)
         for charge, count in zip(charges, counts, strict=True):
             for _ in range(count):
                 total += charge
@@ -318,13 +318,13 @@ def test_losses_in_rho_are_charged_to_a_budget_with_a_delta_only() -> None:
     book.set_cap(CAP, dataset="flu")
     book.set_cap(pure(1), dataset="cold")
     for _ in range(20):
-        book.reserve(concentrated("0.0001"), dataset="flu", analyst="ana", query="q")
+        book.reserve(concentrated("0.0001"), dataset="flu", analyst="ana", unit="row", query="q")
     entries = [entry for entry in book.entries() if entry.kind == "spend"]
-    assert (entries[0].measure, entries[0].size) == ("rho", 100_000)
+    assert (entries[0].measure, entries[0].size) == ("rho", "1/10000")
     assert book.balance(dataset="flu", analyst="ana").spent == concentrated("0.002")
     assert float(book.balance(dataset="flu").spent.size) < 0.4
     with pytest.raises(NotComparable):
-        book.reserve(concentrated("0.0001"), dataset="cold", analyst="bob", query="q")
+        book.reserve(concentrated("0.0001"), dataset="cold", analyst="bob", unit="row", query="q")
     book.verify()
 
 
@@ -333,13 +333,13 @@ def test_what_is_left_fits_and_a_tenth_more_does_not() -> None:
         book = Ledger.open(":memory:")
         book.set_cap(CAP, dataset="flu")
         for charge in charges:
-            book.reserve(charge, dataset="flu", analyst="ana", query="q")
+            book.reserve(charge, dataset="flu", analyst="ana", unit="row", query="q")
         left = book.balance(dataset="flu").left
         assert left is not None
         if left.size:
             with pytest.raises(OverBudget):
-                book.reserve(pure(left.size * Fraction(11, 10)), dataset="flu", analyst="ana", query="q")
-            book.reserve(left, dataset="flu", analyst="ana", query="q")
+                book.reserve(pure(left.size * Fraction(11, 10)), dataset="flu", analyst="ana", unit="row", query="q")
+            book.reserve(left, dataset="flu", analyst="ana", unit="row", query="q")
         assert book.balance(dataset="flu").spent.size <= 1
 
 
@@ -347,10 +347,10 @@ def test_a_ledger_without_curves_goes_on_with_curves() -> None:
     book = Ledger.open(":memory:")
     book.set_cap(pure(1), dataset="flu")
     for _ in range(3):
-        book.reserve(pure("0.1"), dataset="flu", analyst="ana", query="q")
+        book.reserve(pure("0.1"), dataset="flu", analyst="ana", unit="row", query="q")
     book.set_cap(CAP, dataset="flu")
     for _ in range(3):
-        book.reserve(pure("0.1"), dataset="flu", analyst="ana", query="q")
+        book.reserve(pure("0.1"), dataset="flu", analyst="ana", unit="row", query="q")
     lengths = [len(entry.totals) for entry in book.entries() if entry.kind == "spend"]
     assert lengths[2] < lengths[3]
     assert book.balance(dataset="flu").spent.size == Fraction(6, 10)
@@ -369,7 +369,7 @@ def test_a_receipt_does_not_cover_draws_that_compose_worse_than_charged() -> Non
 def test_parts_of_a_budget_add_up_to_it() -> None:
     for count in (1, 7, 1000):
         for cap in (CAP, approximate(20, "1e-9"), pure(2), concentrated(1, "1e-6")):
-            for part in part_of(cap_in_grains(cap), Fraction(1, count)):
+            for part in part_of(cap_amount(cap), Fraction(1, count)):
                 if cap.measure is PrivacyMeasure.EPSILON and cap.delta:
                     assert len(fill(cap, [replace(part, delta=Fraction(0))] * (count + 1))) in (count, count + 1)
                 else:
@@ -381,19 +381,19 @@ def test_budgets_shrink_with_the_charges() -> None:
     book.set_cap(CAP, dataset="flu")
     spent = []
     for _ in range(40):
-        book.reserve(normal(Fraction(1, 1500)), dataset="flu", analyst="ana", query="q")
+        book.reserve(normal(Fraction(1, 1500)), dataset="flu", analyst="ana", unit="row", query="q")
         spent.append(book.balance(dataset="flu").spent.size)
     assert all(a < b for a, b in pairwise(spent))
-    assert composition.within(grains(*[normal(Fraction(1, 1500))] * 40), cap_in_grains(CAP), None)
+    assert composition.within(grains(*[normal(Fraction(1, 1500))] * 40), cap_amount(CAP), None)
 
 
 def test_a_cost_in_rho_after_one_in_epsilon_is_refused_with_the_reason() -> None:
     """The sum of epsilons ends with a cost in rho; in rho, epsilon counts as its square."""
     book = Ledger.open(":memory:")
     book.set_cap(approximate(1, "1e-6"), dataset="d")
-    book.reserve(pure("0.5"), dataset="d", analyst="a", query="q")
+    book.reserve(pure("0.5"), dataset="d", analyst="a", unit="row", query="q")
     with pytest.raises(OverBudget, match="Ask with an epsilon"):
-        book.reserve(concentrated("0.001"), dataset="d", analyst="a", query="r")
-    book.reserve(pure("0.5"), dataset="d", analyst="a", query="s")
+        book.reserve(concentrated("0.001"), dataset="d", analyst="a", unit="row", query="r")
+    book.reserve(pure("0.5"), dataset="d", analyst="a", unit="row", query="s")
     with pytest.raises(OverBudget, match="smaller epsilon"):
-        book.reserve(concentrated("0.001"), dataset="d", analyst="a", query="t")
+        book.reserve(concentrated("0.001"), dataset="d", analyst="a", unit="row", query="t")

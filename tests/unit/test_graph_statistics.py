@@ -18,7 +18,7 @@ from sfumato.cli import main
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import NOTHING, pure
 from sfumato.dp.receipt import Receipt, issue
-from sfumato.errors import BadParameter, NoReceipt, OverBudget
+from sfumato.errors import BadParameter, NoReceipt, OverBudget, UnitsDiffer
 from sfumato.graphs import (
     Graph,
     private_degree_histogram,
@@ -39,7 +39,7 @@ FRIENDS = synthetic_friends(300, Rng(1))
 def paid(epsilon: object) -> Receipt:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(pure(Fraction(str(epsilon))), dataset="g")
-    return ledger.reserve(pure(Fraction(str(epsilon))), dataset="g", analyst="a", query="q")
+    return ledger.reserve(pure(Fraction(str(epsilon))), dataset="g", analyst="a", unit="edge", query="q")
 
 
 def random_graph(random: np.random.Generator, size: int) -> Graph:
@@ -253,7 +253,7 @@ def test_a_summary_that_is_refused_costs_nothing(options: dict[str, Any], words:
 def test_losses_of_friendships_and_of_people_are_not_added_up() -> None:
     ledger = budget()
     private_graph_summary(FRIENDS, protect="edges", epsilon=1, ledger=ledger, dataset="g", statistics=["edges"])
-    with pytest.raises(BadParameter, match="do not add up"):
+    with pytest.raises(UnitsDiffer, match="do not add up"):
         private_graph_summary(FRIENDS, protect="nodes", epsilon=1, ledger=ledger, dataset="g", max_degree=9)
 
 

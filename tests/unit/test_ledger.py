@@ -1,4 +1,4 @@
-"""The ledger: caps hold to the grain, crashes cost budget, tampering shows."""
+"""The ledger: caps hold exactly, crashes cost budget, tampering shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ import pytest
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import approximate, concentrated, pure
 from sfumato.dp.stores.sqlite import SqliteStore
-from sfumato.errors import BadParameter, FileMissing, LedgerBroken, OverBudget, UnknownBudget, WriteFailed
+from sfumato.errors import (
+    AccountMoved,
+    BadParameter,
+    FileMissing,
+    LedgerBroken,
+    OverBudget,
+    UnitsDiffer,
+    UnknownBudget,
+    WriteFailed,
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -37,7 +46,7 @@ def empty_postgres(url: str) -> None:
 
 
 def spend(ledger: Ledger, cost: object, *, dataset: str = "flu", analyst: str = "ana") -> None:
-    ledger.reserve(cost, dataset=dataset, analyst=analyst, query="q")  # type: ignore[arg-type]
+    ledger.reserve(cost, dataset=dataset, analyst=analyst, unit="row", query="q")  # type: ignore[arg-type]
 
 
 def test_no_cap_no_answer(ledger: Ledger) -> None:
@@ -46,16 +55,60 @@ def test_no_cap_no_answer(ledger: Ledger) -> None:
     assert list(ledger.entries()) == []
 
 
-def test_a_cap_holds_to_the_grain(ledger: Ledger) -> None:
+def test_three_thirds_fill_a_budget_of_one(ledger: Ledger) -> None:
     ledger.set_cap(pure(1), dataset="flu")
     for _ in range(3):
-        spend(ledger, pure("1/3"))  # each rounds up by a fraction of a grain
-        if ledger.balance(dataset="flu").spent.size > Fraction(2, 3):
-            break
-    with pytest.raises(OverBudget) as refusal:
         spend(ledger, pure("1/3"))
-    assert refusal.value.facts["remaining"].size == 1 - 2 * Fraction(333333334, 10**9)
+    with pytest.raises(OverBudget) as refusal:
+        spend(ledger, pure("1e-30"))
+    assert refusal.value.facts["remaining"].size == 0
     assert ledger.balance(dataset="flu").left == refusal.value.facts["remaining"]
+    ledger.verify()
+
+
+def test_a_refusal_shows_enough_digits_to_tell_cost_and_rest_apart(ledger: Ledger) -> None:
+    ledger.set_cap(concentrated("1/3"), dataset="flu")
+    with pytest.raises(OverBudget, match=r"costs ρ = 0\.333333334, and .* has ρ = 0\.333333333 left"):
+        spend(ledger, concentrated(Fraction(1, 3) + Fraction(1, 10**9)))
+
+
+def test_totals_with_denominators_of_many_digits_are_rounded_up(ledger: Ledger) -> None:
+    """Sums of fractions with ever new primes would grow without end; the total is at least the sum."""
+    ledger.set_cap(pure(100), dataset="flu")
+    primes = [p for p in range(10**6, 10**6 + 400) if all(p % d for d in range(2, 1001))]
+    for prime in primes:
+        spend(ledger, pure(Fraction(1, prime)))
+    spent, exact = ledger.balance(dataset="flu").spent.size, sum(Fraction(1, prime) for prime in primes)
+    assert exact <= spent <= exact + Fraction(len(primes), 2**127)
+    assert spent.denominator < exact.denominator
+    ledger.verify()
+
+
+def test_a_data_set_has_one_privacy_unit(ledger: Ledger) -> None:
+    ledger.set_cap(pure(2), dataset="flu")
+    ledger.set_cap(pure(2), dataset="cold")
+    ledger.reserve(pure("0.1"), dataset="flu", analyst="ana", unit="id, patient", query="q")
+    ledger.reserve(pure("0.1"), dataset="flu", analyst="bob", unit="patient", query="q")
+    ledger.reserve(pure("0.1"), dataset="cold", analyst="bob", unit="row", query="q")
+    for other in ("row", "household", "edge"):
+        with pytest.raises(UnitsDiffer, match="do not add up"):
+            ledger.reserve(pure("0.1"), dataset="flu", analyst="ana", unit=other, query="q")
+    assert ledger.balance(dataset="flu").spent == pure("0.2")
+    ledger.verify()
+
+
+def test_an_account_that_moved_is_closed(ledger: Ledger) -> None:
+    ledger.set_cap(pure(2), dataset="flu")
+    closed = ledger.move(dataset="flu", to="elsewhere")
+    assert ledger.move(dataset="flu", to="elsewhere") == closed
+    for change in (
+        lambda: spend(ledger, pure("0.1")),
+        lambda: ledger.set_cap(pure(3), dataset="flu"),
+        lambda: ledger.move(dataset="flu", to="a third place"),
+    ):
+        with pytest.raises(AccountMoved, match="moved to elsewhere"):
+            change()
+    ledger.verify()
 
 
 def test_the_data_set_counts_everyone(ledger: Ledger) -> None:
@@ -125,7 +178,7 @@ def test_answers_are_kept_once(ledger: Ledger) -> None:
 
 def test_receipt_covers_what_was_charged(ledger: Ledger) -> None:
     ledger.set_cap(pure(1), dataset="flu")
-    receipt = ledger.reserve(pure("0.25"), dataset="flu", analyst="ana", query="q")
+    receipt = ledger.reserve(pure("0.25"), dataset="flu", analyst="ana", unit="row", query="q")
     assert receipt.covers == pure("0.25")
     assert [entry.kind for entry in ledger.entries()] == ["cap", "spend"]
 
@@ -144,7 +197,7 @@ def test_chain_holds_and_gives_its_last_hash(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "tampering",
     [
-        "UPDATE sfumato_ledger SET size = 1 WHERE number = 3",
+        "UPDATE sfumato_ledger SET size = '1/9' WHERE number = 3",
         "UPDATE sfumato_ledger SET analyst = 'bob' WHERE number = 3",
         "UPDATE sfumato_ledger SET totals = '[[1,0],[1,0],[1,0]]' WHERE number = 6",
         "DELETE FROM sfumato_ledger WHERE number = 4",
@@ -181,7 +234,7 @@ def test_cutting_off_the_end_shows_against_a_noted_hash(tmp_path: Path) -> None:
 
 
 def test_two_hundred_at_once_never_pass_the_cap(ledger: Ledger, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """200 reservations from 20 threads, each with a connection of its own, of 1/150 each: exactly 149 or 150 fit."""
+    """200 reservations from 20 threads, each with a connection of its own, of 1/150 each: exactly 150 fit."""
     ledger.set_cap(pure(1), dataset="flu")
     on_sqlite = "sqlite" in request.node.callspec.id
     where = tmp_path / "ledger.db" if on_sqlite else request.getfixturevalue("postgresql")
@@ -202,9 +255,8 @@ def test_two_hundred_at_once_never_pass_the_cap(ledger: Ledger, request: pytest.
     for thread in threads:
         thread.join()
     assert len(done) == 200
-    assert sum(done) == 10**9 // 6_666_667
-    spent = sum(entry.size for entry in ledger.entries() if entry.kind == "spend")
-    assert spent == sum(done) * 6_666_667 <= 10**9
+    assert sum(done) == 150
+    assert sum(entry.cost().size for entry in ledger.entries() if entry.kind == "spend") == 1
     ledger.verify()
 
 
@@ -214,7 +266,7 @@ from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import pure
 ledger = Ledger.open(sys.argv[1])
 while True:
-    receipt = ledger.reserve(pure("1/1000"), dataset="flu", analyst="ana", query="q")
+    receipt = ledger.reserve(pure("1/1000"), dataset="flu", analyst="ana", unit="row", query="q")
     print(receipt.entry, flush=True)  # an answer could be given from here on
 """
 

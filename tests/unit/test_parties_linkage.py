@@ -14,9 +14,17 @@ from scipy import stats
 import sfumato.demos.people
 from sfumato.collecting.parties.bloom_encoding import BloomEncoder, best_links, dice
 from sfumato.collecting.parties.encoding_attacks import frequency_attack, pattern_attack
-from sfumato.collecting.parties.intersection_size import BlindedSet, PrivateSet, hash_to_curve
+from sfumato.collecting.parties.intersection_size import (
+    BlindedSet,
+    IntersectionReply,
+    PrivateSet,
+    SizeNoise,
+    hash_to_curve,
+)
 from sfumato.collecting.parties.trails import match_trails, rare_trails, suppress_visits
-from sfumato.errors import BadParameter
+from sfumato.dp.loss import pure
+from sfumato.dp.run_account import charge_run
+from sfumato.errors import BadParameter, NoReceipt
 
 PRIME = 2**255 - 19
 
@@ -26,11 +34,17 @@ def on_curve(point: bytes) -> bool:
     return pow(u**3 + 486_662 * u * u + u, (PRIME - 1) // 2, PRIME) == 1
 
 
+def noisy_reply(own: PrivateSet, message: BlindedSet, epsilon: int, delta: str) -> IntersectionReply:
+    noise = SizeNoise.for_budget(epsilon, delta)
+    paid = charge_run(noise.loss, ledger=None, dataset=None, unit="name", name="test", public={})
+    return own.reply(message, noise=noise, receipt=paid)
+
+
 @pytest.mark.parametrize("common", [0, 3, 40])
 def test_the_exact_size_of_an_intersection(common: int) -> None:
     one = PrivateSet(f"a{i}" for i in range(40))
     other = PrivateSet([f"a{i}" for i in range(common)] + [f"b{i}" for i in range(25)])
-    assert one.size(other.reply(one.blinded(), epsilon=None, delta=0)).size == common
+    assert one.size(other.reply(one.blinded(), noise=None)).size == common
 
 
 def test_blinded_items_are_on_the_curve_so_that_none_tells_a_bit_of_its_hash() -> None:
@@ -45,14 +59,14 @@ def test_the_reply_has_no_order_and_a_size_that_tells_nothing() -> None:
     places = []
     for _ in range(150):
         one, other = PrivateSet(items), PrivateSet(["a0"])
-        reply = other.reply(one.blinded(), epsilon=None, delta=0)
+        reply = other.reply(one.blinded(), noise=None)
         [only] = [one._secret.exchange(_public(point)) for point in reply.own]
         places.append(reply.both.index(only))
     assert stats.chisquare(np.bincount(places, minlength=6)).pvalue > 1e-7
     sizes = set()
     for _ in range(4):
         one, other = PrivateSet(items), PrivateSet(["a0", "zz"])
-        reply = other.reply(one.blinded(), epsilon=2, delta="1e-3")
+        reply = noisy_reply(other, one.blinded(), 2, "1e-3")
         sizes.add((len(reply.both), len(reply.own)))
     assert len(sizes) == 1
 
@@ -68,7 +82,7 @@ def test_the_noise_of_an_intersection_is_discrete_laplace() -> None:
     found = []
     for _ in range(150):
         one, other = PrivateSet(["x", "y"]), PrivateSet(["y", "z"])
-        answer = one.size(other.reply(one.blinded(), epsilon=1, delta="1e-2"))
+        answer = one.size(noisy_reply(other, one.blinded(), 1, "1e-2"))
         assert abs(answer.size - 1) <= answer.radius
         found.append(answer.size)
     assert abs(np.mean(found) - 1) < 0.5
@@ -80,12 +94,17 @@ def test_garbage_and_missing_noise_parameters_are_refused() -> None:
     blinded = one.blinded()
     for points in ((bytes(32),), (b"short",), (blinded.points[0],) * 2):
         with pytest.raises(BadParameter):
-            PrivateSet(["z"]).reply(BlindedSet(points=points, base=blinded.base), epsilon=None, delta=0)
+            PrivateSet(["z"]).reply(BlindedSet(points=points, base=blinded.base), noise=None)
     with pytest.raises(BadParameter, match="delta"):
-        PrivateSet(["z"]).reply(blinded, epsilon=1, delta=0)
+        SizeNoise.for_budget(1, 0)
+    noise = SizeNoise.for_budget(1, "1e-3")
+    small = charge_run(pure("1/2"), ledger=None, dataset=None, unit="name", name="test", public={})
+    for receipt in (None, small):
+        with pytest.raises(NoReceipt):
+            PrivateSet(["z"]).reply(blinded, noise=noise, receipt=receipt)
     stranger = PrivateSet(["x", "y", "z"])
     with pytest.raises(BadParameter, match="another set"):
-        one.size(PrivateSet(["z"]).reply(stranger.blinded(), epsilon=None, delta=0))
+        one.size(PrivateSet(["z"]).reply(stranger.blinded(), noise=None))
 
 
 @cache

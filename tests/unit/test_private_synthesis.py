@@ -70,7 +70,7 @@ def step(**changes: Any) -> PrivateSynthesis:
 def receipt(rho: Fraction | int = 100) -> Any:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(rho), dataset="d")
-    return ledger.reserve(concentrated(rho), dataset="d", analyst="a", query="q")
+    return ledger.reserve(concentrated(rho), dataset="d", analyst="a", unit="row", query="q")
 
 
 # --- estimates -------------------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_a_ledger_of_an_earlier_version_becomes_a_state(tmp_path: Path) -> None:
     folder.mkdir()
     ledger = Ledger.open(folder / "server.db")
     ledger.set_cap(pure(1), dataset="hospital")
-    ledger.reserve(pure("0.25"), dataset="hospital", analyst="ana", query="q")
+    ledger.reserve(pure("0.25"), dataset="hospital", analyst="ana", unit="row", query="q")
     last = ledger.verify()
     with sqlite3.connect(folder / "server.db") as outside:  # as revision 0003 left it
         outside.executescript(

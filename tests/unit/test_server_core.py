@@ -450,7 +450,7 @@ def test_earlier_charges_of_the_file_are_carried_over(tmp_path: Path) -> None:
     path = write_hospital(tmp_path / "data")
     earlier = Ledger.open(tmp_path / "data" / "unused.db")
     earlier.set_cap(pure(2), dataset="hospital")
-    earlier.reserve(pure("0.5"), dataset="hospital", analyst="ana", query="q")
+    earlier.reserve(pure("0.5"), dataset="hospital", analyst="ana", unit="row", query="q")
     service = QueryService.open(tmp_path / "state")
     for _ in range(2):
         service.registered.register_file(path, by="owner")

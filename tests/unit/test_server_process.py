@@ -101,8 +101,10 @@ def test_the_comparison_sees_an_unpaid_answer_and_a_double_charge(tmp_path: Path
     from sfumato.dp.loss import pure
 
     for _ in range(2):
-        service.state.ledger.reserve(pure("0.01"), dataset="hospital", analyst="analyst0", query="q", text="sql")
-    service.state.ledger.carry_over(pure(1), dataset="hospital", analyst="analyst0", about="beyond")
+        service.state.ledger.reserve(
+            pure("0.01"), dataset="hospital", analyst="analyst0", unit="row", query="q", text="sql"
+        )
+    service.state.ledger.carry_over(pure(1), dataset="hospital", analyst="analyst0", unit="row", about="beyond")
     with service.state.store.write() as transaction:
         number = transaction.query("SELECT max(number) FROM sfumato_ledger")[0][0]
         transaction.query("INSERT INTO sfumato_queries (number, text) VALUES (?, ?)", number, "other")

@@ -31,7 +31,7 @@ def staff(rows: int = 400, seed: int = 1) -> pl.DataFrame:
 def receipt(rho: Fraction) -> Any:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(rho), dataset="staff")
-    return ledger.reserve(concentrated(rho), dataset="staff", analyst="a", query="q")
+    return ledger.reserve(concentrated(rho), dataset="staff", analyst="a", unit="row", query="q")
 
 
 @pytest.mark.parametrize("kind", ["groups", "regression"])

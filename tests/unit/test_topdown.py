@@ -48,7 +48,7 @@ def plan(**changes: Any) -> TopDownPlan:
 def run(people: pl.DataFrame, places: Geography, wanted: TopDownPlan) -> HierarchicalTables:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(wanted.loss, dataset="country")
-    receipt = ledger.reserve(wanted.loss, dataset="country", analyst="office", query="topdown")
+    receipt = ledger.reserve(wanted.loss, dataset="country", analyst="office", unit="row", query="topdown")
     tables = topdown(people, places, wanted, receipt=receipt)
     assert wanted.rho * Fraction(99, 100) < receipt.used.size <= wanted.rho
     return tables
@@ -178,7 +178,7 @@ def test_bad_input_is_refused_before_the_receipt_is_used() -> None:
     people, places = country()
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(1), dataset="country")
-    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", query="topdown")
+    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", unit="row", query="topdown")
     with pytest.raises(UnknownColumn):
         topdown(people, places, plan(exact_totals="planet"), receipt=receipt)
     assert receipt.used.size == 0
@@ -335,7 +335,7 @@ def test_bad_rules_are_refused_before_the_receipt_is_used(
     places = Geography(frame=places.frame.with_columns(negative=-pl.col("beds") - 1), levels=places.levels)
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(1), dataset="country")
-    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", query="topdown")
+    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", unit="row", query="topdown")
     with pytest.raises(error, match=message):
         topdown(people, places, strict(**changes), receipt=receipt)
     assert receipt.used.size == 0

@@ -115,7 +115,7 @@ def attack_queries(
             try:
                 bit = _bit(loaded, table, frame[column], sums=loaded.policy is not None)
                 people = PeopleConditions(frame, known, own.child("people").generator, most=max(n_targets, 200))
-                ledger = Ledger.open(":memory:")
+                ledger = Ledger.unkept()
                 if cap is not None:
                     ledger.set_cap(cap, dataset=loaded.dataset)
                 session = loaded.session(base=base, analyst="attacker", ledger=ledger, tables=frames)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["load_metadata", "session"]
 
-_MEMORY = ":memory:"
-
 
 def session(
     metadata: str | Path | Mapping[str, Any],
@@ -63,7 +61,7 @@ def session(
     >>> trial.ask("SELECT ward, COUNT(*) AS n FROM people GROUP BY ward", epsilon="0.5").columns
     ('ward', 'n')
     """
-    from sfumato.dp.ledger import Ledger
+    from sfumato.dp.ledger import UNKEPT, Ledger
     from sfumato.dp.loss import approximate, pure
 
     frames = dict(tables or {})
@@ -71,7 +69,7 @@ def session(
     unknown = [name for name in frames if name not in loaded.tables]
     if unknown:
         raise BadParameter(f"The metadata have no table `{unknown[0]}`.", fix=f"Known: {', '.join(loaded.tables)}.")
-    trial = loaded.ledger == _MEMORY
+    trial = loaded.ledger == UNKEPT
     if loaded.policy is not None and epsilon is not None:
         raise BadParameter(
             f"Policy `{loaded.policy.part_name()}` has no budget.", fix="Leave out epsilon, or change the policy."
@@ -81,7 +79,7 @@ def session(
             "A session without a ledger needs a budget." if trial else "The budget is that of the ledger.",
             fix="Pass epsilon, or name a ledger in the metadata." if trial else "Set it with `sfumato ledger cap`.",
         )
-    ledger = Ledger.open(_MEMORY if trial else loaded.ledger_place(base))
+    ledger = Ledger.unkept() if trial else Ledger.open(loaded.ledger_place(base))
     if epsilon is not None:
         ledger.set_cap(approximate(epsilon, delta) if delta else pure(epsilon), dataset=loaded.dataset)
     return loaded.session(base=base, analyst=analyst or getpass.getuser(), ledger=ledger, tables=frames, engine=engine)
@@ -91,12 +89,13 @@ def load_metadata(metadata: str | Path | Mapping[str, Any], frames: Mapping[str,
     """The metadata from a file or a mapping, and the folder that its paths are relative to."""
     from pydantic import ValidationError
 
+    from sfumato.dp.ledger import UNKEPT
     from sfumato.params import plain_message
     from sfumato.query.metadata import Metadata, load
 
     if isinstance(metadata, str | Path):
         return load(Path(metadata)), Path(metadata).parent
-    document = {"sfumato": 1, "ledger": _MEMORY, **metadata}
+    document = {"sfumato": 1, "ledger": UNKEPT, **metadata}
     if isinstance(document.get("tables"), Mapping):
         document["tables"] = {
             name: {"data": name, **table} if name in frames and isinstance(table, Mapping) else table

@@ -56,9 +56,9 @@ def reply(
     """Answer BLINDED, the message of another party's `party blind`, with the items of DATA.
 
     The other party learns how many items both have, with noise for (epsilon, delta). The charge is in the ledger before
-    the reply is written.
+    noise is drawn.
     """
-    from sfumato.collecting.parties.intersection_size import PrivateSet
+    from sfumato.collecting.parties.intersection_size import PrivateSet, SizeNoise, check_blinded
     from sfumato.collecting.parties.set_messages import load_blinded, reply_text
     from sfumato.data.atomic import replacing, sha256
 
@@ -66,19 +66,20 @@ def reply(
     if (None in private) if not exact else any(given is not None for given in private):
         raise click.UsageError("Use --epsilon, --delta, --ledger and --dataset, or --exact without them.")
     message = load_blinded(blinded)
+    check_blinded(message)
     own = PrivateSet(_texts(data, columns))
     with replacing(out, force=force) as temporary:
-        made = own.reply(message, epsilon=epsilon, delta=0 if exact else delta)
+        noise = receipt = None
         if ledger is not None and dataset is not None:
             from sfumato.cli.ledger import existing_ledger
             from sfumato.dp.ledger import Ledger
-            from sfumato.dp.loss import approximate
 
-            Ledger.open(existing_ledger(ledger)).reserve(
-                approximate(epsilon, delta), dataset=dataset, analyst=analyst, query=sha256(blinded),
+            noise = SizeNoise.for_budget(epsilon, delta)
+            receipt = Ledger.open(existing_ledger(ledger)).reserve(
+                noise.loss, dataset=dataset, analyst=analyst, unit=", ".join(sorted(columns)), query=sha256(blinded),
                 text="size of a private set intersection",
             )  # fmt: skip
-        temporary.write_text(reply_text(made), encoding="utf-8")
+        temporary.write_text(reply_text(own.reply(message, noise=noise, receipt=receipt)), encoding="utf-8")
     note(f"{out}: the reply. Send it once; another reply is charged again.")
 
 

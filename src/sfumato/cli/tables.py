@@ -153,8 +153,10 @@ def _publish(
 
 def _loss_in_words(guarantee: Mapping[str, Any]) -> str:
     """The privacy loss of a release; says so if no ledger was charged."""
+    from sfumato.dp.receipt import UNKEPT_COST
+
     if not guarantee["charged"]:
-        note("No ledger was charged: nobody adds up this release with others.")
+        note(f"{UNKEPT_COST[:1].upper()}{UNKEPT_COST[1:]}.")
     return (
         f"ρ = {guarantee['rho']:g}, which is ε = {guarantee['epsilon']:.2f} at δ = {guarantee['delta']:g}, for one row"
     )

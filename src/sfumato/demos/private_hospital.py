@@ -47,6 +47,6 @@ def flu(*, people: int = 1000, budget: Number = 3, delta: Number = 0, ledger: Le
         private={"patients": PrivateTable(name="patients", schema=Schema(columns=columns))},
         public={"sides": PublicTable(name="sides", frame=sides, key=("ward",))},
     )
-    accounts = ledger if ledger is not None else Ledger.open(":memory:")
+    accounts = ledger if ledger is not None else Ledger.unkept()
     accounts.set_cap(approximate(budget, delta) if delta else pure(budget), dataset="hospital")
     return Session(catalog, {"patients": patients(people)}, ledger=accounts, analyst="analyst")

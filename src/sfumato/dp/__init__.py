@@ -4,10 +4,10 @@ Every mechanism draws exact noise, states its loss for a sensitivity, and releas
 receipt of a :class:`Ledger`:
 
 >>> from sfumato.dp import Laplace, Ledger, SecretValue, pure
->>> ledger = Ledger.open(":memory:")
+>>> ledger = Ledger.unkept()
 >>> _ = ledger.set_cap(pure(2), dataset="clinic")
 >>> count = Laplace.for_epsilon(1)
->>> receipt = ledger.reserve(count.loss(), dataset="clinic", analyst="ana", query="number of patients")
+>>> receipt = ledger.reserve(count.loss(), dataset="clinic", analyst="ana", unit="row", query="number of patients")
 >>> noisy = count.release(SecretValue(1234), receipt=receipt)
 >>> ledger.balance(dataset="clinic").left
 Loss(epsilon=1)

@@ -8,10 +8,10 @@ A charge is accepted while one of three accounts of all charges stays within the
 
 A charge has up to two kinds of exceptional events. With the delta of its *curve* it keeps none of its bounds; the rest
 of its delta is that of the *sums* alone, such as the delta at which Gaussian noise is stated as an epsilon: there the
-noise keeps its Gaussian parameter, but not that epsilon. Delta is divided into four shares, each for one use: ``events``
-(3/8) for curve deltas, ``sums`` (1/8) for deltas of the sums alone, ``gaussian`` (3/8) and ``rho`` (1/8) for the two
-tails. The sums need that all deltas are at most ``events + sums`` and those of the sums alone at most ``sums``; the
-other two accounts need that the curve deltas are at most ``events``.
+noise keeps its Gaussian parameter, but not that epsilon. Delta is divided into four shares, each for one use:
+``events`` (3/8) for curve deltas, ``sums`` (1/8) for deltas of the sums alone, ``gaussian`` (3/8) and ``rho`` (1/8) for
+the two tails. The sums need that all deltas are at most ``events + sums`` and those of the sums alone at most ``sums``;
+the other two accounts need that the curve deltas are at most ``events``.
 
 **Theorem.** All answers together are (epsilon, delta)-private, also if every question and its loss is chosen after
 seeing the answers so far.
@@ -49,7 +49,7 @@ from functools import lru_cache
 
 from sfumato.dp.analytic_gaussian import normal_epsilon, pure_within, squared_for
 from sfumato.dp.curve import gaussian_curve
-from sfumato.dp.fixed_point_budget import DELTA_GRAIN, NO_EPSILON, ROUNDING, SIZE_GRAIN, Grains, loss_of
+from sfumato.dp.exact_budget import NO_EPSILON, SLACK, Amount, loss_of
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
 from sfumato.dp.zcdp import epsilon_at, rho_for
 from sfumato.errors import BadParameter
@@ -70,19 +70,20 @@ class DeltaShares:
     rho: Fraction = Fraction(0)
     """For the tail of the account in rho; 0: the account is not used."""
 
-    def fit_sums(self, total: Grains, cap: Grains) -> bool:
+    def fit_sums(self, total: Amount, cap: Amount) -> bool:
         """Whether the sums of the charges keep to a cap."""
-        deltas, own = total.delta * DELTA_GRAIN, (total.delta - total.curved().delta) * DELTA_GRAIN
-        return bool(self.sums) and total.size <= cap.size and deltas <= self.events + self.sums and own <= self.sums
+        if not self.sums or total.size > cap.size or total.delta > self.events + self.sums:
+            return False
+        return total.delta - total.curved().delta <= self.sums
 
 
-def delta_shares(cap: Grains, first: Grains | None) -> DeltaShares:
+def delta_shares(cap: Amount, first: Amount | None) -> DeltaShares:
     """The division of the budget's delta, given the first charge."""
-    delta = cap.delta * DELTA_GRAIN
+    delta = cap.delta
     usual = DeltaShares(events=delta * 3 / 8, sums=delta / 8, gaussian=delta * 3 / 8, rho=delta / 8)
     if first is None or _composed(first, cap, usual):
         return usual
-    used = min(first.curved().delta * DELTA_GRAIN, delta)
+    used = min(first.curved().delta, delta)
     alone = (
         DeltaShares(sums=delta),
         DeltaShares(events=used, gaussian=delta - used),
@@ -91,18 +92,18 @@ def delta_shares(cap: Grains, first: Grains | None) -> DeltaShares:
     return next((shares for shares in alone if _composed(first, cap, shares)), usual)
 
 
-def within(total: Grains, cap: Grains, first: Grains | None) -> bool:
+def within(total: Amount, cap: Amount, first: Amount | None) -> bool:
     """Whether all charges together keep to a cap; ``first`` is the first of them."""
     if cap.measure is not PrivacyMeasure.EPSILON or not cap.delta:
         return total.fits(cap)
     return total.measure is cap.measure and _composed(total, cap, delta_shares(cap, first))
 
 
-def _composed(total: Grains, cap: Grains, shares: DeltaShares) -> bool:
+def _composed(total: Amount, cap: Amount, shares: DeltaShares) -> bool:
     if shares.fit_sums(total, cap):
         return True
-    curve, epsilon = total.curved().curve, cap.size * SIZE_GRAIN
-    if total.curved().delta * DELTA_GRAIN > shares.events:
+    curve, epsilon = total.curved(), cap.size
+    if curve.delta > shares.events:
         return False
     if curve.gaussian is not None and curve.gaussian <= _squared(epsilon, shares.gaussian):
         return True
@@ -127,40 +128,38 @@ def _rho(epsilon: Fraction, tail: Fraction) -> Fraction:
         return Fraction(-1)
 
 
-def spent_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
+def spent_of(total: Amount, cap: Amount, first: Amount | None) -> PrivacyLoss:
     """The smallest (epsilon, delta) that an account proves for all charges; for budgets with a delta.
 
     The sum of the deltas where the sums prove it, and else the whole delta of the budget.
     """
-    shares, curve = delta_shares(cap, first), total.curved().curve
+    shares, curve = delta_shares(cap, first), total.curved()
     proven = [loss_of(total)] if total.size < NO_EPSILON else []
-    whole = cap.delta * DELTA_GRAIN
+    whole = cap.delta
     if curve.delta <= shares.events:
         if curve.gaussian is not None and shares.gaussian:
             proven.append(approximate(normal_epsilon(curve.gaussian, shares.gaussian), whole))
         if shares.rho:
             proven.append(approximate(epsilon_at(curve.rho, shares.rho), whole))
     if not proven:
-        return approximate(NO_EPSILON * SIZE_GRAIN, 1)
+        return approximate(NO_EPSILON, 1)
     return min(proven, key=lambda loss: loss.size)
 
 
-def left_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
+def left_of(total: Amount, cap: Amount, first: Amount | None) -> PrivacyLoss:
     """An (epsilon, delta) that one more charge may have, whatever its curve; the whole cap before the first charge.
 
     Charges with a better curve than their epsilon shows, such as Gaussian noise, may cost more.
     """
     if cap.measure is not PrivacyMeasure.EPSILON or not cap.delta:
-        size, delta = max(0, cap.size - total.size), max(0, cap.delta - total.delta)
-        return loss_of(Grains(measure=cap.measure, size=size, delta=delta))
+        size, delta = (max(Fraction(0), rest) for rest in (cap.size - total.size, cap.delta - total.delta))
+        return loss_of(Amount(measure=cap.measure, size=size, delta=delta))
     if first is None:
         return loss_of(cap)
-    shares, curve, epsilon = delta_shares(cap, first), total.curved().curve, cap.size * SIZE_GRAIN
+    shares, curve, epsilon = delta_shares(cap, first), total.curved(), cap.size
     room = [(Fraction(0), Fraction(0))]
     if shares.fit_sums(total, cap):
-        deltas = total.delta * DELTA_GRAIN
-        own = min(shares.sums + total.curved().delta * DELTA_GRAIN, shares.events + shares.sums) - deltas
-        room.append(((cap.size - total.size) * SIZE_GRAIN, own))
+        room.append((cap.size - total.size, min(shares.sums + curve.delta, shares.events + shares.sums) - total.delta))
     rest = shares.events - curve.delta
     if curve.gaussian is not None and shares.gaussian:
         room.append((_down(float(pure_within(_squared(epsilon, shares.gaussian) - curve.gaussian))), rest))
@@ -170,7 +169,7 @@ def left_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
     return approximate(best, rest)
 
 
-def part_of(cap: Grains, share: Fraction) -> tuple[PrivacyLoss, ...]:
+def part_of(cap: Amount, share: Fraction) -> tuple[PrivacyLoss, ...]:
     """What a share of a budget allows for one charge: charges whose shares add up to 1 fit, if nothing else is charged.
 
     For a budget with a delta, a charge in rho whose curve keeps to that of the first loss, or else to that of the
@@ -182,17 +181,17 @@ def part_of(cap: Grains, share: Fraction) -> tuple[PrivacyLoss, ...]:
     if not cap.delta:
         return (pure(whole.size * share),)
     shares = delta_shares(cap, None)
-    delta = int(shares.events * share / DELTA_GRAIN) * DELTA_GRAIN
+    delta = shares.events * share
     squared, rho = _squared(whole.size, shares.gaussian) * share, _rho(whole.size, shares.rho) * share
-    if rho <= ROUNDING:
+    if rho <= SLACK:
         raise BadParameter("the share of the budget is too small.", fix="Use a larger share.")
-    normal = replace(gaussian_curve(squared - ROUNDING), delta=delta)
+    normal = replace(gaussian_curve(squared - SLACK), delta=delta)
     return (
-        *([replace(concentrated(normal.rho, delta), curve=normal)] if squared > ROUNDING else []),
-        concentrated(rho - ROUNDING, delta),
+        *([replace(concentrated(normal.rho, delta), curve=normal)] if squared > SLACK else []),
+        concentrated(rho - SLACK, delta),
     )
 
 
 def _down(size: float) -> Fraction:
-    """An epsilon below ``size``, so that a charge of it fits after rounding."""
-    return max(0, int(size * (1 - 1e-9) / SIZE_GRAIN) - 1) * SIZE_GRAIN
+    """An epsilon below ``size``, which is rounded, so that a charge of it fits."""
+    return Fraction(max(0, int(size * (1 - 1e-9) * 10**9) - 1), 10**9)

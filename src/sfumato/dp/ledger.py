@@ -2,10 +2,13 @@
 
 A budget in epsilon and delta is kept by the best of three accounts (:mod:`sfumato.dp.composition`), all others by sums.
 A cost is written *before* the data is read and is never refunded, so a crash, a timeout or an error costs budget and
-never privacy. Three caps hold at once: that of the data set (all analysts together, so that colluding analysts gain
-nothing), that of the analyst on the data set, and that of the analyst over all data sets; the caps of the analyst's
-groups, of calendar months and years and of single questions hold as well where they are set
-(:mod:`sfumato.dp.ledger_accounts`). A data set without a cap of its own cannot be charged.
+never privacy. A data set has one privacy unit and one ledger: charges about another unit are refused, and an account
+that has moved to another ledger is closed.
+
+Three caps hold at once: that of the data set (all analysts together, so that colluding analysts gain nothing), that of
+the analyst on the data set, and that of the analyst over all data sets; the caps of the analyst's groups, of calendar
+months and years and of single questions hold as well where they are set (:mod:`sfumato.dp.ledger_accounts`). A data set
+without a cap of its own cannot be charged.
 
 The entries form one hash chain: each has the SHA-256 of itself and its predecessor, and the running totals of its
 accounts, so that a charge reads one row per account whatever the length of the ledger. The chain reveals tampering
@@ -25,14 +28,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sfumato.dp.composition import left_of, part_of, spent_of
-from sfumato.dp.fixed_point_budget import Grains, cap_in_grains, cost_in_grains, loss_of
+from sfumato.dp.exact_budget import Amount, cap_amount, cost_amount, loss_of
 from sfumato.dp.ledger_accounts import (
     Account,
     Period,
     Transaction,
     accounts_of,
+    amount_of,
     charge_of,
     check_caps,
+    check_unit,
+    groups_of,
     keeps_curves,
     last_cap,
     measure_of,
@@ -43,12 +49,14 @@ from sfumato.dp.ledger_accounts import (
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.dp.receipt import Receipt, issue
 from sfumato.dp.stores.schema import SchemaVersion
-from sfumato.errors import BadParameter, LedgerBroken, UnknownBudget
+from sfumato.errors import AccountMoved, BadParameter, LedgerBroken, UnknownBudget
 from sfumato.rationals import Number, rational
 
 __all__ = ["Balance", "Entry", "Ledger", "Store", "Transaction"]
 
 _START = "0" * 64
+UNKEPT = ":memory:"
+"""The place of a ledger that ends with the process."""
 _REPEAT = "repeat:"
 """Before the fingerprint of a query whose answer was released before: the data set is not charged again."""
 
@@ -76,14 +84,17 @@ class Entry:
     number: int
     at: str
     kind: str
-    """"spend", "cap" (lifetime), "month", "year" or "question" (other caps), or "event"."""
+    """"spend", "cap" (lifetime), "month", "year" or "question" (other caps), "moved" or "event"."""
     dataset: str
     """Empty for an analyst's cap over all data sets."""
     analyst: str
     """Empty for a data set's own cap."""
+    unit: str
+    """Whose privacy a charge is about: ``row``, ``edge``, ``node``, or columns that identify a person."""
     measure: str
-    size: int
-    delta: int
+    size: str
+    """An exact rational."""
+    delta: str
     about: str
     """The query's fingerprint, after ``repeat:`` if its answer had been released before; or who set the cap and why."""
     totals: str
@@ -95,21 +106,22 @@ class Entry:
     def digest(self) -> str:
         """The hash of this entry's contents and its predecessor."""
         body = [
-            self.number, self.at, self.kind, self.dataset, self.analyst, self.measure, self.size, self.delta,
-            self.about, self.totals, self.previous,
+            self.number, self.at, self.kind, self.dataset, self.analyst, self.unit, self.measure, self.size,
+            self.delta, self.about, self.totals, self.previous,
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
     def cost(self) -> PrivacyLoss:
         """The charge of this entry."""
-        return loss_of(Grains(measure=PrivacyMeasure(self.measure), size=self.size, delta=self.delta))
+        return loss_of(amount_of(self.measure, self.size, self.delta))
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _COLUMNS}
 
 
 _COLUMNS = (
-    "number", "at", "kind", "dataset", "analyst", "measure", "size", "delta", "about", "totals", "previous", "hash",
+    "number", "at", "kind", "dataset", "analyst", "unit", "measure", "size", "delta", "about", "totals", "previous",
+    "hash",
 )  # fmt: skip
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sfumato_ledger"
 
@@ -126,8 +138,10 @@ class Balance:
 class Ledger:
     """Budgets of data sets and analysts. ``Ledger.open(path_or_url)`` opens or creates one."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, kept: bool = True) -> None:
         self._store = store
+        self.kept = kept
+        """Whether the ledger outlives the process. What one that does not is charged is not added to other runs."""
 
     @property
     def store(self) -> Store:
@@ -136,14 +150,19 @@ class Ledger:
 
     @classmethod
     def open(cls, where: str | Path) -> Ledger:
-        """A SQLite file, ``:memory:`` for tests and demos, or a ``postgresql://`` address."""
+        """A SQLite file, a ``postgresql://`` address, or ``:memory:`` for a ledger that is not kept."""
         if str(where).startswith(("postgresql://", "postgres://")):
             from sfumato.dp.stores.postgres import PostgresStore
 
             return cls(PostgresStore(str(where)))
         from sfumato.dp.stores.sqlite import SqliteStore
 
-        return cls(SqliteStore(where))
+        return cls(SqliteStore(where), kept=str(where) != UNKEPT)
+
+    @classmethod
+    def unkept(cls) -> Ledger:
+        """A ledger that ends with the process: for a run whose owner named none. Its receipts say so."""
+        return cls.open(UNKEPT)
 
     def set_cap(
         self,
@@ -161,11 +180,12 @@ class Ledger:
         """
         if not dataset and not analyst:
             raise BadParameter("a cap needs a data set, an analyst, or both.")
-        grains, account = cap_in_grains(cap), Account(dataset, analyst)
+        amount, account = cap_amount(cap), Account(dataset, analyst)
         with self._store.write() as transaction:
+            _refuse_moved(transaction, dataset)
             if dataset and analyst:
                 own = last_cap(transaction, Account(dataset, ""))
-                if own is not None and own.measure is not grains.measure:
+                if own is not None and own.measure is not amount.measure:
                     raise BadParameter(
                         f"the data set's budget is in {own.measure}; use the same measure for the analyst."
                     )
@@ -175,9 +195,9 @@ class Ledger:
                     fix="Set the lifetime cap first: a budget that is only ever renewed does not bound the loss.",
                 )
             accounts = accounts_of(dataset, analyst)
-            totals = [running_total(transaction, one, grains.measure) for one in (*accounts[:3], account)][:3]
+            totals = [running_total(transaction, one, amount.measure) for one in (*accounts[:3], account)][:3]
             about = f"{by}: {why}" if why else by
-            return _append(transaction, str(period), dataset, analyst, grains, about, totals_json(totals))
+            return _append(transaction, str(period), dataset, analyst, "", amount, about, totals_json(totals))
 
     def reserve(
         self,
@@ -185,6 +205,7 @@ class Ledger:
         *,
         dataset: str,
         analyst: str,
+        unit: str,
         query: str,
         text: str = "",
         groups: Sequence[str] = (),
@@ -193,52 +214,83 @@ class Ledger:
     ) -> Receipt:
         """Charge ``cost`` to all accounts or to none, and return a receipt once the charge is on disk.
 
-        ``query`` is the query's fingerprint, ``text`` what the analyst wrote; the owner can read it later. ``groups``
-        are those of the analyst, each as ``@name``. ``released`` says that the answer to this query is stored already
-        and that the stored one will be returned: the data set is then not charged again. With ``once``, an analyst who
-        was charged for this query before is not charged again unless that run failed: the run was interrupted before
-        its answer was stored, or is going on. One charge still releases one answer, because :meth:`remember` keeps the
-        first that is stored and every run must return that one.
+        ``unit`` is whose privacy the cost is about (:func:`~sfumato.dp.ledger_accounts.check_unit`): one for each
+        data set. ``query`` is the query's fingerprint, ``text`` what the analyst wrote; the owner can read it later.
+        ``groups`` are those of the analyst, each as ``@name``. ``released`` says that the answer to this query is
+        stored already and that the stored one will be returned: the data set is then not charged again. With ``once``,
+        an analyst who was charged for this query before is not charged again unless that run failed: the run was
+        interrupted before its answer was stored, or is going on. One charge still releases one answer, because
+        :meth:`remember` keeps the first that is stored and every run must return that one.
         """
         if not dataset or not analyst or analyst.startswith("@") or not all(name.startswith("@") for name in groups):
             raise BadParameter("a charge needs a data set and an analyst; only names of groups start with @.")
+        if not unit:
+            raise BadParameter(
+                "a charge needs the privacy unit.", fix="For example `row`, or the column of the person."
+            )
         with self._store.write() as transaction:
+            _refuse_moved(transaction, dataset)
+            check_unit(transaction, dataset, unit)
             if once and (earlier := _paid(transaction, dataset, analyst, query)) is not None:
-                return issue(cost, entry=earlier)
+                return issue(cost, entry=earlier, kept=self.kept)
             own = last_cap(transaction, Account(dataset, ""))
             if own is None:
                 raise _no_budget(dataset)
             accounts = accounts_of(dataset, analyst, groups)
-            charge = cost_in_grains(cost, own.measure, curved=keeps_curves(transaction, accounts))
-            charges = [Grains(measure=charge.measure, size=0, delta=0) if released else charge]
+            charge = cost_amount(cost, own.measure, curved=keeps_curves(transaction, accounts))
+            charges = [Amount(measure=charge.measure) if released else charge]
             charges += [charge] * (len(accounts) - 1)
             totals = check_caps(transaction, accounts, charges, cost=cost, now=datetime.now(UTC))
             about = f"{_REPEAT}{query}" if released else query
-            stated = charge if charge.bounds is None else cost_in_grains(cost, cost.measure)
-            entry = _append(transaction, "spend", dataset, analyst, stated, about, totals_json(totals, groups, charge))
+            stated = charge if charge.bounds is None else cost_amount(cost, cost.measure)
+            listed = totals_json(totals, groups, charge)
+            entry = _append(transaction, "spend", dataset, analyst, unit, stated, about, listed)
             for name in groups:
                 transaction.query("INSERT INTO sfumato_ledger_groups (name, number) VALUES (?, ?)", name, entry.number)
             if text:
                 insert = "INSERT INTO sfumato_queries (number, text) VALUES (?, ?)"
                 transaction.query(insert, entry.number, text.replace("\x00", "\\0"))
-        return issue(cost, entry=entry.number)
+        return issue(cost, entry=entry.number, kept=self.kept)
 
-    def carry_over(self, loss: PrivacyLoss, *, dataset: str, analyst: str, about: str) -> Entry:
+    def move(self, *, dataset: str, to: str) -> Entry:
+        """Close the account of a data set for good, because it is charged in another ledger from now on.
+
+        Returns the entry that closed it, also if that was before.
+        """
+        with self._store.write() as transaction:
+            closed = _moved(transaction, dataset)
+            if closed is None:
+                nothing = Amount(measure=PrivacyMeasure.EPSILON)
+                return _append(transaction, "moved", dataset, "", "", nothing, to, "{}")
+            if closed.about != to:
+                _refuse_moved(transaction, dataset)
+            return closed
+
+    def unit(self, dataset: str) -> str | None:
+        """The privacy unit that a data set was charged for; None before the first charge."""
+        with self._store.read() as transaction:
+            rows = transaction.query(
+                "SELECT unit FROM sfumato_ledger WHERE kind = 'spend' AND dataset = ? ORDER BY number LIMIT 1", dataset
+            )
+        return str(rows[0][0]) if rows else None
+
+    def carry_over(self, loss: PrivacyLoss, *, dataset: str, analyst: str, unit: str, about: str) -> Entry:
         """Charge a loss that happened outside this ledger. Caps are not checked, because it cannot be undone."""
         with self._store.write() as transaction:
+            check_unit(transaction, dataset, unit)
             own = last_cap(transaction, Account(dataset, ""))
             accounts = accounts_of(dataset, analyst)
             measure, curved = loss.measure if own is None else own.measure, keeps_curves(transaction, accounts)
-            charge = cost_in_grains(loss, measure, curved=curved)
+            charge = cost_amount(loss, measure, curved=curved)
             totals = [running_total(transaction, one, charge.measure) + charge for one in accounts]
-            stated = charge if charge.bounds is None else cost_in_grains(loss, loss.measure)
-            return _append(transaction, "spend", dataset, analyst, stated, about, totals_json(totals, (), charge))
+            stated = charge if charge.bounds is None else cost_amount(loss, loss.measure)
+            return _append(transaction, "spend", dataset, analyst, unit, stated, about, totals_json(totals, (), charge))
 
     def record_event(self, about: str, *, dataset: str = "", analyst: str = "") -> Entry:
         """Add an entry that charges nothing: who did what, and why."""
-        nothing = Grains(measure=PrivacyMeasure.EPSILON, size=0, delta=0)
+        nothing = Amount(measure=PrivacyMeasure.EPSILON)
         with self._store.write() as transaction:
-            return _append(transaction, "event", dataset, analyst, nothing, about, "[]")
+            return _append(transaction, "event", dataset, analyst, "", nothing, about, "{}")
 
     def paid(self, *, dataset: str, analyst: str, query: str) -> int | None:
         """Number of the newest entry in which an analyst was charged for a query, except for runs that failed."""
@@ -327,7 +379,7 @@ class Ledger:
     def verify(self, *, last: str | None = None) -> str:
         """Check every hash, number and running total, and return the last hash. ``last`` is a hash returned earlier."""
         previous, seen = _START, last is None or last == _START
-        totals: dict[Account, Grains] = {}
+        totals: dict[Account, Amount] = {}
         named: set[tuple[str, int]] = set()
         for number, entry in enumerate(self.entries(), start=1):
             if entry.number != number or entry.previous != previous or entry.digest() != entry.hash:
@@ -337,9 +389,9 @@ class Ledger:
                     number=entry.number,
                 )
             if entry.kind == "spend":
-                groups = [item[0] for item in json.loads(entry.totals)[3:] if isinstance(item[0], str)]
+                groups = groups_of(entry.totals)
                 charge = charge_of(entry.measure, entry.size, entry.delta, entry.totals)
-                nothing = Grains(measure=charge.measure, size=0, delta=0)
+                nothing = Amount(measure=charge.measure)
                 expected = []
                 for account in accounts_of(entry.dataset, entry.analyst, groups):
                     free = not account.analyst and entry.about.startswith(_REPEAT)
@@ -364,15 +416,29 @@ def _no_budget(dataset: str) -> UnknownBudget:
     )
 
 
+def _moved(transaction: Transaction, dataset: str) -> Entry | None:
+    rows = transaction.query(f"{_SELECT} WHERE kind = 'moved' AND dataset = ?", dataset)
+    return _entry(rows[0]) if rows else None
+
+
+def _refuse_moved(transaction: Transaction, dataset: str) -> None:
+    closed = _moved(transaction, dataset)
+    if closed is not None:
+        raise AccountMoved(
+            f"The budget of `{dataset}` has moved to {closed.about}, so it cannot be charged here.",
+            fix="Ask there. Two accounts of the same data would each allow the whole budget.",
+        )
+
+
 def _append(
-    transaction: Transaction, kind: str, dataset: str, analyst: str, grains: Grains, about: str, totals: str
+    transaction: Transaction, kind: str, dataset: str, analyst: str, unit: str, amount: Amount, about: str, totals: str
 ) -> Entry:
     last = transaction.query("SELECT number, hash, at FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
     number, previous, earliest = (last[0][0] + 1, *last[0][1:]) if last else (1, _START, "")
     at = max(datetime.now(UTC).isoformat(timespec="milliseconds"), earliest)  # a clock that is set back changes nothing
     draft = Entry(
-        number=number, at=at, kind=kind, dataset=dataset, analyst=analyst, measure=str(grains.measure),
-        size=grains.size, delta=grains.delta, about=about, totals=totals, previous=previous, hash="",
+        number=number, at=at, kind=kind, dataset=dataset, analyst=analyst, unit=unit, measure=str(amount.measure),
+        size=str(amount.size), delta=str(amount.delta), about=about, totals=totals, previous=previous, hash="",
     )  # fmt: skip
     entry = replace(draft, hash=draft.digest())
     marks = ", ".join("?" * len(_COLUMNS))

@@ -13,20 +13,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from sfumato.dp.composition import left_of, within
-from sfumato.dp.fixed_point_budget import NO_EPSILON, CurveGrains, Grains, loss_of
+from sfumato.dp.curve import Curve
+from sfumato.dp.exact_budget import NO_EPSILON, Amount, loss_of
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
-from sfumato.errors import BadParameter, OverBudget
+from sfumato.errors import BadParameter, OverBudget, UnitsDiffer
 
 __all__ = [
     "Account",
     "Period",
     "Transaction",
     "accounts_of",
+    "amount_of",
     "charge_of",
     "check_caps",
+    "check_unit",
+    "groups_of",
     "keeps_curves",
     "last_cap",
     "measure_of",
@@ -89,36 +94,55 @@ def accounts_of(dataset: str, analyst: str, groups: Iterable[str] = ()) -> tuple
     return Account(dataset, ""), Account(dataset, analyst), Account("", analyst), *more
 
 
-def totals_json(totals: Sequence[Grains], groups: Sequence[str] = (), charge: Grains | None = None) -> str:
-    """Running totals of an entry: three accounts, then each group with its two; then the curve of the charge.
+def totals_json(totals: Sequence[Amount], groups: Sequence[str] = (), charge: Amount | None = None) -> str:
+    """Running totals of an entry: three accounts, each group with its two, and the curve of the charge.
 
     An account has a size and a delta and, where curves are kept, the three numbers of its curve.
     """
-    shown: list[Any] = [_numbers(total) for total in totals[:3]]
-    for place, group in enumerate(groups):
-        both = totals[3 + 2 * place : 5 + 2 * place]
-        shown.append([group, *(number for total in both for number in _numbers(total))])
+    shown: dict[str, Any] = {"accounts": [_numbers(total) for total in totals[:3]]}
+    if groups:
+        shown["groups"] = {
+            group: [_numbers(total) for total in totals[3 + 2 * place : 5 + 2 * place]]
+            for place, group in enumerate(groups)
+        }
     if charge is not None and charge.bounds is not None:
-        shown.append(charge.bounds.numbers())
+        shown["curve"] = _curve_numbers(charge.bounds)
     return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
 
 
-def _numbers(total: Grains) -> list[int | None]:
-    return [total.size, total.delta, *(total.bounds.numbers() if total.bounds else [])]
+def groups_of(totals: str) -> list[str]:
+    """The groups that an entry was charged to, from its totals."""
+    return list(json.loads(totals).get("groups", {}))
 
 
-def charge_of(measure: str, size: int, delta: int, totals: str) -> Grains:
+def _numbers(total: Amount) -> list[str | None]:
+    return [str(total.size), str(total.delta), *(_curve_numbers(total.bounds) if total.bounds else [])]
+
+
+def _curve_numbers(curve: Curve) -> list[str | None]:
+    return [str(curve.rho), None if curve.gaussian is None else str(curve.gaussian), str(curve.delta)]
+
+
+def _curve(numbers: Sequence[str | None]) -> Curve | None:
+    if not numbers:
+        return None
+    rho, gaussian, delta = numbers
+    squared = None if gaussian is None else Fraction(gaussian)
+    return Curve(rho=Fraction(rho or 0), gaussian=squared, delta=Fraction(delta or 0))
+
+
+def charge_of(measure: str, size: str, delta: str, totals: str) -> Amount:
     """The charge of an entry. One with a curve is kept in epsilon, even if it was stated in rho and has no epsilon."""
-    curves = [item for item in json.loads(totals)[3:] if not isinstance(item[0], str)]
-    if not curves:
-        return Grains(measure=PrivacyMeasure(measure), size=size, delta=delta)
-    [(rho, gaussian, rest)] = curves
-    return Grains(
-        measure=PrivacyMeasure.EPSILON,
-        size=size if measure == PrivacyMeasure.EPSILON else NO_EPSILON,
-        delta=delta,
-        bounds=CurveGrains(rho=rho, gaussian=gaussian, delta=rest),
-    )
+    curve, chance = _curve(json.loads(totals).get("curve", [])), Fraction(delta)
+    if curve is None:
+        return Amount(measure=PrivacyMeasure(measure), size=Fraction(size), delta=chance)
+    known = Fraction(size) if measure == PrivacyMeasure.EPSILON else NO_EPSILON
+    return Amount(measure=PrivacyMeasure.EPSILON, size=known, delta=max(chance, curve.delta), bounds=curve)
+
+
+def amount_of(measure: str, size: str, delta: str) -> Amount:
+    """An amount as an entry stores it."""
+    return Amount(measure=PrivacyMeasure(measure), size=Fraction(size), delta=Fraction(delta))
 
 
 def keeps_curves(transaction: Transaction, accounts: Sequence[Account]) -> bool:
@@ -134,37 +158,34 @@ def keeps_curves(transaction: Transaction, accounts: Sequence[Account]) -> bool:
 
 def running_total(
     transaction: Transaction, account: Account, measure: PrivacyMeasure, *, before: str | None = None
-) -> Grains:
+) -> Amount:
     """What was charged to an account; with ``before``, what was charged earlier than that time."""
     row = _charge_row(transaction, account, before=before)
     if row is None:
-        return Grains(measure=measure, size=0, delta=0)
+        return Amount(measure=measure)
     kept = charge_of(*row).measure
     if kept is not measure:
         raise BadParameter(f"this account is charged in {kept} and cannot change to {measure}.")
     return total_after(row[3], account, measure)
 
 
-def total_after(totals: str, account: Account, measure: PrivacyMeasure) -> Grains:
+def total_after(totals: str, account: Account, measure: PrivacyMeasure) -> Amount:
     """The running total of an account after a charge, from the totals of its entry."""
     listed = json.loads(totals)
     if account.group is None:
-        numbers = listed[0 if not account.analyst else 1 if account.dataset else 2]
+        numbers = listed["accounts"][0 if not account.analyst else 1 if account.dataset else 2]
     else:
-        [both] = [item[1:] for item in listed[3:] if item[0] == account.group]
-        half = len(both) // 2
-        numbers = both[:half] if account.dataset else both[half:]
+        numbers = listed["groups"][account.group][0 if account.dataset else 1]
     size, delta, *curve = numbers
-    bounds = CurveGrains(rho=curve[0], gaussian=curve[1], delta=curve[2]) if curve else None
-    return Grains(measure=measure, size=size, delta=delta, bounds=bounds)
+    return Amount(measure=measure, size=Fraction(size), delta=Fraction(delta), bounds=_curve(curve))
 
 
 def spent_in(
     transaction: Transaction, account: Account, measure: PrivacyMeasure, period: Period, now: datetime
-) -> tuple[Grains, Grains | None]:
+) -> tuple[Amount, Amount | None]:
     """What was charged to an account in a period up to now, and the first charge in it."""
     if period is Period.QUESTION:
-        return Grains(measure=measure, size=0, delta=0), None
+        return Amount(measure=measure), None
     total, since = running_total(transaction, account, measure), None
     if period is not Period.LIFETIME:
         since = period.start(now.isoformat())
@@ -215,7 +236,7 @@ def _charge_row(
     return rows[0] if rows else None
 
 
-def last_cap(transaction: Transaction, account: Account, period: Period = Period.LIFETIME) -> Grains | None:
+def last_cap(transaction: Transaction, account: Account, period: Period = Period.LIFETIME) -> Amount | None:
     """The present cap of an account."""
     rows = transaction.query(
         "SELECT measure, size, delta FROM sfumato_ledger WHERE kind = ? AND dataset = ? AND analyst = ? "
@@ -224,12 +245,12 @@ def last_cap(transaction: Transaction, account: Account, period: Period = Period
         account.dataset,
         account.analyst,
     )
-    return Grains(measure=PrivacyMeasure(rows[0][0]), size=rows[0][1], delta=rows[0][2]) if rows else None
+    return amount_of(*rows[0]) if rows else None
 
 
 def other_caps(
     transaction: Transaction, accounts: Sequence[Account], *, with_delta: bool = False
-) -> dict[tuple[Account, Period], Grains]:
+) -> dict[tuple[Account, Period], Amount]:
     """The present window caps and caps on single questions of some accounts; or only those with a delta."""
     datasets = sorted({account.dataset for account in accounts})
     analysts = sorted({account.analyst for account in accounts})
@@ -242,20 +263,38 @@ def other_caps(
         *analysts,
     )
     found = {
-        (Account(dataset, analyst), Period(kind)): Grains(measure=PrivacyMeasure(measure), size=size, delta=delta)
+        (Account(dataset, analyst), Period(kind)): amount_of(measure, size, delta)
         for dataset, analyst, kind, measure, size, delta in rows
     }
     return {key: cap for key, cap in found.items() if key[0] in accounts and (cap.delta or not with_delta)}
 
 
+def check_unit(transaction: Transaction, dataset: str, unit: str) -> None:
+    """Refuse a charge about another privacy unit than that of earlier charges to the data set.
+
+    A loss of 1 about rows is one of 5 about people with five rows each: losses of different units do not add up. A unit
+    is ``row``, ``edge``, ``node``, or the columns that identify a person (in several tables, separated by commas); two
+    lists of columns are the same unit if they share one.
+    """
+    rows = transaction.query(
+        "SELECT unit FROM sfumato_ledger WHERE kind = 'spend' AND dataset = ? ORDER BY number LIMIT 1", dataset
+    )
+    if rows and not set(unit.split(", ")) & set(str(rows[0][0]).split(", ")):
+        raise UnitsDiffer(
+            f"The budget of `{dataset}` protects the unit `{rows[0][0]}`, and this protects `{unit}`: "
+            "losses of different units do not add up.",
+            fix="Use the same unit, or a data set of its own in the ledger for each unit.",
+        )
+
+
 def check_caps(
     transaction: Transaction,
     accounts: Sequence[Account],
-    charges: Sequence[Grains],
+    charges: Sequence[Amount],
     *,
     cost: PrivacyLoss,
     now: datetime,
-) -> list[Grains]:
+) -> list[Amount]:
     """The totals after a charge; :class:`~sfumato.errors.OverBudget` if it does not fit every cap."""
     totals = []
     others = other_caps(transaction, accounts)
@@ -278,14 +317,16 @@ _WHEN = {
 
 
 def _over(
-    cost: PrivacyLoss, left: PrivacyLoss, cap: Grains, account: Account, period: Period = Period.LIFETIME
+    cost: PrivacyLoss, left: PrivacyLoss, cap: Amount, account: Account, period: Period = Period.LIFETIME
 ) -> OverBudget:
     fix = "Ask with a smaller epsilon (a larger error), or ask the owner for more budget."
     mixed = cost.measure is PrivacyMeasure.RHO and cap.measure is PrivacyMeasure.EPSILON
     if mixed and 0 < left.size < loss_of(cap).size:
         fix = "Ask with an epsilon: costs in ρ and earlier costs in ε add up in ρ only, where ε counts as ε²/2."
+    digits = next((many for many in (4, 9) if cost.shown(many) != left.shown(many)), 17)
+    costs, rest, whole = (loss.shown(digits) for loss in (cost, left, loss_of(cap)))
     return OverBudget(
-        f"This costs {cost}, and {account}{_WHEN[period]} has {left} left of {loss_of(cap)}.",
+        f"This costs {costs}, and {account}{_WHEN[period]} has {rest} left of {whole}.",
         fix=fix,
         requested=cost,
         remaining=left,

@@ -172,10 +172,14 @@ class PrivacyLoss:
         """As plain data with exact fractions."""
         return {str(self.measure): str(self.size), "delta": str(self.delta)}
 
-    def __str__(self) -> str:
+    def shown(self, digits: int = 4) -> str:
+        """The loss for readers, with that many significant digits."""
         sign = "ε" if self.measure is PrivacyMeasure.EPSILON else "ρ"
-        tail = f", δ = {float(self.delta):.3g}" if self.delta else ""
-        return f"{sign} = {float(self.size):.4g}{tail}"
+        tail = f", δ = {float(self.delta):.{digits - 1}g}" if self.delta else ""
+        return f"{sign} = {float(self.size):.{digits}g}{tail}"
+
+    def __str__(self) -> str:
+        return self.shown()
 
     def __repr__(self) -> str:
         tail = f", delta={self.delta}" if self.delta else ""

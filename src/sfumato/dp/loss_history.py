@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.dp.composition import spent_of
-from sfumato.dp.fixed_point_budget import Grains, loss_of
+from sfumato.dp.exact_budget import Amount, loss_of
 from sfumato.dp.ledger import Entry, Ledger
-from sfumato.dp.ledger_accounts import Account, Period, charge_of, total_after
+from sfumato.dp.ledger_accounts import Account, Period, amount_of, charge_of, total_after
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 
 __all__ = ["LossPoint", "loss_history"]
@@ -35,9 +35,9 @@ def loss_history(ledger: Ledger, *, dataset: str, analyst: str = "", most: int =
     entries are evaluated, evenly spread and with the last one.
 
     >>> from sfumato.dp.loss import pure
-    >>> ledger = Ledger.open(":memory:")
+    >>> ledger = Ledger.unkept()
     >>> entry = ledger.set_cap(pure(1), dataset="hospital")
-    >>> receipt = ledger.reserve(pure("0.25"), dataset="hospital", analyst="ada", query="1")
+    >>> receipt = ledger.reserve(pure("0.25"), dataset="hospital", analyst="ada", unit="row", query="1")
     >>> [str(point.spent) for point in loss_history(ledger, dataset="hospital")]
     ['ε = 0', 'ε = 0.25']
     """
@@ -45,13 +45,13 @@ def loss_history(ledger: Ledger, *, dataset: str, analyst: str = "", most: int =
     kept = [entry for entry in ledger.entries() if _concerns(entry, account)]
     step = max(1, -(-len(kept) // most))
     shown = {entry.number for entry in kept[::-1][::step]}
-    cap: Grains | None = None
-    total: Grains | None = None
-    first: Grains | None = None
+    cap: Amount | None = None
+    total: Amount | None = None
+    first: Amount | None = None
     points = []
     for entry in kept:
         if entry.kind == Period.LIFETIME:
-            cap = Grains(measure=PrivacyMeasure(entry.measure), size=entry.size, delta=entry.delta)
+            cap = amount_of(entry.measure, entry.size, entry.delta)
         else:
             charge = charge_of(entry.measure, entry.size, entry.delta, entry.totals)
             first, total = first or charge, total_after(entry.totals, account, charge.measure)
@@ -69,10 +69,10 @@ def _concerns(entry: Entry, account: Account) -> bool:
     return entry.kind == Period.LIFETIME and entry.analyst == account.analyst
 
 
-def _spent(total: Grains | None, cap: Grains | None, first: Grains | None) -> PrivacyLoss:
+def _spent(total: Amount | None, cap: Amount | None, first: Amount | None) -> PrivacyLoss:
     if total is None:
         measure = PrivacyMeasure.EPSILON if cap is None else cap.measure
-        return loss_of(Grains(measure=measure, size=0, delta=0))
+        return loss_of(Amount(measure=measure))
     if total.bounds is None or cap is None or not cap.delta:
         return loss_of(total)
     return spent_of(total, cap, first)

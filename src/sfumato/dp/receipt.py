@@ -9,8 +9,10 @@ from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure
 from sfumato.errors import NoReceipt
 from sfumato.secret import Permit
 
-__all__ = ["Receipt", "issue", "require"]
+__all__ = ["UNKEPT_COST", "Receipt", "issue", "require"]
 
+UNKEPT_COST = "no ledger: this run's cost is not added to that of others"
+"""What is said of a run that was charged to a ledger that is not kept."""
 _ISSUER = object()
 
 
@@ -21,9 +23,9 @@ class Receipt(Permit):
     and open secret values with the receipt.
     """
 
-    __slots__ = ("_curve", "_lock", "_used", "covers", "entry")
+    __slots__ = ("_curve", "_lock", "_used", "covers", "entry", "kept")
 
-    def __init__(self, covers: PrivacyLoss, *, entry: int, issuer: object = None) -> None:
+    def __init__(self, covers: PrivacyLoss, *, entry: int, kept: bool, issuer: object = None) -> None:
         if issuer is not _ISSUER:
             raise NoReceipt("A receipt is issued by a ledger.", fix="Call `ledger.reserve(...)`.")
         super().__init__(f"ledger entry {entry}")
@@ -31,6 +33,8 @@ class Receipt(Permit):
         """The reserved loss."""
         self.entry = entry
         """Number of the entry in the ledger."""
+        self.kept = kept
+        """Whether the ledger outlives the process: only then is the cost added to that of other runs."""
         self._used = NOTHING
         self._curve = NO_CURVE
         self._lock = threading.Lock()
@@ -61,12 +65,36 @@ class Receipt(Permit):
         """
         for part in parts:
             self.use(part)
-        return tuple(Receipt(part, entry=self.entry, issuer=_ISSUER) for part in parts)
+        return tuple(self._another(part) for part in parts)
+
+    def exchanged(self, *losses: PrivacyLoss, theorem: str) -> tuple[Receipt, ...]:
+        """All of an unused receipt, for receipts of other losses.
+
+        For amplification by sampling and for private selection, where single steps hide less than was charged for all
+        of them together; ``theorem`` says why. The caller has computed the losses by that theorem.
+        """
+        if not theorem:
+            raise NoReceipt("An exchange of a receipt needs the theorem that allows it.")
+        with self._lock:
+            if self._used != NOTHING:
+                raise NoReceipt("A receipt that was used cannot be exchanged.")
+            self._used = self.covers
+        return tuple(self._another(loss) for loss in losses)
 
     def parallel(self, loss: PrivacyLoss, *, parts: int, touched: int) -> tuple[Receipt, ...]:
         """One receipt of ``loss`` for each of ``parts`` disjoint groups; one unit is in ``touched`` of them at most."""
         self.use(loss.times(touched))
-        return tuple(Receipt(loss, entry=self.entry, issuer=_ISSUER) for _ in range(parts))
+        return tuple(self._another(loss) for _ in range(parts))
+
+    def _another(self, covers: PrivacyLoss) -> Receipt:
+        return Receipt(covers, entry=self.entry, kept=self.kept, issuer=_ISSUER)
+
+    @property
+    def statement(self) -> str:
+        """Where the cost is added up, for reports."""
+        if self.kept:
+            return f"entry {self.entry} of the ledger"
+        return UNKEPT_COST
 
     def _refuse(self, *_: object) -> None:
         raise NoReceipt("A receipt cannot be copied or stored.")
@@ -74,9 +102,9 @@ class Receipt(Permit):
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
 
 
-def issue(covers: PrivacyLoss, *, entry: int) -> Receipt:
-    """A receipt for a cost that was just written. For ledgers only."""
-    return Receipt(covers, entry=entry, issuer=_ISSUER)
+def issue(covers: PrivacyLoss, *, entry: int, kept: bool = True) -> Receipt:
+    """A receipt for a cost that was just written. For :mod:`sfumato.dp.ledger` only, which a test of imports checks."""
+    return Receipt(covers, entry=entry, kept=kept, issuer=_ISSUER)
 
 
 def require(receipt: object, loss: PrivacyLoss) -> Receipt:

@@ -54,9 +54,9 @@ def private_edge_count(
 
     >>> from sfumato.dp.ledger import Ledger
     >>> from sfumato.dp.loss import pure
-    >>> ledger = Ledger.open(":memory:")
+    >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(1000), dataset="friends")
-    >>> paid = ledger.reserve(pure(1000), dataset="friends", analyst="me", query="edges")
+    >>> paid = ledger.reserve(pure(1000), dataset="friends", analyst="me", unit="row", query="edges")
     >>> private_edge_count(Graph.of([(0, 1), (1, 2)]), unit="edge", epsilon=1000, receipt=paid)
     2
     """

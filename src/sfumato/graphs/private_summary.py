@@ -89,9 +89,9 @@ def private_graph_summary(
         if "triangles" in wanted:
             check_triangle_size(graph)
     text = _TEXT.format(protect)
-    _refuse_other_unit(ledger, dataset, text)
     query = f"{text}: {', '.join(wanted)}; epsilon {total}, degree {max_degree}, triangles {max_triangles}"
-    receipt = ledger.reserve(pure(total), dataset=dataset, analyst=analyst, query=query, text=text)
+    unit = {"edges": "edge", "nodes": "node"}[protect]
+    receipt = ledger.reserve(pure(total), dataset=dataset, analyst=analyst, unit=unit, query=query, text=text)
     share, rows, degrees = total / len(wanted), [], None
     for name in wanted:
         if name == "degrees":
@@ -142,17 +142,6 @@ def _statistics(
         if most is not None and most < 1:
             raise BadParameter(f"{name} must be at least 1.")
     return wanted
-
-
-def _refuse_other_unit(ledger: Ledger, dataset: str, text: str) -> None:
-    """Losses of friendships and of people must not be added up in one account."""
-    numbers = {entry.number for entry in ledger.entries() if entry.dataset == dataset}
-    others = {_TEXT.format(unit) for unit in _UNITS} - {text}
-    if any(number in numbers and said in others for number, said in ledger.queries().items()):
-        raise BadParameter(
-            f"The budget of the data set `{dataset}` was spent on {others.pop()}: the two losses do not add up.",
-            fix="Use a data set of its own in the ledger for each privacy unit, such as friends-edges.",
-        )
 
 
 def _count(

@@ -45,9 +45,9 @@ def private_triangle_count(graph: Graph, *, epsilon: Number, receipt: Receipt) -
 
     >>> from sfumato.dp.ledger import Ledger
     >>> from sfumato.dp.loss import pure
-    >>> ledger = Ledger.open(":memory:")
+    >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(1000), dataset="friends")
-    >>> paid = ledger.reserve(pure(1000), dataset="friends", analyst="me", query="triangles")
+    >>> paid = ledger.reserve(pure(1000), dataset="friends", analyst="me", unit="row", query="triangles")
     >>> private_triangle_count(Graph.of([(0, 1), (1, 2), (2, 0), (2, 3)]), epsilon=1000, receipt=paid)
     1
     """

@@ -8,7 +8,8 @@
 >>> model.score(X, X[:, 0] > X[:, 1]) > 0.9
 True
 >>> print(model.privacy_)
-(1, 1e-06)-differential privacy for one row (add or remove all rows of one unit); no ledger was charged.
+(1, 1e-06)-differential privacy for one row (add or remove all rows of one unit); no ledger: this run's cost is
+not added to that of others.
 """
 
 from sfumato.learning.catalogue import class_name, estimator, estimator_names

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
+from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.extras import missing_extra
 from sfumato.learning.budget import charge_fit, squared_budget
@@ -50,6 +51,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ledger: Any
     dataset: str | None
     privacy_: PrivacyStatement
+    unit: str | None = None
+    """Name of the privacy unit in the ledger: the column that identifies a person. None: ``row``, or ``person`` if one
+    may have several rows."""
+    paid: Receipt | None = None
+    """What a fit of a search has of the receipt of the search."""
 
     def _checked_rows(self, X: Any, y: Any = None, *, reset: bool) -> tuple[Array, Any]:  # noqa: N803
         """The input in scikit-learn's form. Messages do not show values."""
@@ -86,11 +92,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _charged(self) -> dict[str, Any]:
         """What a charge needs besides its size."""
         own: dict[str, Any] = {"ledger": self.ledger, "dataset": self.dataset, "max_rows": self.max_rows}
-        return {**own, "public": self.public_parameters(), "name": name_of(type(self))}
+        return {**own, "unit": self._unit(), "public": self.public_parameters(), "name": name_of(type(self))}
+
+    def _unit(self) -> str:
+        return self.unit or ("row" if self.max_rows == 1 else "person")
 
     def _charge(self) -> NoisySums:
         """Charge the budget, and set the privacy statement."""
-        sums, self.privacy_ = charge_fit(epsilon=self.epsilon, delta=self.delta, **self._charged())
+        paid, self.paid = self.paid, None
+        sums, self.privacy_ = charge_fit(epsilon=self.epsilon, delta=self.delta, paid=paid, **self._charged())
         return sums
 
     def _fitted_rows(self, X: Any) -> Array:  # noqa: N803

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,15 +11,16 @@ from typing import Any
 from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate
+from sfumato.dp.loss import PrivacyLoss, approximate
 from sfumato.dp.receipt import Receipt
+from sfumato.dp.run_account import charge_run
 from sfumato.dp.subsampled_gaussian import sampled_epsilon, sampled_squared_for, touched_rate
 from sfumato.errors import BadParameter
 from sfumato.learning.noisy_sums import NoisySums, gaussian_loss
 from sfumato.learning.statement import PrivacyStatement
 from sfumato.rationals import rational
 
-__all__ = ["charge_fit", "charge_sampled_fit", "charge_search", "free_sums", "squared_budget"]
+__all__ = ["charge_fit", "charge_sampled_fit", "charge_search", "squared_budget"]
 
 _LARGEST_EPSILON = 1000
 _SLACK = Fraction(1, 10**9)
@@ -58,19 +58,24 @@ def charge_fit(
     ledger: Ledger | str | Path | None,
     dataset: str | None,
     max_rows: int,
+    unit: str,
     public: dict[str, Any],
     name: str,
+    paid: Receipt | None = None,
 ) -> tuple[NoisySums, PrivacyStatement]:
     """Charge a fit before its first look at the rows, and return its budget.
 
-    A ledger in epsilon is charged epsilon and delta, one in rho is charged half the squared Gaussian parameter.
+    A ledger in epsilon is charged epsilon and delta, one in rho is charged half the squared Gaussian parameter. A fit
+    of a search is ``paid`` by the receipt of the search.
     """
     squared = squared_budget(epsilon, delta)
     size, chance = rational(epsilon), rational(delta)
     cost = replace(approximate(size, chance), curve=gaussian_curve(squared))
-    paid = _reserve(
-        cost, in_rho=gaussian_loss(squared), ledger=ledger, dataset=dataset, max_rows=max_rows, public=public, name=name
-    )
+    if paid is None:
+        paid = _reserve(
+            cost, in_rho=gaussian_loss(squared), ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit,
+            public=public, name=name,
+        )  # fmt: skip
     [receipt] = paid.split(gaussian_loss(squared))
     statement = PrivacyStatement(
         epsilon=float(normal_epsilon(squared, chance)),
@@ -78,63 +83,68 @@ def charge_fit(
         mu=float(squared) ** 0.5,
         max_rows=max_rows,
         public=tuple(sorted(public)),
-        entry=paid.entry if ledger is not None else None,
+        entry=paid.entry if paid.kept else None,
         dataset=dataset,
+        unit=unit,
     )
     return NoisySums(receipt, squared * (1 - _SLACK), rows=max_rows), statement
 
 
 def charge_sampled_fit(
-    *, epsilon: Any, delta: Any, steps: int, rate: Fraction, max_rows: int, ledger: Any, dataset: str | None,
-    public: dict[str, Any], name: str,
+    *, epsilon: Any, delta: Any, steps: int, rate: Fraction, max_rows: int, unit: str, ledger: Any,
+    dataset: str | None, public: dict[str, Any], name: str,
 ) -> tuple[NoisySums, PrivacyStatement]:  # fmt: skip
     """Charge a fit whose ``steps`` measurements are each made on a Poisson sample of the rows.
 
-    The noise of a step hides a row in the sample less than the cost says; what the sample adds is accounted for here
-    and nowhere else, so that the noisy sums have a budget of their own.
+    The noise of a step hides a row in the sample less than the cost says; what the sample adds is accounted for here,
+    and the receipt of the cost is exchanged for one of that noise.
     """
     squared_budget(epsilon, delta)
     size, chance = rational(epsilon), rational(delta)
     _check_rows(max_rows)
     touched = touched_rate(rate, max_rows)
     squared = sampled_squared_for(size, chance, rate=touched, steps=steps)
-    statement = _charge_approximate(
-        size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, public=public, name=name,
+    paid, statement = _charge_approximate(
+        size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit, public=public, name=name,
         epsilon=float(sampled_epsilon(squared, rate=touched, steps=steps, delta=chance)), proof=_SAMPLED_PROOF,
     )  # fmt: skip
-    return free_sums(squared * steps, rows=max_rows), statement
+    [receipt] = paid.exchanged(gaussian_loss(squared * steps), theorem=_SAMPLED_PROOF)
+    return NoisySums(receipt, squared * steps * (1 - _SLACK), rows=max_rows), statement
 
 
 def charge_search(
-    *, epsilon: Any, delta: Any, max_rows: int, ledger: Any, dataset: str | None, public: dict[str, Any], name: str
-) -> PrivacyStatement:
-    """Charge a search for hyper-parameters as a whole."""
+    *, epsilon: Any, delta: Any, max_rows: int, unit: str, ledger: Any, dataset: str | None, public: dict[str, Any],
+    name: str, fit: Fraction, score: Fraction, fits: int,
+) -> tuple[Iterator[tuple[Receipt, NoisySums]], PrivacyStatement]:  # fmt: skip
+    """Charge a search for hyper-parameters as a whole, and return what each of its fits has for itself and its score.
+
+    ``fit`` and ``score`` are squared Gaussian parameters.
+    """
     size, chance = rational(epsilon), rational(delta)
-    return _charge_approximate(
-        size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, public=public, name=name,
+    paid, statement = _charge_approximate(
+        size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit, public=public, name=name,
         epsilon=float(size), proof=_SEARCH_PROOF,
     )  # fmt: skip
-
-
-def free_sums(squared: Fraction, *, rows: int) -> NoisySums:
-    """Noisy sums with a budget that no ledger is charged for: their cost was charged in another form."""
-    loss = gaussian_loss(squared)
-    book = Ledger.open(":memory:")
-    book.set_cap(loss + loss, dataset="table")  # twice the cost, because caps are rounded down
-    receipt = book.reserve(loss, dataset="table", analyst="owner", query="learn")
-    return NoisySums(receipt, squared * (1 - _SLACK), rows=rows)
+    losses = [gaussian_loss(fit), gaussian_loss(score)] * fits
+    receipts = iter(paid.exchanged(*losses, theorem=_SEARCH_PROOF))
+    sums = score * (1 - _SLACK)
+    return (
+        (one, NoisySums(other, sums, rows=max_rows)) for one, other in zip(receipts, receipts, strict=True)
+    ), statement
 
 
 def _charge_approximate(
-    size: Fraction, chance: Fraction, *, epsilon: float, proof: str, max_rows: int, ledger: Any, dataset: str | None,
-    public: dict[str, Any], name: str,
-) -> PrivacyStatement:  # fmt: skip
+    size: Fraction, chance: Fraction, *, epsilon: float, proof: str, max_rows: int, unit: str, ledger: Any,
+    dataset: str | None, public: dict[str, Any], name: str,
+) -> tuple[Receipt, PrivacyStatement]:  # fmt: skip
     """Charge a loss that is known as epsilon and delta alone."""
     cost = approximate(size, chance)
-    paid = _reserve(cost, in_rho=cost, ledger=ledger, dataset=dataset, max_rows=max_rows, public=public, name=name)
-    return PrivacyStatement(
+    paid = _reserve(
+        cost, in_rho=cost, ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit, public=public, name=name
+    )
+    return paid, PrivacyStatement(
         epsilon=epsilon, delta=float(chance), mu=None, max_rows=max_rows, public=tuple(sorted(public)),
-        entry=paid.entry if ledger is not None else None, dataset=dataset, proof=proof,
+        entry=paid.entry if paid.kept else None, dataset=dataset, unit=unit, proof=proof,
     )  # fmt: skip
 
 
@@ -145,21 +155,10 @@ def _check_rows(max_rows: int) -> None:
 
 def _reserve(
     cost: PrivacyLoss, *, in_rho: PrivacyLoss, ledger: Ledger | str | Path | None, dataset: str | None, max_rows: int,
-    public: dict[str, Any], name: str,
+    unit: str, public: dict[str, Any], name: str,
 ) -> Receipt:  # fmt: skip
     """Reserve a cost in the ledger; ``in_rho`` is the cost for a ledger in rho."""
     _check_rows(max_rows)
-    if (ledger is None) != (dataset is None):
-        raise BadParameter("`ledger` and `dataset` belong together: name the data set that is charged.")
-    account = dataset or "table"
-    if ledger is None:
-        book = Ledger.open(":memory:")
-        book.set_cap(cost + cost, dataset=account)  # of this fit alone; twice the cost, because caps are rounded down
-    else:
-        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-        cap = book.balance(dataset=account).cap
-        if cap is not None and cap.measure is PrivacyMeasure.RHO:
-            cost = in_rho
-    text = json.dumps({"estimator": name, **public}, sort_keys=True, default=str)
-    query = f"learn {name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    return book.reserve(cost, dataset=account, analyst="owner", query=query, text=text)
+    return charge_run(
+        cost, in_rho=in_rho, ledger=ledger, dataset=dataset, unit=unit, name=f"learn {name}", public=public
+    )

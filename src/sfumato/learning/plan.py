@@ -147,11 +147,14 @@ class LearningPlan(DocumentedModel):
                     f"{self.learn} has no option `{name}`.", fix=did_you_mean(name, tuple(known - set(own)))
                 )
         if self.search is None:
-            return cls(**own, **self.options)
-        from sfumato.learning.search import RandomizedSearch
+            model = cls(**own, **self.options)
+        else:
+            from sfumato.learning.search import RandomizedSearch
 
-        paid = {name: own.pop(name) for name in ("epsilon", "delta", "ledger", "dataset")}
-        return RandomizedSearch(cls(**own, **self.options), self.search.candidates, fits=self.search.fits, **paid)
+            paid = {name: own.pop(name) for name in ("epsilon", "delta", "ledger", "dataset")}
+            model = RandomizedSearch(cls(**own, **self.options), self.search.candidates, fits=self.search.fits, **paid)
+        model.unit = self.unit
+        return model
 
     def _target(self, known: set[str]) -> dict[str, Any]:
         wanted = known & {"classes", "target_bounds"}

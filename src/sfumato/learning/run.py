@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,6 @@ def run_plan(plan: LearningPlan, *, base: Path) -> LearningResult:
     model.fit(feature_frame(train, plan), _labels(train, plan))
     if plan.search is not None:
         model = model.best_estimator_
-    if plan.unit != "row":
-        model.privacy_ = replace(model.privacy_, unit=plan.unit)
     measures = {} if test is None else measure_model(model, feature_frame(test, plan), _labels(test, plan))
     return LearningResult(plan=plan, model=model, train=train, test=test, control=control, measures=measures)
 

@@ -14,7 +14,7 @@ from sfumato.dp.os_random import below
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.extras import missing_extra
 from sfumato.learning.base import PrivateEstimator
-from sfumato.learning.budget import charge_search, free_sums, squared_budget
+from sfumato.learning.budget import charge_search, squared_budget
 from sfumato.learning.catalogue import name_of
 from sfumato.learning.noisy_sums import WEIGHT_STEPS
 from sfumato.learning.search_cost import SearchCost
@@ -79,6 +79,8 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     privacy_: PrivacyStatement
+    unit: str | None = None
+    """As for a single estimator."""
 
     def __init__(
         self, estimator: Any = None, candidates: Any = None, *, fits: int = 10, epsilon: Any = None, delta: Any = None,
@@ -108,17 +110,19 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if cost.epsilon(used + part, rational(self.delta)) > rational(self.epsilon):
             raise BadParameter("The budget cannot be divided among fits.", fix="Use a larger epsilon.")
         rows = models[0].max_rows
-        self.privacy_ = charge_search(
+        paid, self.privacy_ = charge_search(
             epsilon=self.epsilon, delta=self.delta, ledger=self.ledger, dataset=self.dataset, max_rows=rows,
+            unit=self.unit or ("row" if rows == 1 else "person"), fit=used, score=part, fits=cost.draw(),
             public={**models[0].public_parameters(), "candidates": tried, "fits": self.fits},
             name=f"search {name_of(type(self.estimator))}",
         )  # fmt: skip
         best: tuple[float, int, Any] | None = None
-        for _ in range(cost.draw()):
+        for receipt, sums in paid:
             place = int(below(len(tried), 1)[0])
-            model = clone(models[place]).fit(X, y)
+            model = clone(models[place])
+            model.paid = receipt
+            model.fit(X, y)
             scores = np.trunc(_row_scores(model, X, y) * WEIGHT_STEPS).astype(np.int64)
-            sums = free_sums(part, rows=rows)
             score = float(sums.measure(np.array([scores.sum()]), distance=WEIGHT_STEPS**2, share=1)[0])
             if best is None or score > best[0]:
                 best = score, place, model

@@ -7,6 +7,8 @@ from math import exp
 from statistics import NormalDist
 from typing import Any
 
+from sfumato.dp.receipt import UNKEPT_COST
+
 __all__ = ["PrivacyStatement"]
 
 
@@ -56,7 +58,7 @@ class PrivacyStatement:
 
     def __str__(self) -> str:
         rows = f", of which a person has at most {self.max_rows}" if self.max_rows > 1 else ""
-        charged = f"entry {self.entry} of the ledger" if self.entry is not None else "no ledger was charged"
+        charged = f"entry {self.entry} of the ledger" if self.entry is not None else UNKEPT_COST
         return (
             f"({self.epsilon:g}, {self.delta:g})-differential privacy for one {self.unit}{rows} "
             f"({self.neighbours}); {charged}."

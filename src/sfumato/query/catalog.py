@@ -183,6 +183,12 @@ class Catalog:
     private: Mapping[str, PrivateTable]
     public: Mapping[str, PublicTable] = field(default_factory=dict)
 
+    @property
+    def unit(self) -> str:
+        """The privacy unit as the ledger names it: ``row``, or the columns that identify a person in the tables."""
+        columns = {table.schema.unit for table in self.private.values()}
+        return ", ".join(sorted(column for column in columns if column is not None)) or "row"
+
     def __post_init__(self) -> None:
         if not self.dataset or not self.private:
             raise BadParameter("a catalog has a name and at least one private table.")

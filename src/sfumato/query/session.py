@@ -271,7 +271,7 @@ class Session:
         """
         check_least(cost, self.least)
         return self.ledger.reserve(
-            cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key, text=text,
+            cost, dataset=self.catalog.dataset, analyst=self.analyst, unit=self.catalog.unit, query=key, text=text,
             released=all(self.ledger.recall(part) is not None for part in parts or (key,)),
         )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sfumato.dp.receipt import UNKEPT_COST
 from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
 from sfumato.reports import pictures
 from sfumato.reports.figures import NARROW, WIDE, Figure
@@ -74,7 +75,7 @@ def model_sentences(document: Plain) -> tuple[str, ...]:
 
 
 def _guarantee(privacy: Plain) -> tuple[tuple[str, str], ...]:
-    charged = "no ledger was charged"
+    charged = UNKEPT_COST
     if privacy["entry"] is not None:
         charged = f"entry {privacy['entry']} of the ledger, data set {privacy['dataset']}"
     return (

@@ -57,6 +57,7 @@ class AnalystLedger(Ledger):
         *,
         dataset: str,
         analyst: str,
+        unit: str,
         query: str,
         text: str = "",
         groups: Sequence[str] = (),
@@ -71,8 +72,8 @@ class AnalystLedger(Ledger):
         self._check_own_budget()
         try:
             receipt = super().reserve(
-                cost, dataset=self._dataset, analyst=self._analyst, query=query, text=text, groups=self._groups,
-                released=super().recall(query) is not None, once=True,
+                cost, dataset=self._dataset, analyst=self._analyst, unit=unit, query=query, text=text,
+                groups=self._groups, released=super().recall(query) is not None, once=True,
             )  # fmt: skip
         except UnknownBudget as refusal:
             raise UnknownBudget(refusal.message, fix=_NO_CAP) from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.dp.fixed_point_budget import cap_in_grains
+from sfumato.dp.exact_budget import cap_amount
 from sfumato.dp.ledger import Balance, Entry
 from sfumato.dp.ledger_accounts import Period
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
@@ -91,7 +91,7 @@ class Budgets:
     ) -> Entry:
         """Set a first cap, or lower one. A higher one needs :meth:`request` and two approvals."""
         old = self._state.ledger.balance(dataset=dataset, analyst=holder, period=period).cap
-        if old is not None and not cap_in_grains(cap).fits(cap_in_grains(old)):
+        if old is not None and not cap_amount(cap).fits(cap_amount(old)):
             raise Conflict(
                 f"The cap of this account is {old}. A higher one needs a request that two people approve.",
                 fix="Make a request.",

@@ -1,7 +1,8 @@
 """Registered data sets: metadata in versions, states, grants, and the open tables.
 
 The text of the metadata is stored when it is registered, so that editing the file changes nothing until a new version
-is registered. Budgets live in the server's ledger; what was charged in the ledger that the file names is carried over.
+is registered. Budgets live in the server's ledger alone: registration moves the account of the ledger that the file
+names. What was charged there is carried over, and from then on it is closed, or each of the two would allow the cap.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.data.yaml_documents import read_text_file
-from sfumato.dp.ledger import Ledger
+from sfumato.dp.ledger import UNKEPT, Ledger, Transaction
 from sfumato.engines.choice import is_address
 from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
 from sfumato.query.metadata import Metadata, parse_metadata
 from sfumato.query.session import Session
 from sfumato.server.accounts.users import check_name, find_user
 from sfumato.server.roles import AccountRole, Action, Principal, require
-from sfumato.server.state import ServerState, now
+from sfumato.server.state import FILE, ServerState, now
 
 __all__ = ["DatasetState", "Datasets", "RegisteredDataset"]
 
@@ -77,13 +78,11 @@ class Datasets:
         if confined:
             _check_confined(metadata, base)
         session = self._start(metadata, base)  # refuses what could not be answered
+        with self._state.store.read() as transaction:
+            self._refuse_taken(transaction, name, by if confined else None)
+        self._take_over(metadata, base)  # before the first question can be answered here
         with self._state.store.write() as transaction:
-            rows = transaction.query("SELECT state, owner, version FROM sfumato_server_datasets WHERE name = ?", name)
-            if rows and (rows[0][0] != DatasetState.ACTIVE or (confined and rows[0][1] != by)):
-                raise Conflict(
-                    f"The data set `{name}` is {rows[0][0]} and of another owner, or does not take new versions.",
-                    fix="Use another name.",
-                )
+            rows = self._refuse_taken(transaction, name, by if confined else None)
             latest = transaction.query(
                 "SELECT metadata, base FROM sfumato_server_dataset_versions WHERE dataset = ? "
                 "ORDER BY number DESC LIMIT 1",
@@ -106,8 +105,6 @@ class Datasets:
                 transaction.query("UPDATE sfumato_server_datasets SET version = ? WHERE name = ?", version, name)
         if not same:
             self._record("register data set", by, name, version=version)
-        if not rows:
-            self._carry_over(metadata, base)
         with self._lock:
             self._open[name, version] = session
         return self.get(name)
@@ -246,19 +243,40 @@ class Datasets:
         title = "differential-privacy" if policy is None else policy.part_name()
         return RegisteredDataset(name=name, state=dataset.state, owner=owner, version=version, policy=title)
 
-    def _carry_over(self, metadata: Metadata, base: Path) -> None:
-        """Charge what the ledger of the file has charged, and take its cap over where the server has none."""
-        place = metadata.ledger_place(base)
-        if metadata.policy is not None or (isinstance(place, Path) and not place.is_file()):
-            return
-        earlier, ledger = Ledger.open(place), self._state.ledger
-        balance = earlier.balance(dataset=metadata.dataset)
-        if balance.cap is not None and ledger.balance(dataset=metadata.dataset).cap is None:
-            ledger.set_cap(balance.cap, dataset=metadata.dataset, by="server", why="cap of the earlier ledger")
-        if balance.spent.size or balance.spent.delta:
-            ledger.carry_over(
-                balance.spent, dataset=metadata.dataset, analyst="earlier", about=f"earlier ledger {earlier.head()[1]}"
+    def _refuse_taken(self, transaction: Transaction, name: str, owner: str | None) -> list[tuple[Any, ...]]:
+        """Refuse a name that takes no new versions, or not of this owner; returns state, owner and version."""
+        rows = transaction.query("SELECT state, owner, version FROM sfumato_server_datasets WHERE name = ?", name)
+        if rows and (rows[0][0] != DatasetState.ACTIVE or (owner is not None and rows[0][1] != owner)):
+            raise Conflict(
+                f"The data set `{name}` is {rows[0][0]} and of another owner, or does not take new versions.",
+                fix="Use another name.",
             )
+        return rows
+
+    def _take_over(self, metadata: Metadata, base: Path) -> None:
+        """Close the account of the file's ledger, charge here what it was charged, and take its cap over.
+
+        In this order: a crash in between leaves an account closed, and the next registration carries it over. The
+        entry that closed it names it, so that it is carried over once.
+        """
+        place, name, ledger = metadata.ledger_place(base), metadata.dataset, self._state.ledger
+        if metadata.policy is not None or str(place) == UNKEPT or self._is_own(place):
+            return
+        earlier = Ledger.open(place)
+        closed = earlier.move(dataset=name, to=self._state.name)
+        about, balance = f"earlier ledger {closed.hash}", earlier.balance(dataset=name)
+        if balance.cap is not None and ledger.balance(dataset=name).cap is None:
+            ledger.set_cap(balance.cap, dataset=name, by="server", why="cap of the earlier ledger")
+        unit = earlier.unit(name)
+        if unit is not None and ledger.paid(dataset=name, analyst="earlier", query=about) is None:
+            ledger.carry_over(balance.spent, dataset=name, analyst="earlier", unit=unit, about=about)
+
+    def _is_own(self, place: str | Path) -> bool:
+        """Whether a ledger is the server's own database."""
+        where = self._state.where
+        if isinstance(where, str) or isinstance(place, str):
+            return str(where) == str(place)
+        return (where / FILE).resolve() == place.resolve()
 
     def _record(self, what: str, by: str, dataset: str, **facts: object) -> None:
         about = json.dumps({"event": what, "by": by, **facts}, ensure_ascii=False)
@@ -275,6 +293,6 @@ def _check_confined(metadata: Metadata, base: Path) -> None:
     named += [str(value) for name, value in (metadata.policy or ()) if name == "file"]
     if any(is_address(place) or "://" in place for place in [*named, metadata.ledger]):
         raise AccessDenied("A database can be registered on the server's machine only.")
-    for place in named:
+    for place in [*named, metadata.ledger]:
         if not (base / place).resolve().is_relative_to(base.resolve()):
             raise BadParameter("a file of the data set lies outside of the server's data folder.")

@@ -35,6 +35,8 @@ class ServerState:
         self.store.upgrade(SERVER)
         self.secret = self._secret()
         """Signs ledger heads and derives the salts of unknown users. It never leaves the server."""
+        self.name = self._name()
+        """Tells this server from others, also after a restore; ledgers whose accounts moved here name it."""
 
     @classmethod
     def open(cls, where: str | Path) -> ServerState:
@@ -49,6 +51,14 @@ class ServerState:
     def store(self) -> Store:
         """The database."""
         return self.ledger.store
+
+    def _name(self) -> str:
+        with self.store.write() as transaction:
+            stored = setting(transaction, "name")
+            if stored is None:
+                stored = f"the sfumato server {secrets.token_hex(4)}"
+                set_setting(transaction, "name", stored)
+        return stored
 
     def _secret(self) -> bytes:
         with self.store.write() as transaction:

@@ -26,8 +26,8 @@ _HINT = "The operator runs `sfumato server restore`, which charges what is missi
 class _Seen:
     number: int
     hash: str
-    spent: dict[tuple[str, str], PrivacyLoss]
-    """By data set and analyst."""
+    spent: dict[tuple[str, str], tuple[str, PrivacyLoss]]
+    """The unit and the loss, by data set and analyst."""
 
 
 class Witness:
@@ -36,6 +36,7 @@ class Witness:
     def __init__(self, path: Path, ledger: Ledger, *, seconds: float = 1.0) -> None:
         self._path, self._ledger, self._seconds = path, ledger, seconds
         self._totals: dict[tuple[str, str], PrivacyLoss] = {}
+        self._units: dict[str, str] = {}
         self._number = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
@@ -65,13 +66,14 @@ class Witness:
             if entry.kind == "spend" and entry.number <= number:
                 key, measure = (entry.dataset, entry.analyst), PrivacyMeasure(entry.measure)
                 cost = entry.cost()
+                self._units.setdefault(entry.dataset, entry.unit)
                 self._totals[key] = cost if key not in self._totals else self._totals[key] + cost.to(measure)
         self._number = number
         document = {
             "number": number,
             "hash": digest,
             "spent": [
-                [dataset, analyst, str(loss.measure), str(loss.size), str(loss.delta)]
+                [dataset, analyst, self._units[dataset], str(loss.measure), str(loss.size), str(loss.delta)]
                 for (dataset, analyst), loss in sorted(self._totals.items())
             ],
         }
@@ -100,12 +102,13 @@ def charge_again(path: Path, ledger: Ledger, *, by: str) -> dict[tuple[str, str]
     charged: dict[tuple[str, str], PrivacyLoss] = {}
     if seen is None or ledger.holds(seen.number, seen.hash):
         return charged
-    for (dataset, analyst), total in seen.spent.items():
+    for (dataset, analyst), (unit, total) in seen.spent.items():
         spent = ledger.balance(dataset=dataset, analyst=analyst).spent
         size, delta = total.size - spent.size, max(total.delta - spent.delta, Fraction(0))
         if size > 0 or delta > 0:
             lost = PrivacyLoss(measure=total.measure, size=max(size, Fraction(0)), delta=delta)
-            ledger.carry_over(lost, dataset=dataset, analyst=analyst, about=f"{by}: charged before the restore")
+            about = f"{by}: charged before the restore"
+            ledger.carry_over(lost, dataset=dataset, analyst=analyst, unit=unit, about=about)
             charged[dataset, analyst] = lost
     path.unlink()
     return charged
@@ -116,7 +119,10 @@ def _read(path: Path) -> _Seen | None:
         return None
     document = json.loads(path.read_text(encoding="utf-8"))
     spent = {
-        (dataset, analyst): PrivacyLoss(measure=PrivacyMeasure(measure), size=Fraction(size), delta=Fraction(delta))
-        for dataset, analyst, measure, size, delta in document["spent"]
+        (dataset, analyst): (
+            unit,
+            PrivacyLoss(measure=PrivacyMeasure(measure), size=Fraction(size), delta=Fraction(delta)),
+        )
+        for dataset, analyst, unit, measure, size, delta in document["spent"]
     }
     return _Seen(number=document["number"], hash=document["hash"], spent=spent)

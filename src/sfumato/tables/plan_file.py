@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -10,9 +9,9 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.receipt import Receipt
+from sfumato.dp.run_account import charge_run
 from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.field_docs import DocumentedModel
 from sfumato.params import plain_message
@@ -105,14 +104,8 @@ class ReleaseBudget(DocumentedModel):
 
     def charge(self, plan: BaseModel, *, what: str) -> Receipt:
         """Charge the ledger for a plan. Everything that can be refused was checked before."""
-        if self.ledger is None:
-            ledger = Ledger.open(":memory:")
-            ledger.set_cap(self.loss, dataset="tables")
-        else:
-            ledger = Ledger.open(self.ledger)
-        fingerprint = hashlib.sha256(f"{what}:{plan!r}".encode()).hexdigest()
-        return ledger.reserve(
-            self.loss, dataset=self.dataset or "tables", analyst="owner", query=fingerprint, text=what
+        return charge_run(
+            self.loss, ledger=self.ledger, dataset=self.dataset, unit="row", name=what, public={"plan": repr(plan)}
         )
 
     def guarantee(self, receipt: Receipt) -> dict[str, Any]:
@@ -123,6 +116,6 @@ class ReleaseBudget(DocumentedModel):
             "epsilon": float(self.loss.at(_DELTA).size),
             "delta": float(_DELTA),
             "unit": "row",
-            "charged": self.ledger is not None,
-            "entry": receipt.entry if self.ledger is not None else None,
+            "charged": receipt.kept,
+            "entry": receipt.entry if receipt.kept else None,
         }

@@ -75,7 +75,7 @@ def sql_responder(policy: Policy, secrets: npt.ArrayLike, rng: Rng) -> SqlRespon
     }
     table = PrivateTable(name=_TABLE, schema=Schema(columns=columns))
     catalog = Catalog(dataset=_TABLE, private={_TABLE: table})
-    ledger = Ledger.open(":memory:")
+    ledger = Ledger.unkept()
     private = isinstance(policy, DifferentialPrivacy)
     if isinstance(policy, DifferentialPrivacy):
         ledger.set_cap(pure(policy.budget), dataset=_TABLE)

@@ -25,17 +25,22 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from sfumato.collecting.parties.secure_sum import no_cryptography
+from sfumato.dp.loss import PrivacyLoss, approximate
 from sfumato.dp.noise_sums import laplace_radius
 from sfumato.dp.os_random import below
 from sfumato.dp.rational_bounds import exp_bracket
+from sfumato.dp.receipt import Receipt, require
 from sfumato.dp.sampler import discrete_laplace
 from sfumato.errors import BadParameter
-from sfumato.rationals import Number, rational
+from sfumato.rationals import Number
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-__all__ = ["BlindedSet", "IntersectionReply", "IntersectionSize", "Opening", "PrivateSet", "hash_to_curve"]
+__all__ = [
+    "BlindedSet", "IntersectionReply", "IntersectionSize", "Opening", "PrivateSet", "SizeNoise", "check_blinded",
+    "hash_to_curve",
+]  # fmt: skip
 
 _PRIME = 2**255 - 19
 _A = 486_662
@@ -81,6 +86,25 @@ class IntersectionSize:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SizeNoise:
+    """Noise of an intersection size: discrete Laplace noise, cut off at ``offset``."""
+
+    loss: PrivacyLoss
+    """What the size costs."""
+    offset: int
+    """Noise beyond this is cut off. Cutting happens with probability c, which costs delta = (1 + e^epsilon)·c."""
+
+    @classmethod
+    def for_budget(cls, epsilon: Number, delta: Number) -> SizeNoise:
+        """The noise under which the size is (epsilon, delta)-private."""
+        loss = approximate(epsilon, delta)
+        if loss.size <= 0 or not 0 < loss.delta < 1:
+            raise BadParameter("noise for an intersection needs an epsilon above 0 and a delta between 0 and 1.")
+        chance = loss.delta / (1 + exp_bracket(loss.size)[1])
+        return cls(loss=loss, offset=ceil(laplace_radius(1 / loss.size, Fraction(1), chance)))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Opening:
     """The secret that opens the reply, and the number of items that were sent. Nobody else may have it."""
 
@@ -101,7 +125,7 @@ class PrivateSet:
     """One party's items under a secret that is used for one run.
 
     >>> one, other = PrivateSet(["ada", "bo", "cy"]), PrivateSet(["bo", "cy", "di", "eve"])
-    >>> one.size(other.reply(one.blinded(), epsilon=None, delta=0))
+    >>> one.size(other.reply(one.blinded(), noise=None))
     IntersectionSize(size=2, radius=0)
     """
 
@@ -123,18 +147,19 @@ class PrivateSet:
         points = _shuffled([_raised(self._secret, point) for point in self._points])
         return BlindedSet(points=points, base=self._secret.public_key().public_bytes_raw())
 
-    def reply(self, other: BlindedSet, *, epsilon: Number | None, delta: Number) -> IntersectionReply:
+    def reply(self, other: BlindedSet, *, noise: SizeNoise | None, receipt: Receipt | None = None) -> IntersectionReply:
         """The second message, with noise: (epsilon, delta)-differential privacy when one item is replaced by another.
 
-        ``epsilon=None`` adds none: the first party then learns the exact size.
+        Noise needs a ``receipt`` of its cost. ``noise=None`` adds none: the first party then learns the exact size.
         """
-        if len(set(other.points)) < len(other.points):
-            raise BadParameter("the other party sent an item twice.", fix="Each item counts once.")
+        check_blinded(other)
+        if noise is not None:
+            require(receipt, noise.loss)
         both = [_raised(self._secret, point) for point in other.points]
         own = [_raised(self._secret, point) for point in self._points]
-        offset = 0 if epsilon is None else _offset(rational(epsilon), rational(delta))
-        if epsilon is not None:
-            drawn = int(discrete_laplace(1 / rational(epsilon), 1)[0])
+        offset = 0 if noise is None else noise.offset
+        if noise is not None:
+            drawn = int(discrete_laplace(1 / noise.loss.size, 1)[0])
             matching = min(max(offset + drawn, 0), 2 * offset)
             for place in range(2 * offset):
                 first = second = os.urandom(32)
@@ -149,11 +174,10 @@ class PrivateSet:
         return self.opening.size(reply)
 
 
-def _offset(epsilon: Fraction, delta: Fraction) -> int:
-    """Noise beyond this is cut off. Cutting happens with probability c, which costs delta = (1 + e^epsilon)·c."""
-    if epsilon <= 0 or not 0 < delta < 1:
-        raise BadParameter("noise for an intersection needs an epsilon above 0 and a delta between 0 and 1.")
-    return ceil(laplace_radius(1 / epsilon, Fraction(1), delta / (1 + exp_bracket(epsilon)[1])))
+def check_blinded(message: BlindedSet) -> None:
+    """Refuse a first message that is no set. Called before budget is reserved."""
+    if len(set(message.points)) < len(message.points):
+        raise BadParameter("the other party sent an item twice.", fix="Each item counts once.")
 
 
 def _key(secret: bytes) -> X25519PrivateKey:

@@ -225,7 +225,7 @@ class Party:
     def _charged(self, joined: _Joined) -> Receipt:
         return self.ledger.reserve(
             joined.plan.cost, dataset=self.agreement.federation, analyst=joined.analyst,
-            query=joined.question.digest(), text=joined.question.sql,
+            unit=self._session.catalog.unit, query=joined.question.digest(), text=joined.question.sql,
         )  # fmt: skip
 
     def _taken(self, digest: str, analyst: str) -> _Joined:

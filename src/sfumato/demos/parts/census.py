@@ -181,9 +181,9 @@ def _totals(people: pl.DataFrame, tables: HierarchicalTables, level: str) -> pl.
 
 
 def _published(people: pl.DataFrame, places: Geography, plan: TopDownPlan, progress: Progress) -> HierarchicalTables:
-    ledger = Ledger.open(":memory:")
+    ledger = Ledger.unkept()
     ledger.set_cap(plan.loss, dataset="census")
-    receipt = ledger.reserve(plan.loss, dataset="census", analyst="office", query="tables")
+    receipt = ledger.reserve(plan.loss, dataset="census", analyst="office", unit="row", query="tables")
     return topdown(people, places, plan, receipt=receipt, progress=progress)
 
 

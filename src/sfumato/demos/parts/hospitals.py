@@ -12,7 +12,7 @@ from sfumato.collecting.parties.certificates import make_certificates
 from sfumato.collecting.parties.channels import LocalChannel
 from sfumato.collecting.parties.coordinator import Coordinator
 from sfumato.collecting.parties.encoding_attacks import pattern_attack
-from sfumato.collecting.parties.intersection_size import PrivateSet
+from sfumato.collecting.parties.intersection_size import PrivateSet, SizeNoise
 from sfumato.collecting.parties.party import Party
 from sfumato.collecting.parties.party_file import PartyFile
 from sfumato.collecting.parties.trails import match_trails, rare_trails, suppress_visits
@@ -21,6 +21,7 @@ from sfumato.demos.base import Demo, Say
 from sfumato.demos.people import hospital
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import pure
+from sfumato.dp.run_account import charge_run
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -100,7 +101,9 @@ class HospitalsDemo(Demo):
         first, second = (table["name"].to_list()[:600] for table in tables[:2])
         both = [*first[:150], *second[150:]]
         one, other = PrivateSet(first), PrivateSet(both)
-        found = one.size(other.reply(one.blinded(), epsilon=1, delta="1e-6"))
+        noise = SizeNoise.for_budget(1, "1e-6")
+        paid = charge_run(noise.loss, ledger=None, dataset=None, unit="name", name="intersection", public={})
+        found = one.size(other.reply(one.blinded(), noise=noise, receipt=paid))
         say(
             "\n[bold]2. Who is in both?[/bold] 150 of 600 patients were treated in two hospitals. Private set "
             f"intersection finds [bold]{found.size}[/bold] (noise of epsilon 1) and no name."

@@ -27,10 +27,10 @@ class Exponential(Mechanism):
     for all utilities. ``error`` bounds the difference between the best and the selected utility among ``candidates``.
 
     >>> from sfumato.dp import Ledger, SecretValue, pure
-    >>> ledger = Ledger.open(":memory:")
+    >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> mode = Exponential.for_epsilon(50, monotone=True)
-    >>> receipt = ledger.reserve(mode.loss(), dataset="survey", analyst="ana", query="mode of colour")
+    >>> receipt = ledger.reserve(mode.loss(), dataset="survey", analyst="ana", unit="row", query="mode of colour")
     >>> ["red", "green", "blue"][mode.release(SecretValue([3, 80, 8]), receipt=receipt)]
     'green'
     """

@@ -27,10 +27,10 @@ class Histogram(Mechanism):
     ``outputs`` cells.
 
     >>> from sfumato.dp import Ledger, SecretValue, pure
-    >>> ledger = Ledger.open(":memory:")
+    >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> ages = Histogram.for_epsilon(1)
-    >>> receipt = ledger.reserve(ages.loss(), dataset="survey", analyst="ana", query="age groups")
+    >>> receipt = ledger.reserve(ages.loss(), dataset="survey", analyst="ana", unit="row", query="age groups")
     >>> ages.release(SecretValue([120, 80, 0]), receipt=receipt).shape
     (3,)
     """

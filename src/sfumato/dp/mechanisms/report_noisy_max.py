@@ -27,10 +27,10 @@ class ReportNoisyMax(Mechanism):
     difference between the best and the winner's true count among ``candidates``.
 
     >>> from sfumato.dp import Ledger, SecretValue, pure
-    >>> ledger = Ledger.open(":memory:")
+    >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="votes")
     >>> largest = ReportNoisyMax.for_epsilon(50, monotone=True)
-    >>> receipt = ledger.reserve(largest.loss(), dataset="votes", analyst="ana", query="largest party")
+    >>> receipt = ledger.reserve(largest.loss(), dataset="votes", analyst="ana", unit="row", query="largest party")
     >>> largest.release(SecretValue([300, 812, 5]), receipt=receipt)
     (1, None)
     """

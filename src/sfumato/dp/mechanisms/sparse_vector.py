@@ -27,10 +27,10 @@ class SparseVector(Mechanism):
     within which an answer can be wrong, for ``questions`` counts.
 
     >>> from sfumato.dp import Ledger, SecretValue, pure
-    >>> ledger = Ledger.open(":memory:")
+    >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="wards")
     >>> alarm = SparseVector(threshold=50, stop=1, threshold_scale="1/10", query_scale="1/10", monotone=True)
-    >>> receipt = ledger.reserve(alarm.loss(), dataset="wards", analyst="ana", query="cases by week")
+    >>> receipt = ledger.reserve(alarm.loss(), dataset="wards", analyst="ana", unit="row", query="cases by week")
     >>> alarm.release(SecretValue([3, 12, 90, 4]), receipt=receipt)
     [False, False, True]
     """

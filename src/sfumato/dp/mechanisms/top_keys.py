@@ -41,10 +41,10 @@ class TopKeys(Mechanism):
     ``error`` bounds the difference between the best and each selected count among ``candidates``.
 
     >>> from sfumato.dp import Ledger, SecretValue, pure
-    >>> ledger = Ledger.open(":memory:")
+    >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> top = TopKeys.for_budget(50, count=2)
-    >>> receipt = ledger.reserve(top.loss(), dataset="survey", analyst="ana", query="two largest towns")
+    >>> receipt = ledger.reserve(top.loss(), dataset="survey", analyst="ana", unit="row", query="two largest towns")
     >>> top.release(SecretValue([3, 80, 8, 40]), receipt=receipt)
     (1, 3)
     """

@@ -49,7 +49,7 @@ class PostgresStore:
             _migrate(self._url, schema)
 
     def _revision(self, schema: SchemaVersion) -> str | None:
-        """The schema's revision; None for a new database or one made before revisions were kept."""
+        """The schema's revision."""
         with self.read() as transaction:
             if transaction.query("SELECT to_regclass(?)", schema.table) == [(None,)]:
                 return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEDGER", "REVISION", "VERSION_TABLE", "SchemaVersion", "migrate"]
 
-REVISION = "0004"
+REVISION = "0001"
 """The newest script in ``migrations/versions``."""
 VERSION_TABLE = "sfumato_schema"
 

@@ -104,7 +104,7 @@ def _connect(path: str | Path, timeout: float = 60.0) -> sqlite3.Connection:
 
 
 def _revision(connection: sqlite3.Connection, schema: SchemaVersion) -> str | None:
-    """The schema's revision; None for a new database or one made before revisions were kept."""
+    """The schema's revision."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (schema.table,)).fetchone():
         return None
     row = connection.execute(f"SELECT version_num FROM {schema.table}").fetchone()

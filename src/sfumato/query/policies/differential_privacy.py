@@ -60,7 +60,7 @@ class _Responder(ExactResponder):
         super().__init__(values)
         self._mechanism = Geometric.for_epsilon(policy.epsilon)
         self._cost = pure(policy.epsilon)
-        self._ledger = Ledger.open(":memory:")
+        self._ledger = Ledger.unkept()
         self._ledger.set_cap(pure(policy.budget), dataset="column")
         self._given: dict[bytes, float] = {}
         self._empty = False
@@ -71,7 +71,9 @@ class _Responder(ExactResponder):
             if self._empty:
                 return None
             try:
-                receipt = self._ledger.reserve(self._cost, dataset="column", analyst="asker", query=key.hex()[:64])
+                receipt = self._ledger.reserve(
+                    self._cost, dataset="column", analyst="asker", unit="row", query=key.hex()
+                )
             except OverBudget:
                 self._empty = True
                 return None

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Annotated, Self
 
 import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.os_random import words
+from sfumato.dp.run_account import charge_run
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
@@ -112,13 +110,10 @@ class PrivateItemCounts(Step):
         if unit == self.item:
             raise BadParameter("private-item-counts: the unit cannot be the item.", fix="Name the column of the items.")
         mechanism = self.mechanism()
-        loss, name = mechanism.loss(self.max_items), self.dataset or "table"
-        ledger = Ledger.open(self.ledger) if self.ledger is not None else Ledger.open(":memory:")
-        if self.ledger is None:
-            ledger.set_cap(loss + loss, dataset=name)  # of this run alone
-        text = json.dumps(self.public(), sort_keys=True)
-        query = f"private-item-counts {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        receipt = ledger.reserve(loss, dataset=name, analyst="owner", query=query, text=text)
+        loss = mechanism.loss(self.max_items)
+        receipt = charge_run(
+            loss, ledger=self.ledger, dataset=self.dataset, unit=unit, name=self.part_name(), public=self.public()
+        )
         # A row without a person counts for nobody; to refuse it would tell that there is one.
         units, codes, items = event_codes(data.table.frame.drop_nulls(unit), unit, self.item)
         counts = bounded_counts(units, codes, len(items), self.max_items)
@@ -134,14 +129,13 @@ class PrivateItemCounts(Step):
             "first_threshold": self.first_threshold, "second_threshold": float(mechanism.limit),
             "noise_scale": float(mechanism.scale), "neighbours": "add or remove all rows of one unit", "proof": proof,
         }  # fmt: skip
-        charged = "charged to a ledger" if self.ledger is not None else "not charged to a ledger"
         verdict = Verdict(
             model="differential-privacy",
             state=State.HOLDS,
             worst=float(loss.size),
             wanted=self.epsilon,
             reason=f"(epsilon = {self.epsilon:g}, delta = {self.delta:g}) for the unit `{unit}`: add or remove all "
-            f"rows of one unit; {charged}. Proof: {proof}.",
+            f"rows of one unit; {receipt.statement}. Proof: {proof}.",
         )
         return Change(
             table=data.table.with_frame(frame),

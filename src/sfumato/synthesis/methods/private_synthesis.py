@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -15,7 +14,9 @@ from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.data.declared import refuse_found_types
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import PrivacyMeasure, approximate
+from sfumato.dp.loss import approximate
+from sfumato.dp.receipt import UNKEPT_COST
+from sfumato.dp.run_account import charge_run
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.field_docs import DocumentedModel
 from sfumato.masking.base import Context, Step
@@ -177,14 +178,13 @@ class PrivateSynthesis(Step):
                 "made from the data of several people.",
                 fix="Move it to the front; later steps keep the guarantee.",
             )
-        ledger = Ledger.open(self.ledger) if self.ledger is not None else None
         fit: Callable[..., SynthesisModel | HouseholdModel] = (
             self.fit if self.households is None else self.fit_households
         )
-        model = fit(data, ledger=ledger, rng=context.rng, progress=context.progress)
+        model = fit(data, ledger=self.ledger, rng=context.rng, progress=context.progress)
         frame = model.sample(self.rows, random=context.rng.child("rows").generator)
         guarantee = model.guarantee
-        recorded = "charged to a ledger" if guarantee.entry else "not charged to a ledger"
+        recorded = f"entry {guarantee.entry} of the ledger" if guarantee.entry else UNKEPT_COST
         verdict = Verdict(
             model="differential-privacy",
             state=State.HOLDS,
@@ -207,7 +207,7 @@ class PrivateSynthesis(Step):
         )
 
     def fit(
-        self, data: Dataset, *, ledger: Ledger | None = None, rng: Rng | None = None, progress: Progress = SILENT
+        self, data: Dataset, *, ledger: Ledger | Path | None = None, rng: Rng | None = None, progress: Progress = SILENT
     ) -> SynthesisModel:
         """Fit a model and charge a ledger for it. Everything drawn from the model afterwards is free.
 
@@ -220,7 +220,7 @@ class PrivateSynthesis(Step):
         return fit_model(kept, run)
 
     def fit_households(
-        self, data: Dataset, *, ledger: Ledger | None = None, rng: Rng | None = None, progress: Progress = SILENT
+        self, data: Dataset, *, ledger: Ledger | Path | None = None, rng: Rng | None = None, progress: Progress = SILENT
     ) -> HouseholdModel:
         """Fit a model of people in households, as :meth:`fit` does for a single table."""
         if self.households is None:
@@ -230,28 +230,19 @@ class PrivateSynthesis(Step):
         return fit_households(kept, run, run.plan.households)
 
     def _charged(
-        self, data: Dataset, ledger: Ledger | None, rng: Rng | None, progress: Progress
+        self, data: Dataset, ledger: Ledger | Path | None, rng: Rng | None, progress: Progress
     ) -> tuple[pl.DataFrame, FitRun]:
         """Rows with bounded contributions, and a run whose budget is paid."""
         refuse_found_types(data.table)
         plan = self._plan(data)
         cost = replace(approximate(rational(self.epsilon), rational(self.delta)), curve=plan.loss.curve)
-        budget = Ledger.open(":memory:")
-        name = self.dataset or "table"
-        if ledger is not None:
-            budget = ledger
-            cap = ledger.balance(dataset=name).cap
-            cost = plan.loss if cap is not None and cap.measure is PrivacyMeasure.RHO else cost
-        else:
-            budget.set_cap(
-                cost + cost, dataset=name
-            )  # of this run alone; twice the cost, because caps are rounded down
-        text = json.dumps(self.public(), sort_keys=True)
-        query = f"private-synthesis {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        paid = budget.reserve(cost, dataset=name, analyst="owner", query=query, text=text)
+        unit = plan.households.id if plan.households is not None else data.schema.unit
+        paid = charge_run(
+            cost, in_rho=plan.loss, ledger=ledger, dataset=None if ledger is None else self.dataset or "table",
+            unit=unit or "row", name=self.part_name(), public=self.public(),
+        )  # fmt: skip
         [receipt] = paid.split(plan.loss)
         spent = plan.loss.at(plan.delta)
-        unit = plan.households.id if plan.households is not None else data.schema.unit
         guarantee = Guarantee(
             epsilon=float(spent.size),
             delta=float(spent.delta),
@@ -259,7 +250,7 @@ class PrivateSynthesis(Step):
             rho=float(plan.squared / 2),
             unit=unit or "row",
             max_rows=plan.reach,
-            entry=paid.entry if ledger is not None else None,
+            entry=paid.entry if paid.kept else None,
         )
         kept = bounded_rows(data.table.frame, unit, plan.reach)
         return kept, FitRun(
