@@ -45,11 +45,8 @@ def test_entries_and_audit_log_are_append_only_in_postgres(postgresql: str) -> N
     Ledger.open(postgresql).set_cap(pure(1), dataset="flu")
     with psycopg.connect(postgresql, autocommit=True) as outside:
         outside.execute(_AUDIT)
-        for tampering in ("UPDATE sfumato_ledger SET unit = ''", "DELETE FROM sfumato_ledger", "TRUNCATE sfumato_audit"):
-            "UPDATE sfumato_ledger SET size = '1'",
-            "DELETE FROM sfumato_ledger",
-            "TRUNCATE sfumato_audit",
-        ):
+        changes = ("UPDATE sfumato_ledger SET unit = ''", "DELETE FROM sfumato_ledger", "TRUNCATE sfumato_audit")
+        for tampering in changes:
             with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
                 outside.execute(tampering)
 

@@ -79,29 +79,6 @@ def test_a_restore_ends_sessions_and_tokens_and_clears_the_alarm(tmp_path: Path)
     assert restored.state.ledger.balance(dataset="hospital", analyst="ada").spent == pure("0.3")
 
 
-def test_a_ledger_of_an_earlier_version_becomes_a_state(tmp_path: Path) -> None:
-    folder = tmp_path / "state"
-    folder.mkdir()
-    ledger = Ledger.open(folder / "server.db")
-    ledger.set_cap(pure(1), dataset="hospital")
-    ledger.reserve(pure("0.25"), dataset="hospital", analyst="ana", unit="row", query="q")
-    last = ledger.verify()
-    with sqlite3.connect(folder / "server.db") as outside:  # as revision 0003 left it
-        outside.executescript(
-            "DROP TABLE sfumato_ledger_groups; DROP TABLE sfumato_ledger_failures; DROP INDEX sfumato_ledger_about; "
-            "UPDATE sfumato_schema SET version_num = '0003'"
-        )
-    state = ServerState.open(folder)
-    assert state.ledger.verify(last=last) == last
-    assert state.ledger.balance(dataset="hospital").left == pure("0.75")
-    state.ledger.record_event("upgraded")
-    state.ledger.verify(last=last)
-    with sqlite3.connect(folder / "server.db") as outside:
-        assert outside.execute(f"SELECT version_num FROM {SERVER.table}").fetchall() == [(SERVER.revision,)]
-    again = ServerState.open(folder)
-    assert again.secret == state.secret
-
-
 def test_settings_come_from_options_then_environment_then_file(tmp_path: Path) -> None:
     path = tmp_path / "server.yaml"
     path.write_text(

@@ -123,6 +123,10 @@ def randomize(
 @click.option(
     "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True
 )
+@click.option(
+    "--copies", type=click.IntRange(min=1), default=None,
+    help="Most reports of one person in REPORTS, if the survey is memoized. All that it allows if left out.",
+)  # fmt: skip
 @force_option
 @json_option
 def estimate(
@@ -132,6 +136,7 @@ def estimate(
     tally: Path | None,
     engine: str | None,
     confidence: float,
+    copies: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -156,7 +161,7 @@ def estimate(
     if tally is not None:
         with replacing(tally, force=force) as temporary:
             temporary.write_text(json.dumps(collection.to_dict()), encoding="utf-8")
-    estimates = collection.estimate(confidence=confidence)
+    estimates = collection.estimate(confidence=confidence, copies=copies)
     if as_json:
         emit_json(
             {"survey": loaded.survey, "confidence": confidence, "questions": [_plain(e, loaded) for e in estimates]}
@@ -197,7 +202,8 @@ def _grid(*columns: str, title: str | None = None) -> Grid:
 
 
 def _estimate_grid(found: QuestionEstimate, survey: Survey, confidence: float) -> Grid:
-    title = f"{found.question}: {found.reports:,} reports by {found.protocol}"
+    people = f" of {found.people:,} people or more" if found.people < found.reports else ""
+    title = f"{found.question}: {found.reports:,} reports{people} by {found.protocol}"
     interval = f"{100 * confidence:g} % interval"
     if found.frequencies is not None:
         grid = _grid("value", "share", interval, title=title)
@@ -216,7 +222,8 @@ def _estimate_grid(found: QuestionEstimate, survey: Survey, confidence: float) -
 
 
 def _plain(found: QuestionEstimate, survey: Survey) -> dict[str, Any]:
-    document: dict[str, Any] = {"question": found.question, "protocol": found.protocol, "reports": found.reports}
+    shared = {"question": found.question, "protocol": found.protocol, "reports": found.reports}
+    document: dict[str, Any] = {**shared, "people_at_least": found.people}
     if found.frequencies is not None:
         estimate = found.frequencies
         values = survey.questions[found.question].values or ()

@@ -10,13 +10,14 @@ import hashlib
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sfumato.errors import FileMissing, OutputExists, WriteFailed
 
-__all__ = ["refuse_folder", "replacing", "replacing_folder", "sha256", "write_secret"]
+__all__ = ["locked", "refuse_folder", "replacing", "replacing_folder", "sha256", "write_secret"]
 
 
 def _beside(path: Path) -> Path:
@@ -94,6 +95,40 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         _sync(place.parent)
     except OSError as failure:
         raise _failed(place, failure) from failure
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Hold a file for this process alone while the block runs: for reading it, changing it and writing it back.
+
+    The lock is on a file beside it, because :func:`replacing` puts another file in its place. It ends with the process.
+    """
+    place = Path(path)
+    _need_parent(place)
+    try:
+        number = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as failure:
+        raise _failed(place, failure) from failure
+    try:
+        _lock(number)
+        yield
+    finally:
+        os.close(number)
+
+
+def _lock(number: int) -> None:
+    """Wait until no other process has the lock. Closing the file releases it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        while True:
+            with suppress(OSError):  # it gives up after ten seconds
+                msvcrt.locking(number, msvcrt.LK_LOCK, 1)
+                return
+    else:
+        import fcntl
+
+        fcntl.flock(number, fcntl.LOCK_EX)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ def client_design(survey: Survey) -> dict[str, Any]:
         "epsilon": float(survey.epsilon),
         "memoized": memoized,
         "answers": survey.repeats.answers if survey.repeats is not None and memoized else None,
+        "reports": survey.reports_of_one,
         "questions": [
             {
                 "name": name,

@@ -33,6 +33,8 @@ class QuestionEstimate:
     question: str
     protocol: str
     reports: int
+    people: int
+    """The fewest people that the reports can be of."""
     frequencies: FrequencyEstimate | None = None
     mean: MeanEstimate | None = None
     quantiles: tuple[tuple[float, float, float, float], ...] = ()
@@ -147,8 +149,15 @@ class Collection:
         questions = {question: tally.to_dict() for question, tally in self._tallies.items()}
         return {"survey": self.survey.fingerprint(), "questions": questions}
 
-    def estimate(self, *, confidence: float = 0.95) -> list[QuestionEstimate]:
-        """Estimates of every question that has at least two reports."""
+    def estimate(self, *, confidence: float = 0.95, copies: int | None = None) -> list[QuestionEstimate]:
+        """Estimates of every question that has at least two reports.
+
+        ``copies`` is the most often that one draw is among the reports; by default what the survey allows, which is 1
+        unless it is memoized. A single day of a memoized survey with one report a day has 1.
+        """
+        most = self.survey.copies if copies is None else copies
+        if not 1 <= most <= self.survey.copies:
+            raise BadParameter(f"One draw is among the reports 1 to {self.survey.copies} times by the survey.")
         estimates = []
         for question, tally in self._tallies.items():
             protocol = self._protocols[question]
@@ -156,15 +165,16 @@ class Collection:
                 "question": question,
                 "protocol": protocol.part_name(),
                 "reports": tally.reports,
+                "people": -(-tally.reports // most),
             }
             if isinstance(protocol, FrequencyProtocol):
                 assert isinstance(tally, Tally)
-                shared["frequencies"] = protocol.estimate(tally, confidence=confidence)
+                shared["frequencies"] = protocol.estimate(tally, confidence=confidence, copies=most)
             else:
                 assert isinstance(tally, NumberTally)
-                shared["mean"] = protocol.mean(tally, confidence=confidence)
+                shared["mean"] = protocol.mean(tally, confidence=confidence, copies=most)
                 if isinstance(protocol, SquareWave):
-                    found = protocol.quantiles(tally, _QUANTILES, confidence=confidence)
+                    found = protocol.quantiles(tally, _QUANTILES, confidence=confidence, copies=most)
                     shared["quantiles"] = tuple(zip(_QUANTILES, *(part.tolist() for part in found), strict=True))
                     shared["histogram"] = tuple(protocol.histogram(tally).tolist())
             estimates.append(QuestionEstimate(**shared))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ import polars as pl
 from sfumato.collecting.local.frequency_protocol import FrequencyProtocol
 from sfumato.collecting.local.random_source import OS_ENTROPY, RandomSource, below
 from sfumato.collecting.local.survey import Survey, SurveyQuestion
-from sfumato.data.atomic import replacing, write_secret
+from sfumato.data.atomic import locked, replacing, write_secret
 from sfumato.data.declared import as_kind
 from sfumato.data.table import Table
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, NotThatFormat
 
 __all__ = ["NUMBER_TYPE", "SURVEY_KEY", "randomize_answer", "randomize_table", "write_reports"]
 
@@ -78,12 +79,21 @@ def write_reports(survey: Survey, reports: pl.DataFrame, path: Path, *, force: b
 def randomize_answer(
     survey: Survey, answers: Mapping[str, Any], *, memory: Path | None = None, source: RandomSource = OS_ENTROPY
 ) -> dict[str, Any]:
-    """The report of one person as plain data. ``memory`` is a file on the person's own device for repeated reports."""
+    """The report of one person as plain data. ``memory`` is a file on the person's own device for repeated reports.
+
+    The memory is locked while a report is drawn, and is on disk before the report is returned: processes that ask at
+    once send the same report, and a crash in between sends none. It counts the reports, because the intervals of the
+    collector hold for as many of one person as the survey states.
+    """
     memoized = survey.repeats is not None and survey.repeats.memoized
     if memoized and memory is None:
         raise BadParameter(
             "The survey is memoized: its privacy loss holds for devices that keep their report.",
             fix="Name a file on this device with --memory.",
+        )
+    if memory is not None and survey.repeats is not None and not memoized:
+        raise BadParameter(
+            "The survey draws every report anew, so that a device keeps none.", fix="Leave out --memory."
         )
     names = list(survey.questions)
     missing = [name for name in names if answers.get(name) is None]
@@ -92,13 +102,73 @@ def randomize_answer(
             f"No answer to {', '.join(missing)}: the device draws a question and must be able to answer it.",
             fix="Give an answer to every question of the survey.",
         )
-    kept = json.loads(memory.read_text(encoding="utf-8")) if memory is not None and memory.exists() else {}
-    if kept.get("survey", survey.fingerprint()) != survey.fingerprint():
+    if memory is None:
+        return _report(survey, answers, _Memory(), source)[0]
+    with locked(memory):
+        report, kept = _report(survey, answers, _remembered(memory, survey), source)
+        document = {
+            "survey": survey.fingerprint(),
+            "question": kept.question,
+            "reports": kept.reports,
+            "sent": kept.sent,
+        }
+        write_secret(memory, json.dumps(document).encode(), force=True)
+    return report
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Memory:
+    """What a device has reported."""
+
+    question: str | None = None
+    reports: Mapping[str, str] = field(default_factory=dict)
+    """By answer."""
+    sent: int = 0
+
+
+def _remembered(memory: Path, survey: Survey) -> _Memory:
+    if not memory.exists():
+        return _Memory()
+    try:
+        kept = json.loads(memory.read_text(encoding="utf-8"))
+        stated, question, reports, sent = kept["survey"], kept["question"], kept["reports"], kept["sent"]
+        texts = [question, *reports, *reports.values()]
+        sound = all(isinstance(text, str) for text in texts) and isinstance(sent, int) and sent >= len(reports) > 0
+        for report in reports.values():
+            base64.b64decode(report, validate=True)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise _damaged(memory) from None
+    if stated != survey.fingerprint():
         raise BadParameter("The memory file belongs to another survey.", fix="Use one memory file per survey.")
-    name = kept.get("question") or names[int(below(len(names), 1, source)[0])]
-    answer, known = str(answers[name]), kept.get("reports", {})
+    if not sound or question not in survey.questions:
+        raise _damaged(memory)
+    return _Memory(question=question, reports=reports, sent=sent)
+
+
+def _damaged(memory: Path) -> NotThatFormat:
+    return NotThatFormat(
+        f"{memory} is damaged, or is no memory of a device. A new report would cost the privacy loss again, so none was "
+        "drawn.",
+        fix="Restore the file. If it is lost, this device must not report to this survey any more.",
+        path=str(memory),
+    )
+
+
+def _report(
+    survey: Survey, answers: Mapping[str, Any], kept: _Memory, source: RandomSource
+) -> tuple[dict[str, Any], _Memory]:
+    """The report, and the memory after it."""
+    if kept.sent >= survey.reports_of_one:
+        raise BadParameter(
+            f"This device has made all its reports of the survey ({survey.reports_of_one}). More would count as more "
+            "people.",
+            fix="State more `days` in the survey. A report that did not arrive can be sent again as it was printed.",
+        )
+    names = list(survey.questions)
+    name = kept.question or names[int(below(len(names), 1, source)[0])]
+    answer, known = str(answers[name]), kept.reports
     if answer not in known:
-        if memoized and survey.repeats is not None and len(known) >= survey.repeats.answers:
+        if survey.repeats is not None and survey.repeats.memoized and len(known) >= survey.repeats.answers:
             raise BadParameter(
                 "The answer changed more often than the survey's privacy loss covers. Nothing was randomized.",
                 fix="State more `answers` in the survey; its loss grows with them.",
@@ -106,10 +176,8 @@ def randomize_answer(
         column = pl.Series([answers[name]])
         report = _encoded(survey.protocols()[name], survey.questions[name], name, column, source)[0]
         known = {**known, answer: base64.b64encode(report).decode()}
-    if memory is not None:
-        document = {"survey": survey.fingerprint(), "question": name, "reports": known}
-        write_secret(memory, json.dumps(document).encode(), force=True)
-    return {"survey": survey.fingerprint(), "question": name, "report": known[answer]}
+    document = {"survey": survey.fingerprint(), "question": name, "report": known[answer]}
+    return document, _Memory(question=name, reports=known, sent=kept.sent + 1)
 
 
 def _encoded(

@@ -129,14 +129,20 @@ class FrequencyProtocol(Part):
         counts: Ints = self.supported(reports).sum(axis=0, dtype=np.int64)
         return counts
 
-    def estimate(self, tally: Tally, *, confidence: float = 0.95, together: bool = False) -> FrequencyEstimate:
-        """Unbiased counts with an interval each; ``together`` makes all intervals hold at once (Bonferroni)."""
+    def estimate(
+        self, tally: Tally, *, confidence: float = 0.95, together: bool = False, copies: int = 1
+    ) -> FrequencyEstimate:
+        """Unbiased counts with an interval each; ``together`` makes all intervals hold at once (Bonferroni).
+
+        ``copies`` is the most often that one draw is among the reports. The noise of a draw that is counted w times has
+        w² times its variance, and w² <= copies · w: intervals are wider by the square root of ``copies`` at most.
+        """
         if tally.design != self.design():
             raise BadParameter("The tally belongs to another protocol or other parameters.")
         p, q = (float(chance) for chance in self.probabilities())
         support, n = tally.support.astype(np.float64), tally.reports
         counts = (support - n * q) / (p - q)
-        z = two_sided(confidence, self.values if together else 1)
+        z = two_sided(confidence, self.values if together else 1) * copies**0.5
         low, high = score_interval(support, n, p, q, self.collision_variance(counts), z)
         return FrequencyEstimate(reports=n, counts=counts, low=low, high=high, confidence=confidence)
 

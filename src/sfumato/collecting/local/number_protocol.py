@@ -139,16 +139,19 @@ class NumberProtocol(Part):
     def _bins(self, reports: Ints) -> Ints:
         return np.zeros(0, dtype=np.int64)
 
-    def mean(self, tally: NumberTally, *, confidence: float = 0.95) -> MeanEstimate:
-        """The mean of all respondents, with an interval from the spread of the reports."""
+    def mean(self, tally: NumberTally, *, confidence: float = 0.95, copies: int = 1) -> MeanEstimate:
+        """The mean of all respondents, with an interval from the spread of the reports.
+
+        ``copies`` is the most often that one draw is among the reports, as for frequencies.
+        """
         n = tally.reports
         if tally.design != self.design():
             raise BadParameter("The tally belongs to another protocol or other parameters.")
-        if n < 2:
-            raise TooFewRows("A mean with an interval needs two reports or more.")
+        if n < 2 * copies:
+            raise TooFewRows("A mean with an interval needs the reports of two people or more.")
         mean = tally.total / n
-        variance = max(0.0, (tally.squares - n * mean**2) / (n - 1))
-        radius = two_sided(confidence) * (variance / n) ** 0.5
+        variance = max(0.0, (tally.squares - n * mean**2) / (n - copies))
+        radius = two_sided(confidence) * (copies * variance / n) ** 0.5
         return MeanEstimate(reports=n, mean=mean, low=mean - radius, high=mean + radius, confidence=confidence)
 
     def self_test(self) -> float:

@@ -126,6 +126,16 @@ class Survey(DocumentedModel):
         agreed = self.model_dump(mode="json", include={"survey", "epsilon", "questions"})
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()[:16]
 
+    @property
+    def reports_of_one(self) -> int:
+        """Most reports of one person."""
+        return 1 if self.repeats is None else self.repeats.per_day * self.repeats.days
+
+    @property
+    def copies(self) -> int:
+        """Most reports of one person that are the same draw: all of a memoized survey."""
+        return self.reports_of_one if self.repeats is not None and self.repeats.memoized else 1
+
     def protocols(self) -> dict[str, FrequencyProtocol | NumberProtocol]:
         """The protocol of each question: the one that is named, or the one with the smallest error."""
         return {name: self._protocol(name, question) for name, question in self.questions.items()}

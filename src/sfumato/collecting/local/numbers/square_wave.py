@@ -12,18 +12,24 @@ from pydantic import Field
 from sfumato.collecting.local.band_protocol import BandProtocol
 from sfumato.collecting.local.estimates import NumberTally
 from sfumato.collecting.local.number_protocol import STEPS, Floats, Ints
+from sfumato.collecting.local.quantile_bounds import FittingHistograms
 from sfumato.errors import BadParameter
 
 __all__ = ["SquareWave"]
 
 _ROUNDS = 10_000
+_INPUTS = 64
+"""Most input bins of the linear programs of an interval."""
+_EDGES = 32
+"""Output edges whose shares an interval uses."""
 
 
 class SquareWave(BandProtocol):
     """Report a point near the number more likely than one far from it; the collector reconstructs the histogram.
 
     The band has the width that maximizes the information of a report about the number. ``histogram`` and ``quantiles``
-    use expectation maximization with smoothing; ``mean`` is unbiased as for any band, but noisier than piecewise.
+    use expectation maximization with smoothing, which is biased; the intervals of ``quantiles`` are those of all
+    histograms that fit the reports. ``mean`` is unbiased as for any band, but noisier than piecewise.
     """
 
     examples = ({"epsilon": 1, "low": 0, "high": 100}, {"epsilon": 3, "low": 0, "high": 1, "bins": 64})
@@ -44,22 +50,44 @@ class SquareWave(BandProtocol):
         return _maximize(observed, self._channel(len(observed)), float(self.epsilon))
 
     def quantiles(
-        self, tally: NumberTally, chances: npt.ArrayLike, *, confidence: float = 0.95, resamples: int = 100
+        self, tally: NumberTally, chances: npt.ArrayLike, *, confidence: float = 0.95, copies: int = 1
     ) -> tuple[Floats, Floats, Floats]:
-        """Quantiles of the respondents with bootstrap intervals: estimate, low, high."""
-        observed = self._observed(tally)
-        channel, wanted = self._channel(len(observed)), np.asarray(chances, dtype=np.float64)
-        epsilon = float(self.epsilon)
-        centre = self._quantile(_maximize(observed, channel, epsilon), wanted)
-        generator = np.random.default_rng(0)
-        total, shares = int(observed.sum()), observed / max(1.0, observed.sum())
-        drawn = [
-            self._quantile(_maximize(generator.multinomial(total, shares).astype(float), channel, epsilon), wanted)
-            for _ in range(resamples)
-        ]
-        tail = (1 - confidence) / 2
-        low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
-        return centre, low, high
+        """Quantiles of the respondents: estimate, and an interval that covers with at least this confidence.
+
+        All intervals hold together (:mod:`~sfumato.collecting.local.quantile_bounds`). ``copies`` is the most often
+        that one draw is among the reports.
+        """
+        if not 0 < confidence < 1:
+            raise BadParameter("`confidence` must lie between 0 and 1.")
+        observed, wanted = self._observed(tally), np.asarray(chances, dtype=np.float64)
+        channel = self._channel(len(observed))
+        centre = self._quantile(_maximize(observed, channel, float(self.epsilon)), wanted)
+        fitting = self._fitting(observed, confidence, copies)
+        inputs = fitting.below_low.shape[1]
+        ends = np.array([fitting.quantile(float(chance)) for chance in wanted]).reshape(-1, 2) / inputs
+        low, high = (float(self.low) + float(self.high - self.low) * ends).T
+        # The fitted quantile may lie outside: it is regularized, the interval is not.
+        return np.clip(centre, low, high), low, high
+
+    def _fitting(self, observed: Floats, confidence: float, copies: int) -> FittingHistograms:
+        outputs, inputs = len(observed), min(self.bins, _INPUTS)
+        taken = np.unique(np.linspace(0, outputs, _EDGES + 2).round().astype(np.int64))[1:-1]
+        # Reports below an edge are whole numbers 0 .. ceil(edge) - 1, as `numpy.histogram` counts them.
+        edges = np.ceil(np.linspace(0, STEPS + self.band + 1, outputs + 1)[taken])
+        ends = np.arange(inputs + 1) * STEPS / inputs
+        # A number of a bin is rounded to a position between these; the chance falls with the position.
+        first, last = np.floor(ends[:-1]), np.ceil(ends[1:])
+        return FittingHistograms(
+            below_low=self._below(edges, last), below_high=self._below(edges, first),
+            shares=np.cumsum(observed)[taken - 1] / observed.sum(), reports=int(observed.sum()), copies=copies,
+            confidence=confidence,
+        )  # fmt: skip
+
+    def _below(self, edges: Floats, positions: Floats) -> Floats:
+        """Exact probability of a report below each edge from each position."""
+        inside = np.clip(edges[:, None] - positions, 0, self.band)
+        chance = self.near_chance()
+        return np.asarray(chance * inside / self.band + (1 - chance) * (edges[:, None] - inside) / (STEPS + 1))
 
     def _bins(self, reports: Ints) -> Ints:
         size = max(self.bins, round(self.bins * (STEPS + 1 + self.band) / (STEPS + 1)))
