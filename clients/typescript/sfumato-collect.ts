@@ -18,7 +18,10 @@ export interface Question {
   readonly parameters: Parameters;
 }
 
-/** What `sfumato collect design --client` writes; `answers` is how many the loss of a memoized survey covers. */
+/**
+ * What `sfumato collect design --client` writes. `answers` is how many the loss of a memoized survey covers, `reports` is
+ * how many one person sends.
+ */
 export interface ClientDesign {
   readonly format: string;
   readonly survey: string;
@@ -26,6 +29,7 @@ export interface ClientDesign {
   readonly epsilon: number;
   readonly memoized: boolean;
   readonly answers: number | null;
+  readonly reports: number;
   readonly questions: readonly Question[];
 }
 
@@ -35,8 +39,44 @@ export type Report = Readonly<Record<"survey" | "question" | "report", string>>;
 /** Where random bytes come from: `take` gives the next `size` of them. */
 export type RandomSource = { take(size: number): Uint8Array };
 
-/** Where a device keeps its report; `localStorage` is one. */
-export type ReportStorage = Pick<Storage, "getItem" | "setItem">;
+/**
+ * Where a device keeps its report. `keep` replaces the text of a key by what `make` returns for it (null if there is
+ * none), as one step that no other tab can come between, and returns the new text once it is stored. `localStorage` has
+ * no such step: two tabs that start at once would each draw a report.
+ */
+export interface ReportStorage {
+  keep(key: string, make: (kept: string | null) => string): Promise<string>;
+}
+
+/** A storage in IndexedDB, whose transactions run one after the other, also those of several tabs. */
+export function browserStorage(factory: IDBFactory = indexedDB): ReportStorage {
+  const store = "reports";
+  return {
+    keep: (key, make) =>
+      new Promise((resolve, reject) => {
+        const opening = factory.open("sfumato-collect", 1);
+        opening.onupgradeneeded = () => void opening.result.createObjectStore(store);
+        opening.onerror = () => reject(new CollectError("The storage of the browser cannot be opened."));
+        opening.onsuccess = () => {
+          const database = opening.result;
+          const transaction = database.transaction(store, "readwrite", { durability: "strict" });
+          const reading = transaction.objectStore(store).get(key);
+          let [text, failure]: [string, unknown] = ["", new CollectError("The storage keeps nothing.")];
+          reading.onsuccess = () => {
+            try {
+              text = make(reading.result ?? null);
+              transaction.objectStore(store).put(text, key);
+            } catch (error) {
+              failure = error;
+              transaction.abort();
+            }
+          };
+          transaction.oncomplete = () => (database.close(), resolve(text));
+          transaction.onabort = () => (database.close(), reject(failure));
+        };
+      }),
+  };
+}
 
 /** Nothing was randomized or sent. The message never holds an answer. */
 export class CollectError extends Error {
@@ -346,15 +386,15 @@ export function checkDesign(design: ClientDesign): void {
   }
 }
 
-type Kept = { readonly question?: Question; readonly reports: Readonly<Record<string, string>> };
+type Kept = { readonly question?: Question; readonly reports: Readonly<Record<string, string>>; readonly sent: number };
 
-function keptBy(storage: ReportStorage | null, design: ClientDesign): Kept {
-  const text = storage?.getItem(`sfumato.${design.fingerprint}`) ?? null;
-  if (text === null) return { reports: {} };
+function readKept(text: string | null, design: ClientDesign): Kept {
+  if (text === null) return { reports: {}, sent: 0 };
   try {
-    const { question: name, reports } = JSON.parse(text);
+    const { question: name, reports, sent } = JSON.parse(text);
     const question = design.questions.find((each) => each.name === name);
-    if (question !== undefined && typeof reports === "object" && reports !== null) return { question, reports };
+    const listed = typeof reports === "object" && reports !== null && Number.isInteger(sent);
+    if (question !== undefined && listed && sent >= Object.keys(reports).length) return { question, reports, sent };
   } catch {}
   throw new CollectError("The stored report is damaged. A new one would cost the privacy loss again.");
 }
@@ -362,37 +402,53 @@ function keptBy(storage: ReportStorage | null, design: ClientDesign): Kept {
 /**
  * The report of one person. The device draws one question and answers only that; all questions need an answer.
  *
- * `storage` keeps the question and its report, so that the same answer is sent as the same bytes again; pass
- * `localStorage`. Without it (null) every call draws anew and the losses add up; a memoized survey refuses that.
+ * `storage` keeps the question and its report, so that the same answer is sent as the same bytes again, from every tab;
+ * pass `browserStorage()`. The report is stored before it is returned. Without a storage (null) every call draws anew and
+ * the losses add up; a memoized survey refuses that. A report that did not arrive is sent again as it is, without
+ * another call: each call counts as a report of the survey.
  */
-export function makeReport(
+export async function makeReport(
   design: ClientDesign,
   answers: Readonly<Record<string, Answer>>,
   storage: ReportStorage | null,
   source: RandomSource = SYSTEM_ENTROPY,
-): Report {
+): Promise<Report> {
   checkDesign(design);
   if (design.memoized && storage === null) throw new CollectError("The survey is memoized and needs a storage.");
+  if (!design.memoized && design.reports > 1 && storage !== null) {
+    throw new CollectError("The survey draws every report anew; pass null as the storage.");
+  }
   const checked = new Map(design.questions.map((each) => [each.name, checkedAnswer(each, answers[each.name])]));
-  const known = keptBy(storage, design);
-  const question = known.question ?? design.questions[below(design.questions.length, source)]!;
-  const answer = checked.get(question.name)!;
-  let report = known.reports[answer];
-  if (report === undefined) {
-    if (design.memoized && Object.keys(known.reports).length >= (design.answers ?? 1)) {
-      throw new CollectError("The answer changed more often than the survey's privacy loss covers. Nothing is sent.");
+  let made: Report | undefined;
+  const make = (text: string | null): string => {
+    const known = readKept(text, design);
+    if (known.sent >= design.reports) {
+      throw new CollectError("This device has made all its reports of the survey. More would count as more people.");
     }
-    if (source === SYSTEM_ENTROPY) selfTest(question);
-    const place = placeOf(question, answer, source);
-    const bytes = randomizerOf(question).randomize(place, question.parameters, source);
-    report = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+    const question = known.question ?? design.questions[below(design.questions.length, source)]!;
+    const answer = checked.get(question.name)!;
+    const report = known.reports[answer] ?? drawn(design, question, answer, known, source);
+    made = { survey: design.fingerprint, question: question.name, report };
+    const reports = { ...known.reports, [answer]: report };
+    return JSON.stringify({ question: question.name, reports, sent: known.sent + 1 });
+  };
+  if (storage === null) {
+    make(null);
+    return made!;
   }
-  if (storage !== null) {
-    const text = JSON.stringify({ question: question.name, reports: { ...known.reports, [answer]: report } });
-    storage.setItem(`sfumato.${design.fingerprint}`, text);
-    if (storage.getItem(`sfumato.${design.fingerprint}`) !== text) throw new CollectError("The storage keeps nothing.");
+  const text = await storage.keep(`sfumato.${design.fingerprint}`, make);
+  if (made === undefined || typeof text !== "string") throw new CollectError("The storage keeps nothing.");
+  return made;
+}
+
+function drawn(design: ClientDesign, question: Question, answer: string, known: Kept, source: RandomSource): string {
+  if (design.memoized && Object.keys(known.reports).length >= (design.answers ?? 1)) {
+    throw new CollectError("The answer changed more often than the survey's privacy loss covers. Nothing is sent.");
   }
-  return { survey: design.fingerprint, question: question.name, report };
+  if (source === SYSTEM_ENTROPY) selfTest(question);
+  const place = placeOf(question, answer, source);
+  const bytes = randomizerOf(question).randomize(place, question.parameters, source);
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
 /** The line of JSON that `sfumato collect estimate` reads. */

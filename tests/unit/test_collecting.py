@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from math import exp, log
 from pathlib import Path
@@ -201,7 +203,7 @@ def test_square_wave_reconstructs_a_distribution() -> None:
     true = np.histogram(numbers, bins=64, range=(0, 100))[0] / len(numbers)
     assert shares.sum() == pytest.approx(1)
     assert np.abs(np.cumsum(shares) - np.cumsum(true)).max() < 0.04
-    centre, low, high = protocol.quantiles(tally, [0.5], resamples=30)
+    centre, low, high = protocol.quantiles(tally, [0.5])
     assert low[0] <= centre[0] <= high[0]
     assert abs(centre[0] - np.median(numbers)) < 3
 
@@ -271,7 +273,9 @@ def test_the_command_line_from_answers_to_estimates(folder: Path, capsys: pytest
 def test_one_person_sends_one_report_and_repeats_it_from_memory(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["collect", "randomize", str(folder / "survey.yaml"), "--memory", str(folder / "me.json")]
+    survey = folder / "daily.yaml"
+    survey.write_text(SURVEY + "repeats: {per_day: 1, days: 30, memoized: true}\n")
+    arguments = ["collect", "randomize", str(survey), "--memory", str(folder / "me.json")]
     answers = ["--answer", "smoker=daily", "--answer", "cigarettes=7", "--answer", "income=50"]
     sent = []
     for _ in range(3):
@@ -281,7 +285,6 @@ def test_one_person_sends_one_report_and_repeats_it_from_memory(
     assert (folder / "me.json").stat().st_mode & 0o077 == 0
     lines = folder / "reports.jsonl"
     lines.write_text("".join(sent))
-    assert main(["collect", "estimate", str(folder / "survey.yaml"), str(lines), "--json"]) == 0
     assert main([*arguments, "--answer", "smoker=daily"]) == 2
     capsys.readouterr()
     assert main([*arguments, *answers[:1], "smoker=secretive", *answers[2:]]) in (0, 2)
@@ -365,3 +368,93 @@ def test_an_engine_refuses_files_of_another_survey_and_other_formats(parts: tupl
     for wrong, error in ((files[0].with_suffix(".jsonl"), BadParameter), (files[0].parent / "x*", FileMissing)):
         with pytest.raises(error):
             parquet_files([wrong])
+
+
+DAILY = """
+survey: smoking
+epsilon: 2
+people: 300
+questions: {smoker: [never, former, daily, other]}
+repeats: {per_day: 1, days: 30, memoized: true}
+"""
+
+
+def test_processes_that_ask_at_once_draw_one_report(tmp_path: Path) -> None:
+    """Six independent draws among 50 values at epsilon 2 would agree with probability below 1e-4."""
+    survey = tmp_path / "survey.yaml"
+    survey.write_text(DAILY.replace("[never, former, daily, other]", str([f"v{i}" for i in range(50)])))
+    command = [sys.executable, "-m", "sfumato", "collect", "randomize", str(survey), "--answer", "smoker=v7"]
+    running = [
+        subprocess.Popen([*command, "--memory", str(tmp_path / "me.json")], stdout=subprocess.PIPE, text=True)
+        for _ in range(6)
+    ]
+    sent = [process.communicate()[0] for process in running]
+    assert [process.returncode for process in running] == [0] * 6
+    assert len(set(sent)) == 1
+    assert json.loads((tmp_path / "me.json").read_text())["sent"] == 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "garbage", "[]", "null", '{"survey": 1}', '{"survey": "x", "question": "smoker", "reports": [], "sent": 1}'],
+)
+def test_a_damaged_memory_is_refused_in_words(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    survey, memory = tmp_path / "survey.yaml", tmp_path / "me.json"
+    survey.write_text(DAILY)
+    memory.write_text(text)
+    command = ["collect", "randomize", str(survey), "--answer", "smoker=daily", "--memory", str(memory)]
+    assert main(command) == 2
+    assert "damaged" in capsys.readouterr().err
+    assert memory.read_text() == text
+
+
+def test_reports_that_are_sent_again_count_as_one_person() -> None:
+    """150 trials of 300 people over 30 days: intervals that take copies for people cover about 28 %."""
+    survey, source = Survey.parse(DAILY), FixedSource()
+    protocol = survey.protocols()["smoker"]
+    codes = np.random.default_rng(4).choice(4, 300, p=[0.5, 0.3, 0.15, 0.05])
+    true = np.bincount(codes, minlength=4) / 300
+    covered, naive = [], []
+    for _ in range(150):
+        collection = Collection(survey)
+        collection.add("smoker", [row.tobytes() for row in protocol.randomize(codes, source=source)] * 30)
+        [found], [day] = collection.estimate(), collection.estimate(copies=1)
+        assert (found.reports, found.people) == (9000, 300)
+        for estimate, list_ in ((found.frequencies, covered), (day.frequencies, naive)):
+            assert estimate is not None
+            list_.append((estimate.low / 9000 <= true) & (true <= estimate.high / 9000))
+    assert 0.91 < np.mean(covered) <= 0.99
+    assert np.mean(naive) < 0.5
+    with pytest.raises(BadParameter, match="1 to 30"):
+        collection.estimate(copies=31)
+
+
+def test_means_of_reports_that_are_sent_again_cover() -> None:
+    """200 trials of 200 people over 10 days; without the copies about 47 % would cover."""
+    protocol, source = Piecewise(epsilon=1, low=0, high=10), FixedSource()
+    numbers = np.random.default_rng(5).uniform(0, 10, 200)
+    covered = []
+    for _ in range(200):
+        tally = protocol.tally(np.tile(protocol.randomize(numbers, source=source), 10))
+        mean = protocol.mean(tally, copies=10)
+        covered.append(mean.low <= numbers.mean() <= mean.high)
+    assert np.mean(covered) > 0.87
+
+
+@pytest.mark.parametrize(("epsilon", "copies"), [(1, 1), (3, 1), (3, 4)])
+def test_intervals_of_quantiles_cover(epsilon: int, copies: int) -> None:
+    """Numbers at two places: intervals by resampling a smoothed fit cover none of the quantiles.
+
+    Six trials of five quantiles, whose intervals hold together with 95 %: at most three trials may fail.
+    """
+    source, chances, covered = FixedSource(), [0.1, 0.25, 0.5, 0.75, 0.9], []
+    protocol = SquareWave(epsilon=epsilon, low=0, high=100)
+    for trial in range(6):
+        numbers = np.random.default_rng(trial).choice([10.0, 88.0], 1500, p=[0.7, 0.3])
+        tally = protocol.tally(np.tile(protocol.randomize(numbers, source=source), copies))
+        centre, low, high = protocol.quantiles(tally, chances, copies=copies)
+        true = np.quantile(numbers, chances, method="inverted_cdf")
+        covered.append(bool(((low <= true) & (true <= high)).all()))
+        assert ((low <= centre) & (centre <= high)).all()
+        assert (high - low).min() < 60
+    assert sum(covered) >= 3

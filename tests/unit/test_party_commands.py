@@ -62,6 +62,26 @@ def test_two_parties_learn_how_many_people_both_have(sets: Path) -> None:
     assert (sets / "reply.json").read_text() == written
 
 
+def test_the_noise_of_a_reply_is_drawn_after_the_charge(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the moment of the draw the charge is on disk: a crash then costs budget."""
+    from sfumato.collecting.parties import intersection_size
+
+    ledger = Ledger.open(sets / "l.db")
+    ledger.set_cap(approximate(3, "1e-2"), dataset="two")
+    spent: list[Any] = []
+
+    def draw(*_: Any) -> Any:
+        spent.append(Ledger.open(sets / "l.db").balance(dataset="two").spent)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(intersection_size, "discrete_laplace", draw)
+    private = ("--epsilon", "2", "--delta", "1e-3", "--ledger", str(sets / "l.db"), "--dataset", "two")
+    reply = ("party", "reply", "@two.csv", "@blind.json", "--column", "number", "--out", "@reply.json")
+    assert call(sets, *reply, *private).exit_code != 0
+    assert spent == [approximate(2, "1e-3")]
+    assert not (sets / "reply.json").exists()
+
+
 def test_a_reply_needs_a_budget_or_says_that_it_is_exact(sets: Path) -> None:
     reply = ("party", "reply", "@two.csv", "@blind.json", "--column", "number", "--out", "@reply.json")
     for wrong in ((), ("--epsilon", "1"), ("--exact", "--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-3")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from sfumato.server.backup import back_up, restore, verify
 from sfumato.server.heads import check_head, signed_head
 from sfumato.server.service import QueryService
 from sfumato.server.settings import load_settings
-from sfumato.server.state import SERVER, ServerState
+from sfumato.server.state import ServerState
 from sfumato.server.witness import Witness
 
 

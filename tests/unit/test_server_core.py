@@ -15,6 +15,7 @@ from sfumato.dp.ledger_accounts import Period
 from sfumato.dp.loss import pure
 from sfumato.errors import (
     AccessDenied,
+    AccountMoved,
     AnswerFailed,
     BadParameter,
     Cancelled,
@@ -455,6 +456,34 @@ def test_earlier_charges_of_the_file_are_carried_over(tmp_path: Path) -> None:
     for _ in range(2):
         service.registered.register_file(path, by="owner")
     assert service.state.ledger.balance(dataset="hospital").left == pure("1.5")
+
+
+def test_a_registered_data_set_has_one_account(tmp_path: Path) -> None:
+    """Registration moves the budget: the file's own ledger is closed, and no other server takes it."""
+    import sfumato
+    from sfumato.dp.ledger import Ledger
+
+    path = write_hospital(tmp_path / "data")
+    Ledger.open(tmp_path / "data" / "unused.db").set_cap(pure(1), dataset="hospital")
+    before = sfumato.session(path, analyst="ana")
+    before.ask(COUNT, epsilon="0.25")
+    service = QueryService.open(tmp_path / "state")
+    service.registered.register_file(path, by="owner")
+    assert service.state.ledger.balance(dataset="hospital").left == pure("0.75")
+    again = f"{COUNT} WHERE age > 2"
+    for session in (before, sfumato.session(path, analyst="ana")):
+        with pytest.raises(AccountMoved, match="the sfumato server"):
+            session.ask(again, epsilon="0.25")
+        assert session.ask(COUNT, epsilon="0.25").cached
+    with pytest.raises(AccountMoved):
+        Ledger.open(tmp_path / "data" / "unused.db").set_cap(pure(2), dataset="hospital")
+    for _ in range(2):  # a new version carries nothing over again
+        path.write_text(path.read_text() + "\n# a comment\n")
+        service.registered.register_file(path, by="owner")
+    assert service.state.ledger.balance(dataset="hospital").left == pure("0.75")
+    with pytest.raises(AccountMoved):
+        QueryService.open(tmp_path / "other").registered.register_file(path, by="owner")
+    service.state.ledger.verify()
 
 
 def test_files_outside_the_data_folder_cannot_be_registered_by_request(tmp_path: Path) -> None:

@@ -215,6 +215,21 @@ columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a,
     assert (code, said["guarantee"]) == (0, {**account["guarantee"], "entry": said["guarantee"]["entry"]})
 
 
+def test_a_third_fits_in_a_third(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger.set_cap(concentrated("1/3"), dataset="staff")
+    ledger.set_cap(concentrated(1), dataset="people")
+    ledger.reserve(concentrated("1/9"), dataset="people", analyst="ana", unit="person", query="q")
+    columns = "columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a, b, c]}}\n"
+    plan = PLAN + columns + "budget: {rho: 1/3, ledger: ledger.db, dataset: staff}\n"
+    for given in (plan.replace(", ledger: ledger.db, dataset: staff", ""), plan):
+        code, account = run(tmp_path, given, staff(), capsys)
+        assert (code, account["guarantee"]["rho"]) == (0, pytest.approx(1 / 3))
+    assert ledger.balance(dataset="staff").left == concentrated(0)
+    code, said = run(tmp_path, plan.replace("dataset: staff", "dataset: people"), staff(), capsys)
+    assert (code, "do not add up" in said["error"]) == (2, True)
+
+
 def test_more_groups_than_the_attack_can_cover_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = pl.DataFrame({"job": range(2100), "hours": 1, "pay": 1.0})
     code, said = run(tmp_path, PLAN + EXACT, frame, capsys)

@@ -147,8 +147,7 @@ def _remembered(memory: Path, survey: Survey) -> _Memory:
 
 def _damaged(memory: Path) -> NotThatFormat:
     return NotThatFormat(
-        f"{memory} is damaged, or is no memory of a device. A new report would cost the privacy loss again, so none was "
-        "drawn.",
+        f"{memory} is damaged, or is no memory of a device. No report was drawn: a new one costs the privacy loss again.",
         fix="Restore the file. If it is lost, this device must not report to this survey any more.",
         path=str(memory),
     )

@@ -1,4 +1,4 @@
-"""Confidence intervals of quantiles behind randomized reports: all distributions that fit the reports, by linear programs.
+"""Confidence intervals of quantiles behind randomized reports: linear programs over the histograms that fit them.
 
 A device with a number in input bin j reports a value below edge e with a probability between ``below_low[e, j]`` and
 ``below_high[e, j]``. The share of reports below e is a mean of independent terms in 0 .. 1, so it is within

@@ -1,0 +1,52 @@
+"""Receipts come from charges: nobody else issues one, and a ledger that is not kept is named as such."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import sfumato
+from sfumato.dp.loss import pure
+from sfumato.dp.receipt import Receipt
+from sfumato.dp.run_account import charge_run
+from sfumato.errors import NoReceipt
+
+SOURCE = Path(sfumato.__file__).parent
+
+
+def trees() -> list[tuple[str, ast.Module]]:
+    files = sorted(SOURCE.rglob("*.py"))
+    return [(str(file.relative_to(SOURCE)), ast.parse(file.read_text(encoding="utf-8"))) for file in files]
+
+
+def test_only_the_ledger_issues_receipts() -> None:
+    importers = {
+        name for name, tree in trees() for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "sfumato.dp.receipt"
+        and {alias.name for alias in node.names} & {"issue", "_ISSUER"}
+    }  # fmt: skip
+    assert importers == {"dp/ledger.py"}
+
+
+def test_a_ledger_that_is_not_kept_has_one_name() -> None:
+    """`Ledger.unkept()`: its receipts say that the cost is not added to that of other runs."""
+    places = {
+        name for name, tree in trees() for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value == ":memory:"
+    }  # fmt: skip
+    assert places - {name for name in places if name.startswith("engines/")} == {"dp/ledger.py", "dp/stores/sqlite.py"}
+
+
+def test_receipts_are_neither_made_nor_used_beyond_their_cost() -> None:
+    with pytest.raises(NoReceipt):
+        Receipt(pure(1), entry=1, kept=True)
+    paid = charge_run(pure("1/3"), ledger=None, dataset=None, unit="row", name="test", public={})
+    assert "not added" in paid.statement
+    parts = paid.exchanged(pure(1), pure(2), theorem="a theorem")
+    assert [part.covers for part in parts] == [pure(1), pure(2)]
+    assert not parts[0].kept
+    for refused in (lambda: paid.use(pure("1/9")), lambda: paid.exchanged(pure(1), theorem="a theorem")):
+        with pytest.raises(NoReceipt):
+            refused()
