@@ -10,7 +10,8 @@ import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import ContributionBounds, Mechanism
-from sfumato.dp.receipt import Receipt, issue
+from sfumato.dp.receipt import Receipt
+from sfumato.dp.run_account import charge_run
 from sfumato.errors import BadParameter, NoReceipt
 from sfumato.secret import Permit, SecretValue
 from sfumato.testing.parts import expect, run_checks
@@ -30,7 +31,11 @@ def check_mechanism(mechanism: Mechanism) -> None:
 
 
 def _receipt(mechanism: Mechanism) -> Receipt:
-    return issue(mechanism.loss(1), entry=1)
+    return _charged(mechanism.loss(1))
+
+
+def _charged(loss: PrivacyLoss) -> Receipt:
+    return charge_run(loss, ledger=None, dataset=None, unit="row", name="check of a mechanism", public={})
 
 
 def loss_grows_with_sensitivity(mechanism: Mechanism) -> None:
@@ -119,7 +124,7 @@ def more_groups_and_larger_changes_lose_more(mechanism: Mechanism) -> None:
 
 
 def loss_at_a_distance_is_what_release_charges(mechanism: Mechanism) -> None:
-    receipt = issue(mechanism.loss_at(1), entry=1)
+    receipt = _charged(mechanism.loss_at(1))
     mechanism.release_at(SecretValue(mechanism.specimen), receipt=receipt, distance=1)
     assert receipt.used == mechanism.loss_at(1), "`release_at` draws another loss than `loss_at` states"
 

@@ -147,7 +147,7 @@ def _remembered(memory: Path, survey: Survey) -> _Memory:
 
 def _damaged(memory: Path) -> NotThatFormat:
     return NotThatFormat(
-        f"{memory} is damaged, or is no memory of a device. No report was drawn: a new one costs the privacy loss again.",
+        f"{memory} is damaged, or is no memory of a device. No report was drawn: a new one costs the loss again.",
         fix="Restore the file. If it is lost, this device must not report to this survey any more.",
         path=str(memory),
     )
