@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sfumato.dp.exact_budget import cost_amount, loss_of
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.dp.receipt import Receipt
@@ -44,7 +45,7 @@ def charge_run(
         raise BadParameter("`ledger` and `dataset` belong together: name the data set that is charged.")
     if ledger is None:
         book, account = Ledger.unkept(), "run"
-        book.set_cap(cost, dataset=account)
+        book.set_cap(loss_of(cost_amount(cost, cost.measure)), dataset=account)  # as the ledger counts it
     else:
         book, account = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger), dataset or ""
         cap = book.balance(dataset=account).cap

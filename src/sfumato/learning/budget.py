@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -114,7 +114,7 @@ def charge_sampled_fit(
 
 def charge_search(
     *, epsilon: Any, delta: Any, max_rows: int, unit: str, ledger: Any, dataset: str | None, public: dict[str, Any],
-    name: str, fit: Fraction, score: Fraction, fits: int,
+    name: str, fit: Fraction, score: Fraction, fits: Callable[[], int],
 ) -> tuple[Iterator[tuple[Receipt, NoisySums]], PrivacyStatement]:  # fmt: skip
     """Charge a search for hyper-parameters as a whole, and return what each of its fits has for itself and its score.
 
@@ -125,7 +125,7 @@ def charge_search(
         size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit, public=public, name=name,
         epsilon=float(size), proof=_SEARCH_PROOF,
     )  # fmt: skip
-    losses = [gaussian_loss(fit), gaussian_loss(score)] * fits
+    losses = [gaussian_loss(fit), gaussian_loss(score)] * fits()  # drawn after the charge
     receipts = iter(paid.exchanged(*losses, theorem=_SEARCH_PROOF))
     sums = score * (1 - _SLACK)
     return (

@@ -112,7 +112,7 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         rows = models[0].max_rows
         paid, self.privacy_ = charge_search(
             epsilon=self.epsilon, delta=self.delta, ledger=self.ledger, dataset=self.dataset, max_rows=rows,
-            unit=self.unit or ("row" if rows == 1 else "person"), fit=used, score=part, fits=cost.draw(),
+            unit=self.unit or ("row" if rows == 1 else "person"), fit=used, score=part, fits=cost.draw,
             public={**models[0].public_parameters(), "candidates": tried, "fits": self.fits},
             name=f"search {name_of(type(self.estimator))}",
         )  # fmt: skip
