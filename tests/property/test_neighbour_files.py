@@ -544,12 +544,13 @@ ELSEWHERE = {
 
 
 def charging_modules() -> set[str]:
-    """Modules that call `reserve` of a ledger."""
+    """Modules that charge a ledger: by `reserve`, or by `charge_run` for a run as a whole."""
     found = set()
     for path in sorted(SOURCE.rglob("*.py")):
         module = ".".join(["sfumato", *path.relative_to(SOURCE).with_suffix("").parts])
         calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-        if any(isinstance(call, ast.Attribute) and call.attr == "reserve" for call in calls):
+        names = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
+        if names & {"reserve", "charge_run"}:
             found.add(module)
     return {module for module in found if module.split(".")[1] not in ("demos", "testing", "dp")}
 
