@@ -28,12 +28,12 @@ data: people.csv
 columns: {age: quasi, height: quasi, income: sensitive, rent: sensitive, savings: sensitive}
 models: [{k-anonymity: 5}]
 steps: [mondrian, %s]
-limits: {risk: 0.5}
+limits: {risk: 0.45}
 attacks: [linkage]
 """
 STEPS = {
-    "noise": "noise: {variance_ratio: 0.1, columns: [income, rent, savings]}",
-    "swap": "rank-swap: {p: 15, columns: [income, rent, savings]}",
+    "noise": "noise: {variance_ratio: 1.0, columns: [income, rent, savings]}",
+    "swap": "rank-swap: {p: 30, columns: [income, rent, savings]}",
 }
 
 
@@ -80,7 +80,7 @@ def test_protect_reports_at_least_what_a_script_finds(
     lineage = load_lineage(Path("release"))
     assert lineage is not None
     found = found_by_hand(table[lineage.rows], load_release(Path("release")).table.frame)
-    assert found > 0.6
+    assert found > 0.4
     [widest] = [entry for entry in document["attacks"] if entry.get("setting") == "all"]
     assert widest["high"] >= found
     assert widest["knows"] == ["age", "height", *AMOUNTS]
@@ -101,4 +101,4 @@ def test_rows_that_fit_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
             large.setattr(one_to_one, "_DENSE", 0)
             part = evaluate_attack(attack, scenario, rng=Rng(1)).main.rate
         assert part == pytest.approx(whole, abs=0.03)
-        assert part > 0.6
+        assert part > 0.4
