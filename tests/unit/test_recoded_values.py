@@ -98,6 +98,16 @@ def test_unreadable_values_are_said(people: pl.DataFrame, attacked: Attacked) ->
     assert "`age`: 0 % of the known values occur in the release" in said
 
 
+def test_an_outside_file_in_another_coding_is_said(
+    people: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people.select("age", "town").write_csv(tmp_path / "outside.csv")
+    people.select(pl.col("age") // 5 * 5 + 2.5, "town", "ill").sample(300, seed=1).write_csv(tmp_path / "theirs.csv")
+    command = ["attack", str(tmp_path / "theirs.csv"), "--auxiliary", str(tmp_path / "outside.csv")]
+    assert main([*command, "--knows", "age", "--knows", "town"]) == 0
+    assert "`age`: 0 % of the known values occur in the release" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_key_is_no_knowledge(people: pl.DataFrame, attacked: Attacked) -> None:
     """A file that tells nobody apart meets its limit although it has a key."""
     blank = people.select("id").with_columns(age=pl.lit("*"), town=pl.lit("*"), ill=pl.lit("*"))

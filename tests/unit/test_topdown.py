@@ -13,7 +13,7 @@ import pytest
 from sfumato.dp import Ledger, concentrated
 from sfumato.errors import BadParameter, HierarchyNotNested, NoReceipt, UnknownColumn
 from sfumato.tables import AreaBound, Geography, HierarchicalTables, TopDownPlan
-from sfumato.tables.hierarchical_gls import LevelResiduals, marginal_of, tree_estimate
+from sfumato.tables.hierarchical_gls import LevelResiduals, marginal_of, sum_children, tree_estimate
 from sfumato.tables.topdown import check_data, topdown
 from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS
 from sfumato.tables.transport_rounding import _projected, round_to_sum, round_with_sums
@@ -357,3 +357,8 @@ def test_people_who_fit_no_declared_cell_are_left_out_and_not_told_of() -> None:
     _, fewer = check_data(people, places, strict(impossible=({"home": ("flat",)},), bounds=()))
     assert fewer.open(receipt).sum() == people.filter(pl.col("home") != "flat").height
     assert limits.possible.any()
+
+
+def test_parents_without_children_have_the_sum_zero() -> None:
+    values, parent = np.array([[1, 2], [3, 4], [5, 6]]), np.array([3, 1, 3])
+    assert sum_children(values, parent, 5).tolist() == [[0, 0], [3, 4], [0, 0], [6, 8], [0, 0]]

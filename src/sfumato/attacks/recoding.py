@@ -8,8 +8,10 @@ right one the numbers of people and of released rows agree, value by value.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +140,13 @@ class ColumnReading:
     """Share of the people whose known value a released value equals or, as a range or group, contains."""
     recoding: Recoding | None
     """The rule by which the other numbers are matched; None if none explains the frequencies."""
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> ColumnReading:
+        """The reading from plain data."""
+        rule = entry["recoding"]
+        recoding = None if rule is None else Recoding(rule)
+        return cls(column=entry["column"], occurs=entry["occurs"], recoding=recoding)
 
     def to_dict(self) -> dict[str, object]:
         """The reading as plain data."""

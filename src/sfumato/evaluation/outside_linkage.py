@@ -26,6 +26,8 @@ import polars as pl
 
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import Match, match
+from sfumato.attacks.recoding import ColumnReading
+from sfumato.attacks.value_coverage import read_column
 from sfumato.deadline import batches
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.measures.disclosure._population import individual_risk
@@ -41,6 +43,7 @@ CANDIDATE_BANDS = ((1, 1), (2, 4), (5, 9), (10, 49), (50, None))
 """Numbers of fitting rows that tables group people by."""
 _NEARLY = 0.95
 _SAME = 0.9
+_SAME_CODING = 0.5
 _LEAST_ALONE = 0.05
 """With a smaller share of unique records, somebody who is not in the release can hardly be told from a member."""
 
@@ -70,6 +73,8 @@ class OutsideLinkage:
     """Outside row, released row, probability, and the sensitive values of the released row."""
     candidates_left_out: int
     """People whose candidates are not listed, because too many rows fit."""
+    readings: tuple[ColumnReading, ...] = ()
+    """Known columns whose values are released in another coding, and how these were matched."""
 
     @property
     def people(self) -> int:
@@ -124,6 +129,7 @@ class OutsideLinkage:
             "candidates": list(self.bands()),
             "tells": {name: dict(counts) for name, counts in self.tells.items()},
             "candidates_left_out": self.candidates_left_out,
+            "readings": [reading.to_dict() for reading in self.readings],
             "persons": [
                 {"row": row + 1, "candidates": int(fitting), "probability": float(chance)}
                 for row, (fitting, chance) in enumerate(zip(self.fitting, self.probability, strict=True))
@@ -151,7 +157,14 @@ def link_outside_file(
             f"A population of {population:,} cannot contain the {release.table.rows:,} released records.",
             fix="Give the number of people from whom the records were drawn.",
         )
-    view = View(release=release, targets=outside.select(knows), knows=tuple(knows), blanks_unknown=True)
+    readings = () if release.manifest.get("steps") is not None else _readings(outside, release, knows)
+    view = View(
+        release=release,
+        targets=outside.select(knows),
+        knows=tuple(knows),
+        blanks_unknown=True,
+        recodings={reading.column: reading.recoding for reading in readings if reading.recoding is not None},
+    )
     matched = match(view)
     sizes = np.diff(matched.starts)
     people = outside.height
@@ -199,7 +212,14 @@ def link_outside_file(
         tells=tells,
         candidates=_table(listed, member, release, secrets),
         candidates_left_out=left_out,
+        readings=readings,
     )
+
+
+def _readings(outside: pl.DataFrame, release: Release, knows: Sequence[str]) -> tuple[ColumnReading, ...]:
+    """The columns in which most outside people have a value that is not released: another coding, not other people."""
+    found = [read_column(outside.get_column(name), release.table.column(name)) for name in knows]
+    return tuple(reading for reading in found if reading.occurs < _SAME_CODING)
 
 
 def membership_share(fitting: Ints, own: Ints) -> tuple[Floats, float]:

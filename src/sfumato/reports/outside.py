@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.attacks.recoding import ColumnReading
 from sfumato.evaluation.formatting import number, percent
 from sfumato.reports.page import page_html
 from sfumato.reports.terminal import output_console, plain_text, print_content
@@ -50,6 +51,7 @@ def outside_sentences(document: Plain) -> tuple[str, ...]:
             f"“{name}”: all fitting rows have the same value for {_people(one)}, and at least 90% of them for "
             f"{_people(nearly_one)}."
         )
+    sentences += [str(ColumnReading.of(entry)) for entry in document.get("readings", ())]
     return tuple(sentences)
 
 

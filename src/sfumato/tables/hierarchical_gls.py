@@ -90,10 +90,13 @@ def _upwards(
 
 
 def sum_children(values: npt.NDArray[Any], parent: Ints, nodes: int) -> npt.NDArray[Any]:
-    """The sums of the lines of each parent; every parent has a child."""
+    """The sums of the lines of each parent, zero for a parent without lines."""
     order = np.argsort(parent, kind="stable")
     ordered = values if (np.diff(parent) >= 0).all() else values[order]
-    return np.add.reduceat(ordered, np.searchsorted(parent[order], np.arange(nodes)), axis=0)
+    first = np.flatnonzero(np.diff(parent[order], prepend=-1))  # an empty segment would be given the line behind it
+    sums = np.zeros((nodes, *values.shape[1:]), dtype=values.dtype)
+    sums[parent[order[first]]] = np.add.reduceat(ordered, first, axis=0)
+    return sums
 
 
 def _wide(values: Floats, dimensions: int) -> Floats:
