@@ -31,8 +31,10 @@ __all__ = ["SuppressedTable", "suppress"]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 _TOLERANCE = 1e-6
-_CLEANING = 4000
+_CLEANING = 2000
 """Linear programs that may be solved to publish cells again that the heuristic suppressed in vain."""
+_ATTACKS = 200
+"""Linear programs per round of effort that the exact search may solve, on average."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +165,8 @@ class _Movements:
         self.held = np.concatenate([np.zeros(0, dtype=np.int64), *(one.cells for one in self.people)])
         self.least = np.concatenate([np.zeros(0), *(one.low for one in self.people)]) / self.scale
         self.largest = np.concatenate([np.zeros(0), *(one.high for one in self.people)]) / self.scale
+        self.solved = 0
+        """Linear programs that were solved: the search is limited by work, not by time."""
         self._last: tuple[Mask, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Any]] | None = None
         self._possible: dict[tuple[int, int | None], float] = {}
         self.goals = []
@@ -280,6 +284,7 @@ class _Movements:
         else:
             down[cell] = min(down[cell], level)
         free, lines, matrix = self._part(chosen)
+        self.solved += 1
         solved = linprog(
             goal[free],
             A_eq=matrix,
@@ -308,9 +313,10 @@ class _Movements:
     def cleaned(self, chosen: Mask) -> Mask:
         """Without the suppressions that turn out to be unnecessary, the most expensive first."""
         extra = np.setdiff1d(np.flatnonzero(chosen), self.sensitive)
-        if len(extra) * len(self.goals) * (5 if self.people else 1) > _CLEANING:
-            return chosen
+        limit = self.solved + _CLEANING
         for cell in extra[np.argsort(-self.weights[extra], kind="stable")]:
+            if self.solved > limit:
+                break
             without = chosen.copy()
             without[cell] = False
             if self.protected(without):
@@ -325,6 +331,7 @@ class _Movements:
         low, high = np.zeros(count), np.where(self.cells.empty, 0.0, 1.0)
         low[self.sensitive] = 1
         cuts: list[Floats] = []
+        limit = self.solved + _ATTACKS * effort
         for _ in range(effort):
             limits: Any = [LinearConstraint(np.array(cuts), lb=np.ones(len(cuts)))] if cuts else []
             solved = milp(
@@ -340,6 +347,8 @@ class _Movements:
             missed = [cut for *_, cut in self._attacks(chosen)]
             if not missed:
                 return chosen, bound
+            if self.solved > limit:
+                return None, bound
             cuts += missed
         return None, bound
 
