@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -10,11 +11,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato.errors import AnswerDenied, BadParameter, MetadataMissing
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.query_log import read_log
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.metadata import load
+from sfumato.query.session import Session
 from sfumato.schema import Domain
 
 TABLE = pl.DataFrame(
@@ -166,3 +169,47 @@ def test_bounds_that_do_not_hold_are_refused_when_the_desk_opens(tmp_path: Path)
     with pytest.raises(MetadataMissing, match="bounds") as caught:
         load(tmp_path / "w.yaml").session(base=tmp_path, analyst="ann")
     assert "170" not in str(caught.value)
+
+
+def wages(folder: Path, numbers: list[Any], declared: str, policy: str = "{k: 2}") -> Session:
+    (folder / "w.csv").write_text("\n".join(["id,wage", *(f"{i},{n}" for i, n in enumerate(numbers))]) + "\n")
+    column = f"wage: {{{declared}, role: sensitive}}"
+    text = WAGES.replace("{audit: {k: 2}}", f"{{audit: {policy}}}")
+    (folder / "w.yaml").write_text(re.sub(r"wage: \{.*", column, text))
+    return sfumato.session(folder / "w.yaml")
+
+
+LISTED = "kind: integer, domain: {values: [0, 10, 25]}"
+WHOLE, CENTS = "kind: integer, domain: {low: 0, high: 100}", "kind: number, domain: {low: 0, high: 5000, step: 0.01}"
+LOW = [0, 0, 0, 31.5, 44.25, 99]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "declared", "policy", "asked"),
+    [
+        ([10, 10, 0, 25], LISTED, "{k: 2}", ["SUM(wage) 2"]),
+        ([50, 51, 50, 7, 93], WHOLE, "{k: 5}", ["MAX(wage) 3", "MIN(wage) 3"]),
+        (LOW, CENTS, "{k: 2}", ["SUM(wage) 3"]),
+        (LOW, CENTS, "{k: 2}", ["MAX(wage) 3"]),
+        ([0.01, 0, 0, 31.5], CENTS, "{k: 3}", ["SUM(wage) 3"]),
+        ([0, 0, 0, 31, 44], WHOLE, "{k: 2, simulatable: true}", ["SUM(wage) 3"]),
+        ([31, 44, 7, 0, 2], WHOLE, "{k: 2, simulatable: true}", ["SUM(wage) 3"]),
+        ([31, 44, 7, 0, 2], "kind: integer", "{k: 2, simulatable: true}", ["wage 3"]),
+        ([0, 0, 0, 31, 44], "kind: integer", "{k: 2}", ["SUM(wage) 3"]),
+        ([0, 0, 0, 31, 44], "kind: integer", "{k: 2}", ["MAX(wage) 3"]),
+        (LOW, "kind: number, domain: {low: 0, high: 5000}", "{k: 2}", ["AVG(wage) 3"]),
+        ([1000, 1000, 5000, 8000], "kind: integer, domain: {low: 0, high: 90000, step: 1000}", "{k: 4}",
+         ["SUM(wage) 2"]),
+    ],
+)  # fmt: skip
+def test_what_the_declared_numbers_give_away_is_refused(
+    tmp_path: Path, numbers: list[Any], declared: str, policy: str, asked: list[str]
+) -> None:
+    """The last question of each sequence would leave somebody fewer than k of the possible numbers."""
+    session = wages(tmp_path, numbers, declared, policy)
+    for text in asked[:-1]:
+        item, people = text.split()
+        assert session.ask(f"SELECT {item} FROM t WHERE id < {people}").value is not None
+    item, people = asked[-1].split()
+    with pytest.raises(AnswerDenied, match=r"fewer than|no declared|not decided"):
+        session.ask(f"SELECT {item} FROM t WHERE id < {people}")
