@@ -28,7 +28,7 @@ from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import pure
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.expressions import STORED_TEXT
-from sfumato.errors import Cancelled, QueryRefused
+from sfumato.errors import AnswerFailed, Cancelled, QueryRefused
 from sfumato.query.session import Session
 from sfumato.server.rest.application import create_application
 from sfumato.server.service import QueryService
@@ -109,6 +109,8 @@ def test_growth_is_refused_before_any_cost_whoever_is_in_the_data(what: str, ses
     [
         "SELECT COUNT(*) FROM visits WHERE UPPER(ill) || '-' || LOWER(ill) || CAST(bill AS VARCHAR) < 'z'",
         "SELECT COUNT(*) FROM visits WHERE UPPER(ill) IN (" + ", ".join(f"'{i}'" for i in range(500)) + ")",
+        "SELECT COUNT(*) FROM visits WHERE "
+        + " OR ".join(f"LOWER(ill) LIKE '%{i}%' AND bill > {i}" for i in range(200)),
         "SELECT COUNT(*) FROM (SELECT person, ill || ill AS a FROM visits) v JOIN visits w ON v.person = w.person",
         f"SELECT COUNT(*) FROM ({nested(ROWS, 'person, t || t AS t', 3)}) y WHERE t < 'z'",
         f"SELECT SUM(CLIP(x, 0, 9)) FROM ({nested(ROWS, 'person, x + 1 AS x', 30)}) y",
@@ -126,6 +128,34 @@ def test_a_long_cell_is_cut_and_fails_nothing() -> None:
         sql = "SELECT COUNT(*) FROM visits WHERE LENGTH(UPPER(ill || ill)) > {}"
         longer, longest = (asked.ask(sql.format(n), epsilon=10**6).value for n in (8, 2 * STORED_TEXT))
         assert (longer, longest) == (int(cell != "none"), 0)
+
+
+@pytest.mark.parametrize("failing", ["run", "fold", "whole_columns", "_noise"])
+def test_every_failure_after_the_charge_reads_the_same(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of memory in the engine or in what comes after it: the reason could depend on the data."""
+    asked = sfumato.session(METADATA | {"ledger": ":memory:"}, {"visits": visits(ill=True)}, epsilon=10)
+    keys = "SELECT ill, COUNT(*) AS n FROM visits GROUP BY"
+    told = set()
+
+    def out_of_memory(*_: Any, **__: Any) -> Any:
+        raise MemoryError("17 people")
+
+    if failing == "_noise":
+        monkeypatch.setattr("sfumato.query.execute.executor._noisy", out_of_memory)
+    else:
+        monkeypatch.setattr(asked.running, failing, out_of_memory)
+    for sql in (
+        "SELECT COUNT(*) FROM visits",
+        f"{keys} ill",
+        f"{keys} ROLLUP (ill)",
+        "SELECT MEDIAN(bill) FROM visits",
+    ):
+        try:
+            asked.ask(sql, epsilon=1)
+        except AnswerFailed as failure:
+            told.add(str(failure))
+    assert len(told) == 1
+    assert "17" not in told.pop()
 
 
 # --- through the doors ------------------------------------------------------------------------------------------------

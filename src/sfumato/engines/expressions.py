@@ -83,24 +83,25 @@ class Expression:
     """Characters of the value at most, if it is a text."""
     written: int = field(init=False, compare=False, repr=False)
     """Characters of all texts that are made to compute the value of one row, at most."""
+    made: frozenset[Expression] = field(init=False, compare=False, repr=False)
+    """The texts that are made for it, without those that these are made of. One that occurs several times, because it
+    is compared with several others for example, is made once."""
     makes_text: ClassVar[bool] = False
     """Whether a text that it gives is a new one, not one of its parts."""
 
     def __post_init__(self) -> None:
-        nodes, depth = 1, 0
-        parts = self.parts()
-        making: set[Expression] = set()
-        for part in parts:
+        nodes, depth, width = 1, 0, self._width()
+        made: frozenset[Expression] = frozenset()
+        for part in self.parts():
             nodes += part.nodes
             depth = max(depth, part.depth)
-            if part.written:
-                # A text that is compared with several others, or occurs several times, is made once.
-                making |= set(part.parts()) if isinstance(part, Compare) else {part}
-        width = self._width()
+            made |= part.made
+        new = self.makes_text and width > 0
         object.__setattr__(self, "nodes", nodes)
         object.__setattr__(self, "depth", depth + 1)
         object.__setattr__(self, "width", width)
-        object.__setattr__(self, "written", sum(part.written for part in making) + width * self.makes_text)
+        object.__setattr__(self, "written", sum(text.written for text in made) + (width if new else 0))
+        object.__setattr__(self, "made", frozenset({self}) if new else made)
 
     def _width(self) -> int:
         """The longest of its parts: what passes a text on makes it no longer. Nodes that make it longer say so."""
@@ -139,6 +140,7 @@ class ColumnRef(Expression):
         for cost in ("nodes", "depth", "width", "written"):
             if self.of:
                 object.__setattr__(self, cost, max(getattr(node, cost) for node in self.of))
+        object.__setattr__(self, "made", frozenset({self} if self.written else ()))
         object.__setattr__(self, "of", ())
 
     def _width(self) -> int:

@@ -22,7 +22,7 @@ from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, sequential
 from sfumato.dp.receipt import Receipt
 from sfumato.engines.choice import choose_engine
-from sfumato.engines.engine import Engine, Running
+from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.expressions import FALSE
 from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
@@ -305,11 +305,7 @@ class Session:
         except AnswerFailed:
             raise
         except Exception:
-            # The reason is withheld: it could depend on the data.
-            raise AnswerFailed(
-                "The query could not be computed. Its cost stays charged.",
-                fix="Ask the data's owner; the reason is kept from analysts because it may depend on the data.",
-            ) from None
+            raise failed() from None  # in the same words as the engine: the reason could depend on the data
 
     def _reach_error(self, query: Query, options: CheckedOptions, text: str) -> Answer:
         """Ask at doubling costs until the noisy answer is accurate enough; the loss is that of all steps."""

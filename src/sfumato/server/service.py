@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from sfumato.engines.cancellation import Cancellation, cancellable
+from sfumato.engines.engine import failed
 from sfumato.errors import (
     AnswerFailed,
     BadParameter,
@@ -307,10 +308,10 @@ class QueryService:
         except SfumatoError:
             raise
         except Exception:
-            # The reason may depend on the data.
+            if ledger.charged:
+                raise failed() from None  # in the same words as the engine: the reason may depend on the data
             raise AnswerFailed(
-                "The question could not be computed. A cost that was charged stays charged.",
-                fix="Ask the data's owner.",
+                "The question could not be computed. Nothing was charged.", fix="Ask the data's owner."
             ) from None
 
     def _note(self, question: Question, refusal: SfumatoError, ledger: AnalystLedger) -> None:

@@ -33,7 +33,8 @@ def check_expanded_size(rows: PlanNode, *measured: object) -> None:
             fix="A column of a subquery counts as the expression that it stands for, each time it is used.",
         )
     most = MOST_TEXT if _joins(rows) >= _JOINED else MOST_ROW_TEXT
-    written = sum(node.written for node in made)
+    texts = {text for node in made for text in node.made if not isinstance(text, ColumnRef)}
+    written = sum(text.written for text in texts)
     if written > most:
         raise QueryRefused(
             f"The texts that are made for one row could have {written:,} characters, and {most:,} is the most"

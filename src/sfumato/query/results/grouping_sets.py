@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.dp.receipt import Receipt
+from sfumato.engines.engine import failed
 from sfumato.errors import AnswerFailed
 from sfumato.query.execute.executor import NoisyTable, check_plan, exact_vectors, public_groups
 from sfumato.query.plan.aggregates import FittingUnits
@@ -76,7 +77,7 @@ def _measured(session: Session, plan: SetsPlan, receipt: Receipt) -> Numbers:
     except AnswerFailed:
         raise
     except Exception:
-        raise AnswerFailed("The query could not be computed. Its cost stays charged.") from None
+        raise failed() from None
 
 
 def _by_aggregate(plan: SetsPlan, exact: list[Any]) -> dict[int, Any]:

@@ -28,7 +28,7 @@ from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.receipt import Receipt
-from sfumato.engines.engine import Running
+from sfumato.engines.engine import Running, failed
 from sfumato.engines.expressions import (
     Expression,
     all_of,
@@ -183,7 +183,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
         except AnswerFailed:
             raise
         except Exception:
-            raise AnswerFailed("The query could not be computed. Its cost stays charged.") from None
+            raise failed() from None
         kept = session.ledger.remember(key, json.dumps([int(value) for value in noisy]))
     solver, numbers = workload.solver, json.loads(kept)
     share = None

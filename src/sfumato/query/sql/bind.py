@@ -34,7 +34,7 @@ _ALLOWED = {"expressions", "from_", "joins", "where", "group", "having", "order"
 _LAST = {"qualify", "distinct", "offset"}
 """Clauses about noisy rows, which the outermost query may have."""
 _MAX_TABLES = 64
-_MAX_SUBQUERIES = 200
+_MAX_SUBQUERIES = 100
 _WINDOW = "window "
 """Start of the internal names of window functions, which * leaves out."""
 
