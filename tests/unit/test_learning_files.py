@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
     ill = np.where(age + 20 * (sex == "m") > 60, "yes", "no")
     person = np.arange(1500) // 3
     pl.DataFrame({"person": person, "age": age, "sex": sex, "ill": ill}).write_csv(tmp_path / "people.csv")
-    Ledger.open(tmp_path / "budget.db").set_cap(approximate(8, "1e-4"), dataset="clinic")
+    Ledger.open(tmp_path / "budget.db").set_cap(approximate(12, "1e-4"), dataset="clinic")
     (tmp_path / "plan.yaml").write_text(PLAN)
     return tmp_path
 
@@ -97,6 +97,17 @@ def test_a_bad_plan_costs_nothing(folder: Path, old: str, new: str, named: str) 
     assert named in str(done.exception)
     assert entries(folder) == 1
     assert not (folder / "plan.model.json").exists()
+
+
+@pytest.mark.parametrize("name", ["additive-model", "naive-bayes", "decision-tree"])
+def test_nobody_can_be_learned_from(folder: Path, name: str) -> None:
+    """To refuse a file without a complete row would tell that the one person it may have is not there."""
+    for text in ("person,age,sex,ill\n", "person,age,sex,ill\n1,old,f,yes\n2,40,f,unknown\n"):
+        (folder / "people.csv").write_text(text)
+        (folder / "plan.yaml").write_text(PLAN.replace("additive-model", name).replace("test: people.csv\n", ""))
+        done = run("learn", folder / "plan.yaml", "--no-attacks", "--force")
+        assert done.exit_code == 0, done.output
+    assert entries(folder) == 3
 
 
 def test_an_existing_model_is_not_replaced_and_costs_nothing(folder: Path) -> None:

@@ -87,8 +87,13 @@ def protect(
     parsed = _recipe(recipe)
     source, options = _source(parsed, data)
     if engine == "auto":
-        engine = "memory" if _fits(source) else "duckdb"
+        engine = "memory" if parsed.formal_guarantee or _fits(source) else "duckdb"
     if engine != "memory":
+        if parsed.formal_guarantee:
+            raise BadParameter(
+                "A step with a guarantee needs the table in memory: engines find the types of files from their rows.",
+                fix="Leave `engine` out.",
+            )
         from sfumato.api.out_of_core import protect_out_of_core
 
         return protect_out_of_core(

@@ -43,6 +43,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     gaussian: ClassVar[bool] = True
     """Whether a fit has a loss in Gaussian differential privacy."""
 
+    _least_rows: int = 1
+    """Rows that a fit needs. scikit-learn refuses none; a plan learns from none, because a refusal would tell so."""
+
     epsilon: Any
     delta: Any
     bounds: Any
@@ -60,6 +63,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _checked_rows(self, X: Any, y: Any = None, *, reset: bool) -> tuple[Array, Any]:  # noqa: N803
         """The input in scikit-learn's form. Messages do not show values."""
         options: dict[str, Any] = {"reset": reset, "dtype": None if self.categories else "numeric"}
+        if reset:
+            options["ensure_min_samples"] = self._least_rows
         if self.categories:
             options["ensure_all_finite"] = False  # missing values are looked for in numbers only
         try:

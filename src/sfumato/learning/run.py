@@ -56,6 +56,7 @@ def run_plan(plan: LearningPlan, *, base: Path) -> LearningResult:
     control = test if plan.test != plan.data else None
     if plan.control is not None:
         control = _complete(_read(plan, plan.control, base), plan)
+    model._least_rows = 0
     model.fit(feature_frame(train, plan), _labels(train, plan))
     if plan.search is not None:
         model = model.best_estimator_
@@ -97,6 +98,8 @@ def predict_frame(model: Any, frame: pl.DataFrame) -> pl.DataFrame:
         raise NotThatFormat("The model has no feature names.", fix="Learn it from a table with column names.")
     declared = dict(model.get_params().get("categories") or {})
     texts = {name: name in declared and all(isinstance(v, str) for v in declared[name]) for name in names}
+    if not frame.height:
+        raise EmptyTable("The table has no rows.")
     features = _features(frame, texts)
     try:
         if hasattr(model, "predict_proba"):
@@ -114,8 +117,6 @@ def predict_frame(model: Any, frame: pl.DataFrame) -> pl.DataFrame:
 
 def _features(frame: pl.DataFrame, texts: dict[str, bool]) -> pl.DataFrame:
     _require(frame, list(texts))
-    if not frame.height:
-        raise EmptyTable("The table has no rows.")
     return frame.select(pl.col(name).cast(pl.String) if text else pl.col(name) for name, text in texts.items())
 
 

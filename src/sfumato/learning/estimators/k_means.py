@@ -83,7 +83,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         centers = _cluster(means, np.maximum(counts, 0.0), self.n_clusters)
         share = (1 - _MOMENTS - _CELLS - _CELL_MEANS) / self.steps
         for _ in range(self.steps):
-            labels = pairwise_distances_argmin(points, centers).astype(np.int64)
+            nearest = pairwise_distances_argmin(points, centers) if len(points) else np.zeros(0)
+            labels = nearest.astype(np.int64)
             centers, counts = _noisy_means(
                 design, labels, self.n_clusters, norm=norm, share=share, sums=sums, old=centers
             )
