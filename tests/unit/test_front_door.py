@@ -124,7 +124,7 @@ def test_parts_compose_without_yaml() -> None:
         seed=7,
     )
     written = sfumato.Recipe.parse(recipe.to_yaml())
-    one, other = sfumato.protect(recipe, PEOPLE), sfumato.protect(written, PEOPLE)
+    one, other = (sfumato.protect(each, PEOPLE, key=b"k" * 32) for each in (recipe, written))
     assert one.data.equals(other.data)
     assert one.evaluation.to_dict() == other.evaluation.to_dict()
     assert one.verdicts.holds

@@ -122,6 +122,7 @@ def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
 
         print_protection(document)
         risk = [limit["met"] for limit in document["limits"] if limit["limit"] == "risk"]
+        risk += [verdict["state"] == "holds" for verdict in document["verdicts"]] if risk else []
         place = f"{out}/  (data, README, codebook, release.json, report.html)"
         if not risk:
             note(f"\nNot judged:    {place}. Set `limits: {{risk: ...}}`.")

@@ -7,4 +7,4 @@ from sfumato.verification.checks.privacy_models import PrivacyModels as PrivacyM
 from sfumato.verification.checks.sensitive_columns import SensitiveColumns as SensitiveColumns
 from sfumato.verification.checks.several_rows import SeveralRows as SeveralRows
 from sfumato.verification.checks.step_guarantees import StepGuarantees as StepGuarantees
-from sfumato.verification.checks.undecided_columns import UndecidedColumns as UndecidedColumns
+from sfumato.verification.checks.undecided_roles import UndecidedRoles as UndecidedRoles

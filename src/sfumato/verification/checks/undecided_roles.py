@@ -6,13 +6,13 @@ from sfumato.release import State, Verdict
 from sfumato.schema import Role
 from sfumato.verification.check import Check, Subject
 
-__all__ = ["UNDECIDED", "UndecidedColumns"]
+__all__ = ["UNDECIDED", "UndecidedRoles"]
 
 UNDECIDED = "undecided columns"
 """The name of the verdict."""
 
 
-class UndecidedColumns(Check):
+class UndecidedRoles(Check):
     """The release holds no column whose role nobody has decided."""
 
     @classmethod
