@@ -27,9 +27,13 @@ from sfumato.cli import main
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import pure
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
+from sfumato.engines.backends.postgres.dialect import PostgresGenerator
+from sfumato.engines.backends.postgres.engine import Postgres
+from sfumato.engines.cancellation import Cancellation, cancellable
 from sfumato.engines.expressions import STORED_TEXT
 from sfumato.errors import AnswerFailed, Cancelled, QueryRefused
 from sfumato.query.session import Session
+from sfumato.secret import Permit
 from sfumato.server.rest.application import create_application
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
@@ -312,6 +316,27 @@ def test_a_postgresql_client_that_cancels_or_leaves_ends_its_question(
         later.join(60)
         assert _ended(service)
     assert _charged(service) == 1
+
+
+def test_a_statement_of_postgresql_is_interrupted_and_the_next_one_runs(
+    postgresql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = Postgres(url=postgresql).start({"t": pl.DataFrame({"a": [1]})})
+    begun, cancellation = threading.Event(), Cancellation()
+
+    def write(self: PostgresGenerator, query: object) -> str:
+        begun.set()
+        return "SELECT pg_sleep(3600)"
+
+    nothing: Any = None
+    monkeypatch.setattr(PostgresGenerator, "write", write)
+    threading.Thread(target=lambda: (begun.wait(60), time.sleep(0.5), cancellation.cancel()), daemon=True).start()
+    with cancellable(cancellation), pytest.raises(AnswerFailed):
+        tables.run(nothing)
+    monkeypatch.setattr(PostgresGenerator, "write", lambda *_: "SELECT 1")
+    with cancellable(cancellation), pytest.raises(AnswerFailed):
+        tables.run(nothing)  # of the same question, no further statement begins
+    assert tables.run(nothing).open(Permit("a test")) == [(1,)]
 
 
 def _hang_up(wire: psycopg.Connection[Any]) -> None:
