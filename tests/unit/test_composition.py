@@ -183,6 +183,26 @@ def response_outcomes(size: float, leak: float) -> list[tuple[float, float, floa
             ((1 - leak) * (1 - yes), (1 - leak) * yes, 1.0)]  # fmt: skip
 
 
+def test_the_strategy_that_spent_a_delta_twice_is_refused_by_a_session() -> None:
+    """Normal noise at (0.4, delta / 2), then a private key at delta / 2 and normal noise in rho: 1.36 times the cap."""
+    import polars as pl
+
+    import sfumato
+
+    visits = pl.DataFrame({"u": range(2000), "city": [f"c{i % 400}" for i in range(2000)], "free": ["x"] * 2000})
+    city = {"kind": "category", "domain": {"values": [f"c{i}" for i in range(400)]}}
+    columns = {"u": {"kind": "integer"}, "city": city, "free": {"kind": "category"}}
+    table = {"unit": "u", "rows": 1, "groups": 400, "columns": columns}
+    session = sfumato.session({"dataset": "d", "tables": {"v": table}}, {"v": visits}, epsilon=4, delta="1e-6")
+    cities = "SELECT city, COUNT(*) AS n FROM v GROUP BY city"
+    first = session.ask(cities, epsilon="0.4", delta="5e-7").loss
+    assert first is not None
+    assert (first.delta, first.composable().delta) == (Fraction(1, 2 * 10**6), 0)
+    with pytest.raises(OverBudget):  # half of delta is gone where the answer told much, and is not there again
+        session.ask("SELECT free, COUNT(*) AS n FROM v GROUP BY free", epsilon="0.001", delta="5e-7", groups=1)
+    assert not session.ask(cities, rho="0.3").cached
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [("4", "1e-6"), ("1", "1e-6"), ("8", "1e-3")])
 def test_no_adaptive_strategy_spends_a_delta_twice(epsilon: str, delta: str) -> None:
     """Exact divergence of strategies that choose how to go on by the first answer, searched over first charges.
