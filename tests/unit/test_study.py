@@ -272,7 +272,8 @@ def test_what_is_recommended_keeps_its_models_and_its_limit_at_the_upper_end() -
 
 def test_the_worst_attack_on_identity_is_the_risk_of_a_candidate() -> None:
     def told(name: str, risk: float, discloses: str = "identity") -> dict[str, Any]:
-        return {"attack": name, "discloses": discloses, "risk": risk, "low": risk - 0.1, "high": risk + 0.1}
+        ends = {"low": risk - 0.1, "high": risk + 0.1, "judged": risk + 0.1}
+        return {"attack": name, "discloses": discloses, "risk": risk, **ends}
 
     measure = {"measure": "correlations", "value": 0.2, "better": "low", "low": None, "high": None}
     attacks = [told("weak", 0.1), told("strong", 0.4), told("other", 0.9, "attribute")]
