@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ import polars as pl
 
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.graph._base import GraphAttack
-from sfumato.data.atomic import replacing_folder, sha256
+from sfumato.data.atomic import sha256
 from sfumato.data.key_file import Key, as_key, write_key
 from sfumato.deadline import Deadline
 from sfumato.dp.ledger import Ledger
@@ -42,7 +41,14 @@ from sfumato.release.folder import (
     private_folder,
     refuse_existing,
     write_lineage,
-    write_manifest,
+)
+from sfumato.release.public_folder import (
+    PublicFolder,
+    leaving_manifest,
+    measured,
+    promised,
+    release_folders,
+    released,
 )
 from sfumato.reports.graph_page import external_document, graph_html
 from sfumato.reports.graph_picture import before_and_after
@@ -136,16 +142,13 @@ class GraphProtection:
             )
         refuse_existing(target, force=force)
         document = self.to_dict()
-        with ExitStack() as stack:
-            private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
-            public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
-            private.chmod(0o700)
+        with release_folders(target, promise=promised(self.released.manifest), force=force) as (public, private):
             write_key(private / KEY, self.rng.key)
             write_lineage(Lineage(self.released.lineage), private)
             self._write_tables(public, private)
-            (public / "report.html").write_text(graph_html(document, internal=False), encoding="utf-8")
-            (public / PRIVATE).write_text(_json(external_document(document)), encoding="utf-8")
-            write_manifest(public, self.released.manifest)
+            public.text("report.html", measured(graph_html(document, internal=False)))
+            public.json(PRIVATE, {key: measured(value) for key, value in external_document(document).items()})
+            public.manifest(leaving_manifest(self.released.manifest))
             document = {**document, "pictures": list(self._pictures)}
             (private / "report.html").write_text(graph_html(document, internal=True), encoding="utf-8")
             (private / PRIVATE).write_text(_json(document), encoding="utf-8")
@@ -153,25 +156,25 @@ class GraphProtection:
         document.pop("pictures")
         return {"release": f"{target}/", "private": f"{private_folder(target)}/", **document}
 
-    def _write_tables(self, public: Path, private: Path) -> None:
+    def _write_tables(self, public: PublicFolder, private: Path) -> None:
         if self.released.clusters is not None:
             clusters, links = self.released.clusters.tables()
-            clusters.write_csv(public / "clusters.csv")
-            links.write_csv(public / "links.csv")
+            public.table("clusters.csv", released(clusters))
+            public.table("links.csv", released(links))
             if self.released.clusters.kinds.width:
-                self.released.clusters.kinds.write_csv(public / "kinds.csv")
+                public.table("kinds.csv", released(self.released.clusters.kinds))
                 labelled_edges(self.graph).write_parquet(private / "sample.parquet")
             assert self.released.labels is not None
             pl.DataFrame({"cluster": self.released.labels}).write_parquet(private / "clusters.parquet")
             return
         edges = labelled_edges(self.graph).with_columns(pl.col("source", "target") + 1)
-        edges.write_csv(public / "edges.csv")
+        public.table("edges.csv", released(edges))
         numbers = pl.Series("node", range(1, self.graph.size + 1), dtype=pl.Int64)
         nodes = pl.DataFrame([numbers, *self.graph.nodes.get_columns()])
-        nodes.write_csv(public / "nodes.csv")
+        public.table("nodes.csv", released(nodes))
         if self.released.symmetry is not None:
             images = numbers[self.released.symmetry].alias("image")
-            pl.DataFrame([numbers, images]).write_csv(public / "symmetry.csv")
+            public.table("symmetry.csv", released(pl.DataFrame([numbers, images])))
 
 
 _RESULTS = ("attacks", "measures", "verdicts", "limits", "advice")

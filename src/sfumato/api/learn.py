@@ -20,6 +20,7 @@ from sfumato.learning.model_file import model_text
 from sfumato.learning.plan import LearningPlan
 from sfumato.learning.run import LearningResult, run_plan
 from sfumato.progress import AUTO, Progress
+from sfumato.release.public_folder import PublicFolder, paid, write_public
 from sfumato.rng import Rng
 
 __all__ = ["LearnResults", "learn"]
@@ -68,8 +69,11 @@ class LearnResults:
         """Write the report as one HTML page. The external one has no figure that depends on rows without noise."""
         from sfumato.reports.model_page import model_html
 
+        if not internal:
+            write_public(path, paid(model_html(self.to_dict(), internal=False)), promise=True, force=force)
+            return
         with replacing(path, force=force) as temporary:
-            temporary.write_text(model_html(self.to_dict(), internal=internal), encoding="utf-8", newline="\n")
+            temporary.write_text(model_html(self.to_dict(), internal=True), encoding="utf-8", newline="\n")
 
 
 def learn(
@@ -122,7 +126,7 @@ def learn(
     else:
         with replacing(out, force=force) as temporary:  # a place that cannot be written is refused before the charge
             learned = run_plan(plan, base=folder)
-            temporary.write_text(model_text(learned.model), encoding="utf-8")
+            PublicFolder(path=temporary.parent, promise=True).text(temporary.name, paid(model_text(learned.model)))
     rng = Rng(seed)
     try:
         target = None if attacks is None and not audit else _target(learned, rng)

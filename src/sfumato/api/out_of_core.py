@@ -33,6 +33,7 @@ from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release, Verdict
 from sfumato.release.folder import LINEAGE, load_lineage
+from sfumato.release.public_folder import PublicFolder, Why
 from sfumato.reports import build_report
 from sfumato.rng import KeyedRng, Rng
 from sfumato.schema import Dataset, Role
@@ -86,12 +87,13 @@ class OutOfCoreProtection(Protection):
     def column_names(self) -> Sequence[str]:
         return list(scan(self.masked.path).columns)
 
-    def _write_data(self, folder: Path, suffix: str | None) -> Path:
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
         if suffix is not None and suffix != self.masked.path.suffix:
             raise BadParameter(
                 f"The masked file was written as {self.masked.path.suffix}.", fix=f"Run protect with suffix={suffix!r}."
             )
-        return _moved(self.masked.path, folder)
+        folder.allow("the masked file", Why.RELEASED)
+        return _moved(self.masked.path, folder.path)
 
     def _write_lineage(self, folder: Path) -> None:
         _moved(self.masked.path.with_name(LINEAGE), folder).chmod(0o600)

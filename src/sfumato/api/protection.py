@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import polars as pl
 
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
 from sfumato.data import Table, to_native, write
-from sfumato.data.atomic import replacing_folder, sha256
+from sfumato.data.atomic import sha256
 from sfumato.data.key_file import write_key
 from sfumato.data.text_folder import TEXT_FOLDER, write_text_folder
 from sfumato.errors import PolicyNotMet, Unmet
@@ -21,16 +20,8 @@ from sfumato.evaluation import Advice, Evaluation, LimitResult
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
-from sfumato.release.folder import (
-    KEY,
-    MANIFEST,
-    PRIVATE,
-    TEXTS,
-    private_folder,
-    refuse_existing,
-    write_lineage,
-    write_manifest,
-)
+from sfumato.release.folder import KEY, PRIVATE, TEXTS, private_folder, refuse_existing, write_lineage
+from sfumato.release.public_folder import Leaving, PublicFolder, Why, leaving_manifest, release_folders, released
 from sfumato.reports import (
     CODEBOOK,
     README,
@@ -38,6 +29,7 @@ from sfumato.reports import (
     Report,
     ReportData,
     codebook,
+    leaving_report,
     published_manifest,
     readme,
     report_json,
@@ -48,6 +40,8 @@ from sfumato.secret import SecretValue
 from sfumato.wording import counted
 
 __all__ = ["InMemoryProtection", "Protection"]
+
+PAGE = "report.html"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -191,20 +185,23 @@ class Protection(ABC):
         if not unmet:
             self._refuse_unmet("not written", fix="Change the recipe, or write it nevertheless with --unmet.")
         refuse_existing(target, force=force)
-        with ExitStack() as stack:
-            private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
-            public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
-            private.chmod(0o700)
+        with release_folders(target, promise=self.report_data.promised, force=force) as (public, private):
             write_key(private / KEY, self.key)
             self._write_lineage(private)
             data = self._write_data(public, suffix)
-            (public / README).write_text(readme(self.report_data, data=data.name), encoding="utf-8")
-            codebook(self.report_data, self._table_in_memory()).write_csv(public / CODEBOOK)
-            files = {path.name: sha256(path) for path in (data, public / README, public / CODEBOOK)}
-            self._write_reports(public, files, external=True)
-            manifest = write_manifest(public, published_manifest(self.evaluation.manifest))
+            visible = self.report_data.external()
+            public.text(README, Leaving(readme(visible, data=data.name), visible.why))
+            public.table(CODEBOOK, released(codebook(visible, self._table_in_memory())))
+            files = {path.name: sha256(path) for path in (data, public.path / README, public.path / CODEBOOK)}
+            _, page = leaving_report(replace(visible, files=files))
+            public.text(PAGE, page)
+            document, _ = leaving_report(replace(visible, files={**files, PAGE: sha256(public.path / PAGE)}))
+            public.json(PRIVATE, document)
+            manifest = public.manifest(leaving_manifest(published_manifest(self.evaluation.manifest)))
             listed = {name: digest for name, digest in manifest["files"].items() if "/" not in name}
-            self._write_reports(private, listed, external=False)
+            owner = replace(self.report_data, files=listed)
+            write_report(owner, private / PAGE, audience="internal")
+            (private / PRIVATE).write_text(report_json(owner, "internal") + "\n", encoding="utf-8")
             (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
         return self.to_dict(target, manifest)
 
@@ -213,21 +210,12 @@ class Protection(ABC):
         return None
 
     @abstractmethod
-    def _write_data(self, folder: Path, suffix: str | None) -> Path:
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
         """Write the data file into the release folder."""
 
     def _write_lineage(self, folder: Path) -> None:
         """Write the secret row map into the private folder."""
         write_lineage(self.lineage, folder)
-
-    def _write_reports(self, folder: Path, files: Mapping[str, str], *, external: bool) -> None:
-        audience: Audience = "external" if external else "internal"
-        page = folder / "report.html"
-        write_report(replace(self.report_data, files=files), page, audience=audience)
-        if external:
-            files = {**files, page.name: sha256(page)}
-        text = report_json(replace(self.report_data, files=files), audience)
-        (folder / PRIVATE).write_text(text + "\n", encoding="utf-8")
 
     def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The document that ``sfumato protect --json`` prints: for the owner, with counts of the original."""
@@ -279,9 +267,9 @@ class InMemoryProtection(Protection):
     def _table_in_memory(self) -> Table:
         return self.released.table
 
-    def _write_data(self, folder: Path, suffix: str | None) -> Path:
-        path = folder / f"data{suffix or '.csv'}"
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
+        path = folder.place(f"data{suffix or '.csv'}", Why.RELEASED)
         write(self.released.table, path)
         if self.dataset.table.origin == TEXT_FOLDER and "text" in self.released.table.columns:
-            write_text_folder(self.released.table.frame["text"], folder / TEXTS)
+            write_text_folder(self.released.table.frame["text"], folder.place(TEXTS, Why.RELEASED))
         return path

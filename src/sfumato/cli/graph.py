@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +46,16 @@ def summarize(recipe: Path, ledger: str, out: Path, force: bool, as_json: bool, 
     """
     from sfumato.api.graph import summarize_graph
     from sfumato.cli.ledger import existing_ledger
-    from sfumato.data.atomic import replacing_folder
     from sfumato.dp.ledger import Ledger
+    from sfumato.release.public_folder import paid, public_folder
 
     accounts = Ledger.open(existing_ledger(ledger))
-    with replacing_folder(out, force=force, marker="statistics.json") as folder:
+    with public_folder(out, promise=True, force=force, marker="statistics.json") as folder:
         done = summarize_graph(recipe, ledger=accounts, **options)
-        done.counts.write_csv(folder / "counts.csv")
+        folder.table("counts.csv", paid(done.counts))
         if done.degrees is not None:
-            done.degrees.write_csv(folder / "degrees.csv")
-        (folder / "statistics.json").write_text(json.dumps(done.to_dict(), indent=1) + "\n", encoding="utf-8")
+            folder.table("degrees.csv", paid(done.degrees))
+        folder.json("statistics.json", {key: paid(value) for key, value in done.to_dict().items()})
     if as_json:
         emit_json({"statistics": str(out), **done.to_dict()})
         return

@@ -109,10 +109,10 @@ def command(
     if ending is None and isinstance(protection, InMemoryProtection):
         ending = release_suffix(source)
     document = protection.save(out, suffix=ending, force=force, unmet=unmet)
-    return _show(document, out, as_json=as_json)
+    return _show(document, out, met=not protection.unmet, promise=protection.report_data.promised, as_json=as_json)
 
 
-def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
+def _show(document: dict[str, Any], out: Path, *, met: bool, promise: bool, as_json: bool) -> int:
     from sfumato.release.folder import private_folder
 
     if as_json:
@@ -124,10 +124,11 @@ def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
         risk = [limit["met"] for limit in document["limits"] if limit["limit"] == "risk"]
         risk += [verdict["state"] == "holds" for verdict in document["verdicts"]] if risk else []
         place = f"{out}/  (data, README, codebook, release.json, report.html)"
-        if not risk:
+        if promise:
+            note(f"\nPublish:       {place}. Figures about the original are in the private folder.")
+        elif not risk:
             note(f"\nNot judged:    {place}. Set `limits: {{risk: ...}}`.")
         else:
             note(f"\n{'Publish:' if all(risk) else 'Not met:':<15}{place}")
         note(f"Keep private:  {private_folder(out)}/  (internal report, row map, recipe, key)")
-    all_hold = all(verdict["state"] == "holds" for verdict in document["verdicts"])
-    return 0 if all_hold and all(limit["met"] for limit in document["limits"]) else 1
+    return 0 if met else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ def protect(plan: Path, out: Path, unmet: bool, force: bool, as_json: bool) -> i
     """
     from sfumato.tables.plan import TablePlan
 
-    return _publish(TablePlan.load(plan).run, out, "tables", unmet=unmet, force=force, as_json=as_json)
+    return _publish(TablePlan.load(plan).run, out, "tables", promise=False, unmet=unmet, force=force, as_json=as_json)
 
 
 @command.command("attack")
@@ -85,17 +84,17 @@ def topdown_tables(plan: Path, out: Path, force: bool, as_json: bool) -> int:
     PLAN lists areas, columns, tables, budget and constraints; see docs/tables.md. Everything that can be refused is
     refused before the ledger is charged.
     """
-    from sfumato.data.atomic import replacing_folder
+    from sfumato.release.public_folder import paid, public_folder
     from sfumato.tables.topdown_file import TopDownFile
 
     loaded = TopDownFile.load(plan)
-    with replacing_folder(out, force=force, marker="tables.json") as folder:
+    with public_folder(out, promise=True, force=force, marker="tables.json") as folder:
         done = loaded.run()
         for name, table in done.tables.items():
-            table.write_csv(folder / f"{name}.csv")
+            folder.table(f"{name}.csv", paid(table))
         if done.microdata is not None:
-            done.microdata.write_csv(folder / "microdata.csv")
-        (folder / "tables.json").write_text(json.dumps(done.account, indent=1) + "\n", encoding="utf-8")
+            folder.table("microdata.csv", paid(done.microdata))
+        folder.json("tables.json", {key: paid(value) for key, value in done.account.items()})
     account = {"tables": str(out), **done.account}
     if as_json:
         emit_json(account)
@@ -120,18 +119,20 @@ def summarize(plan: Path, out: Path, unmet: bool, force: bool, as_json: bool) ->
     """
     from sfumato.tables.summary_file import SummaryFile
 
-    return _publish(SummaryFile.load(plan).run, out, "statistics", unmet=unmet, force=force, as_json=as_json)
+    loaded = SummaryFile.load(plan)
+    promise = loaded.budget is not None
+    return _publish(loaded.run, out, "statistics", promise=promise, unmet=unmet, force=force, as_json=as_json)
 
 
 def _publish(
-    run: Callable[[], ProtectedTables | PublishedStatistics], out: Path, name: str, *, unmet: bool, force: bool,
-    as_json: bool,
+    run: Callable[[], ProtectedTables | PublishedStatistics], out: Path, name: str, *, promise: bool, unmet: bool,
+    force: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Write NAME.csv and NAME.json, unless the verdict fails. The folder is prepared before a ledger is charged."""
-    from sfumato.data.atomic import replacing_folder
     from sfumato.errors import Unmet
+    from sfumato.release.public_folder import Leaving, Why, public_folder
 
-    with replacing_folder(out, force=force, marker=f"{name}.json") as folder:
+    with public_folder(out, promise=promise, force=force, marker=f"{name}.json") as folder:
         done = run()
         account = {name: str(out), **done.account}
         if not done.holds and not unmet:
@@ -140,8 +141,9 @@ def _publish(
                 fix="Change the plan, or write the figures nevertheless with --unmet.",
                 document=account,
             )
-        done.frame.write_csv(folder / f"{name}.csv")
-        (folder / f"{name}.json").write_text(json.dumps(done.account, indent=1) + "\n", encoding="utf-8")
+        why = Why.PAID if promise else Why.MEASURED
+        folder.table(f"{name}.csv", Leaving(done.frame, why))
+        folder.json(f"{name}.json", {key: Leaving(value, why) for key, value in done.account.items()})
     if as_json:
         emit_json(account)
     else:

@@ -23,6 +23,7 @@ from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Limits
 from sfumato.release import Release, Verdict
 from sfumato.release.decisions import ColumnDecision, column_decisions
+from sfumato.release.public_folder import promised
 from sfumato.rng import Rng
 from sfumato.verification.checks.several_rows import judged_for_people
 
@@ -62,19 +63,31 @@ class Evaluation:
         return advice(document, [limit.to_dict() for limit in self.limits], self.manifest)
 
     @property
+    def deciding(self) -> tuple[Verdict, ...]:
+        """The verdicts that decide whether the release may leave.
+
+        Beside a promise of differential privacy, those that compare with the original do not: whether the release
+        appears would tell their outcome. They are for the owner, as are limits on attacks.
+        """
+        return tuple(verdict for verdict in self.verdicts if not (verdict.exact and promised(self.manifest)))
+
+    @property
     def holds(self) -> bool:
         """Whether every privacy model was checked and holds."""
-        return all(verdict.holds for verdict in self.verdicts)
+        return all(verdict.holds for verdict in self.deciding)
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """Every privacy model that does not hold and every limit that is not met, in words."""
+        """Every privacy model that does not hold and every limit that is not met, in words: why a release is refused.
+
+        Limits do not decide about a release that promises differential privacy (see :attr:`deciding`).
+        """
         problems = [
             f"{verdict.model} {verdict.state}" + (f": {verdict.reason.rstrip('.')}" if verdict.reason else "")
-            for verdict in self.verdicts
+            for verdict in self.deciding
             if not verdict.holds
         ]
-        for limit in self.limits:
+        for limit in () if promised(self.manifest) else self.limits:
             if not limit.met:
                 value = "could not be judged"
                 if limit.value is not None:

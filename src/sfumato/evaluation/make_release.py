@@ -17,6 +17,7 @@ from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.release import Release, Verdict
 from sfumato.release.decisions import unchanged_columns
+from sfumato.release.public_folder import promised
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 from sfumato.verification.check import run_checks
@@ -101,9 +102,12 @@ def release_manifest(
 ) -> dict[str, Any]:
     """How the release was made and which models hold. Contains no count of the original.
 
-    ``unchanged`` are the columns that leave as they are; None if that was not compared.
+    ``unchanged`` are the columns that leave as they are; None if that was not compared. Beside a promise of
+    differential privacy, nothing that compares with the original is part of it.
     """
     public = recipe.public()
+    if promised({"steps": steps}):
+        verdicts, unchanged = [verdict for verdict in verdicts if not verdict.exact], None
     return {
         "sfumato": __version__,
         "recipe": public,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -41,7 +40,6 @@ __all__ = [
     "release_suffix",
     "stored_key",
     "write_lineage",
-    "write_manifest",
 ]
 
 MANIFEST = "release.json"
@@ -84,16 +82,6 @@ def refuse_existing(folder: Path, *, force: bool = False) -> None:
         )
     refuse_folder(folder, force=force, marker=MANIFEST)
     refuse_folder(private_folder(folder), force=force, marker=PRIVATE)
-
-
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the manifest, which names every file of the folder with its SHA-256, data first. Call it last."""
-    paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    names = sorted(paths, key=lambda name: (not name.startswith("data."), "/" in name, name))
-    full = {**manifest, "files": {name: sha256(folder / name) for name in names if name != MANIFEST}}
-    text = json.dumps(full, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    return full
 
 
 def is_graph_release(path: Path) -> bool:

@@ -33,6 +33,9 @@ class Verdict:
     """The reason in words, without data values."""
     column: str | None = None
     """The sensitive column that the model is about, for models about one column."""
+    exact: bool = False
+    """Whether it compares the release with the original. Beside a promise of differential privacy, such a verdict is
+    for the owner alone: neither the public folder nor the success of the release may depend on it."""
 
     @property
     def holds(self) -> bool:
@@ -44,4 +47,5 @@ class Verdict:
         return {"model": self.model, **column, "state": str(self.state), "wanted": self.wanted}
 
     def to_dict(self) -> dict[str, Any]:
-        return {**self.public(), "worst": self.worst, "failing": self.failing, "reason": self.reason}
+        figures = {**self.public(), "worst": self.worst, "failing": self.failing, "reason": self.reason}
+        return {**figures, "exact": True} if self.exact else figures

@@ -12,6 +12,7 @@ from sfumato.data.url import file_and_options
 from sfumato.evaluation import Evaluation
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage
+from sfumato.release.public_folder import promised
 from sfumato.reports.column_table import column_summaries
 from sfumato.reports.columns import column_pictures
 from sfumato.reports.report_data import ReportData
@@ -56,6 +57,9 @@ def build_report(
         measures=tuple(results["measures"]),
         limits=tuple(results["limits"]),
         columns=column_pictures(original, release, evaluation.manifest) if original and release else (),
+        released_columns=column_pictures(release, release, evaluation.manifest)
+        if release is not None and promised(evaluation.manifest)
+        else (),
         column_table=column_summaries(evaluation.manifest, original=original, release=release, lineage=lineage),
         about=recipe.about.to_dict(),
         riskiest=None if original is None else evaluation.riskiest_rows(),

@@ -147,7 +147,7 @@ def _size_label(first: int, last: int | None) -> str:
 
 def column_figures(report: ReportData) -> tuple[Figure, ...]:
     """Every released column, its values before and after."""
-    return tuple(_column_figure(i, picture) for i, picture in enumerate(report.columns) if picture.bars)
+    return tuple(_column_figure(i, picture) for i, picture in enumerate(report.pictures) if picture.bars)
 
 
 def _column_figure(place: int, picture: ColumnPicture) -> Figure:
@@ -184,7 +184,7 @@ def pair_figure(report: ReportData) -> Figure | None:
     values = measure.get("columns", {}) if measure else {}
     if not values:
         return None
-    names = [column.column for column in report.columns] or list(report.manifest.get("columns", {}))
+    names = [column.column for column in report.pictures] or list(report.manifest.get("columns", {}))
     cells = [
         (one, other, values[key])
         for one, other in combinations(names, 2)

@@ -18,6 +18,7 @@ from sfumato.data.atomic import replacing
 from sfumato.evaluation import formatting
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.measures import measure_of
+from sfumato.release.public_folder import Leaving
 from sfumato.reports import glossary, text
 from sfumato.reports.compliance import crosswalk
 from sfumato.reports.figures import (
@@ -35,7 +36,7 @@ from sfumato.reports.synthetic_use import MARGINALS, synthetic_use
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["environment", "page_html", "report_html", "report_json", "write_report"]
+__all__ = ["environment", "leaving_report", "page_html", "report_html", "report_json", "write_report"]
 
 _ELSEWHERE = ("step", "parameters", *MARGINALS)
 """Keys of a published step that another part of the page shows."""
@@ -51,18 +52,29 @@ def write_report(report: ReportData, path: str | Path, *, audience: Audience, fo
 def report_json(report: ReportData, audience: Audience) -> str:
     """The JSON report: the data as that reader may see it, the summary in words, the pictures as data."""
     visible = report.for_audience(audience)
-    document = {
-        "report": 1,
-        "standing": text.standing(visible),
-        "answer": list(text.summary(visible)),
-        **visible.to_dict(),
-        "left_out": [what for what, _ in text.left_out(visible)],
-        "pictures": {figure.name: figure.spec for figure in _all(visible)},
-    }
+    document = {**_words(visible), **visible.to_dict()}
     if visible.audience == "internal":
         document["advice"] = [item.to_dict() for item in visible.advice]
         document["compliance"] = [framework.to_dict() for framework in crosswalk(visible)]
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)
+
+
+def leaving_report(report: ReportData) -> tuple[dict[str, Leaving[Any]], Leaving[str]]:
+    """The external report as JSON and as a page, each with the reason why it may leave."""
+    visible = report.for_audience("external")
+    words = {key: Leaving(value, visible.why) for key, value in _words(visible).items()}
+    return {**words, **visible.leaving()}, Leaving(report_html(visible, "external"), visible.why)
+
+
+def _words(report: ReportData) -> dict[str, Any]:
+    """The summary in words, and the pictures as data."""
+    return {
+        "report": 1,
+        "standing": text.standing(report),
+        "answer": list(text.summary(report)),
+        "left_out": [what for what, _ in text.left_out(report)],
+        "pictures": {figure.name: figure.spec for figure in _all(report)},
+    }
 
 
 def report_html(report: ReportData, audience: Audience) -> str:
@@ -104,7 +116,7 @@ def _context(report: ReportData) -> dict[str, Any]:
         "widest": text.widest_attack(report),
         "noun_widest": disclosure_of("identity").noun,
         "noun": disclosure_of(headline.discloses).noun if headline else "",
-        "roles": {column.column: column.role for column in report.columns if column.role != "plain"},
+        "roles": {column.column: column.role for column in report.pictures if column.role != "plain"},
         "about": _about(report),
         "sign_off": [(label, report.about.get(key)) for key, label in text.SIGN_OFF.items()],
         "unchanged": text.unchanged_columns(report),

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from sfumato.attacks.evaluation.outcome import excess
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, SecretAccessRefused
 from sfumato.evaluation import Advice, advice
 from sfumato.measures import measure_of
 from sfumato.recipe.about import INTERNAL
+from sfumato.release.public_folder import Leaving, Why, promised
 
 __all__ = ["Audience", "Bar", "ColumnPicture", "ColumnSummary", "ReportData", "published_manifest"]
 
@@ -32,6 +33,14 @@ _NO_REASON = "It does not apply to this release."
 WITHHELD = "changed; the method is not published"
 
 _LIMIT_KEYS = ("limit", "wanted", "value", "met", "accepted")
+
+_REASONS: Mapping[str, Why] = {
+    **dict.fromkeys(("title", "created", "versions", "recipe_public", "about", "audience"), Why.DECLARED),
+    **dict.fromkeys(("manifest", "files", "column_table", "released_columns"), Why.RELEASED),
+    **dict.fromkeys(("attacks", "measures", "columns", "limits"), Why.MEASURED),
+}
+"""Why fields of an external report may leave. All others are the owner's."""
+_MEASURED = tuple(name for name, why in _REASONS.items() if why is Why.MEASURED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +130,8 @@ class ReportData:
     """What :meth:`sfumato.measures.base.Measurement.to_dict` gives."""
     columns: tuple[ColumnPicture, ...] = ()
     """Made by :func:`sfumato.reports.columns.column_pictures`."""
+    released_columns: tuple[ColumnPicture, ...] = ()
+    """Pictures of the released table alone, for others, where the release promises differential privacy."""
     column_table: tuple[ColumnSummary, ...] = ()
     """Made by :func:`sfumato.reports.column_table.column_summaries`."""
     limits: tuple[Plain, ...] = ()
@@ -157,9 +168,43 @@ class ReportData:
             )
         raise BadParameter(f"A report is for `internal` or `external` readers, not for `{audience}`.")
 
+    @property
+    def promised(self) -> bool:
+        """Whether the release promises differential privacy."""
+        return promised(self.manifest)
+
+    @property
+    def pictures(self) -> tuple[ColumnPicture, ...]:
+        """The pictures of columns that this reader may see."""
+        return self.columns or self.released_columns
+
+    @property
+    def why(self) -> Why:
+        """Why text that is made from this report may leave: for the weakest reason of its fields."""
+        return Why.MEASURED if any(getattr(self, name) for name in _MEASURED) else Why.RELEASED
+
+    def leaving(self) -> dict[str, Leaving[Any]]:
+        """The fields of an external report with their reasons."""
+        plain = self.to_dict()
+        owner = [name for name in plain if name not in _REASONS and plain[name]]
+        if owner or self.audience != "external":
+            raise SecretAccessRefused("A report of the owner does not leave.")
+        return {
+            name: Leaving(value, _REASONS.get(name, Why.DECLARED) if value else Why.DECLARED)
+            for name, value in plain.items()
+        }
+
     def external(self) -> ReportData:
-        """The copy for others: no count, share or row number of the original, no suppressed count, no seed."""
+        """The copy for others: no count, share or row number of the original, no suppressed count, no seed.
+
+        Beside a promise of differential privacy it has no figure that was computed with the original: no attack, no
+        measure, no limit, and pictures of released values only.
+        """
         withheld = self.about.get("method") == "withheld"
+        copy = self._without_owner(withheld)
+        return replace(copy, attacks=(), measures=(), columns=(), limits=()) if self.promised else copy
+
+    def _without_owner(self, withheld: bool) -> ReportData:
         return replace(
             self,
             audience="external",
@@ -176,6 +221,7 @@ class ReportData:
             attacks=tuple(_public_attack(attack) for attack in self.attacks),
             measures=tuple(_public_measure(m) for m in self.measures if measure_of(str(m.get("measure"))).publishable),
             columns=tuple(_public_column(column) for column in self.columns),
+            released_columns=tuple(_public_column(column) for column in self.released_columns),
             column_table=tuple(
                 replace(
                     line,
@@ -215,20 +261,25 @@ class ReportData:
         ):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
-        known["columns"] = tuple(
-            ColumnPicture(**{**column, "bars": tuple(Bar(**bar) for bar in column["bars"])})
-            for column in known.get("columns", ())
-        )
+        for name in ("columns", "released_columns"):
+            known[name] = tuple(
+                ColumnPicture(**{**column, "bars": tuple(Bar(**bar) for bar in column["bars"])})
+                for column in known.get(name, ())
+            )
         known["column_table"] = tuple(ColumnSummary(**line) for line in known.get("column_table", ()))
         return cls(**known)
 
 
 def published_manifest(manifest: Plain) -> Plain:
-    """The manifest as the release shows it: without the steps if the owner withholds the method."""
+    """The manifest as the release shows it: without the steps if the owner withholds the method.
+
+    A step with a formal guarantee stays: nobody could rely on a guarantee that is not stated.
+    """
     recipe = manifest.get("recipe", {})
     if recipe.get("about", {}).get("method") != "withheld":
         return manifest
-    return {**manifest, "recipe": {**recipe, "steps": []}, "steps": []}
+    stated = [step for step in manifest.get("steps", ()) if step.get("formal_guarantee")]
+    return {**manifest, "recipe": {**recipe, "steps": []}, "steps": stated}
 
 
 def _with_judged_risk(attack: Plain) -> Plain:

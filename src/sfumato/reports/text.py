@@ -160,16 +160,20 @@ def widest_attack(report: ReportData) -> Plain | None:
 
 
 def standing(report: ReportData) -> str:
-    """``met``, ``not met``, ``not checked`` or ``no limit``, over all verdicts and limits.
+    """``met``, ``not met``, ``not checked``, ``no limit`` or ``guaranteed``, over all verdicts and limits.
 
-    Only a release with a limit on risk can be "met": without one the report gives figures and no verdict.
+    Only a release with a limit on risk can be "met": without one the report gives figures and no verdict. One that
+    promises differential privacy is "guaranteed"; nothing that compares with the original decides about it.
     """
-    states = [str(verdict.get("state")) for verdict in verdicts(report)]
-    states += [_limit_state(limit) for limit in report.limits]
+    deciding = [verdict for verdict in verdicts(report) if not (report.promised and verdict.get("exact"))]
+    states = [str(verdict.get("state")) for verdict in deciding]
+    states += [] if report.promised else [_limit_state(limit) for limit in report.limits]
     if "fails" in states:
         return "not met"
     if "not checked" in states:
         return "not checked"
+    if report.promised:
+        return "guaranteed"
     return "met" if any(limit.get("limit") == "risk" for limit in report.limits) else "no limit"
 
 
@@ -236,6 +240,10 @@ def _listed(names: Sequence[str]) -> str:
 
 def _attacked(report: ReportData) -> str:
     pair = headline(report)
+    if report.promised and report.audience == "external":
+        return (
+            "Results of attacks stay with the owner: they are computed with the original, which no budget covers."
+        )
     if pair is None or pair.after is None:
         return "No attack was run on the release, so its risk is not known."
     after, before = pair.after, pair.before
@@ -356,6 +364,11 @@ def left_out(report: ReportData) -> tuple[tuple[str, str], ...]:
         (
             "Losses by column and by pair of columns",
             "Small differences from the original add up to facts about it.",
+        ),
+        *(
+            [("All attacks, measures and limits", "They compare with the original; the guarantee does not cover them.")]
+            if report.promised
+            else []
         ),
         ("The records at highest risk", "Their row numbers would point at people."),
         ("The seed, the key and the file names of the owner", "Method, seed and key together can undo a masking."),

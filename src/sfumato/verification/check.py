@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar
@@ -184,9 +184,12 @@ def run_checks(subject: Subject) -> tuple[Verdict, ...]:
 
 
 def verdicts_of(check: Check, subject: Subject) -> tuple[Verdict, ...]:
-    """The verdicts of one check; none if it does not apply."""
-    if not check.applies(subject):
-        return ()
+    """The verdicts of one check; none if it does not apply. What needs more than the release is marked as exact."""
+    found = _verdicts(check, subject) if check.applies(subject) else ()
+    return tuple(replace(verdict, exact=bool(check.needs)) for verdict in found)
+
+
+def _verdicts(check: Check, subject: Subject) -> tuple[Verdict, ...]:
     try:
         subject.require(check.needs)
         return check.judge(subject)
