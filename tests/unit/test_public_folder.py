@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato.cli import main
 from sfumato.errors import SecretAccessRefused
 from sfumato.release.public_folder import (
@@ -136,6 +137,17 @@ def test_the_writer_refuses_what_does_not_say_why(tmp_path: Path) -> None:
     folder.json("x.json", {"a": declared(1), "b": released(2), "c": paid(3)})
     PublicFolder(path=tmp_path, promise=False).text("x.txt", measured("rounded"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.json", "x.txt"]
+
+
+def test_no_other_module_fills_folders_that_are_published() -> None:
+    """Folders appear whole by `replacing_folder`; whoever calls it past the writer could write anything into them."""
+    source = Path(sfumato.__file__).parent
+    using = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if "replacing_folder" in path.read_text(encoding="utf-8")
+    }
+    assert using == {"data/__init__.py", "data/atomic.py", "release/public_folder.py"}
 
 
 def test_an_unknown_key_of_a_manifest_does_not_leave() -> None:

@@ -18,7 +18,7 @@ from sfumato.data.atomic import replacing
 from sfumato.evaluation import formatting
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.measures import measure_of
-from sfumato.release.public_folder import Leaving
+from sfumato.release.public_folder import Leaving, write_public
 from sfumato.reports import glossary, text
 from sfumato.reports.compliance import crosswalk
 from sfumato.reports.figures import (
@@ -44,9 +44,12 @@ _ELSEWHERE = ("step", "parameters", *MARGINALS)
 
 def write_report(report: ReportData, path: str | Path, *, audience: Audience, force: bool = False) -> None:
     """Write the report to ``path``, whole or not at all; an existing file is refused unless ``force``."""
-    page = report_html(report, audience)
+    if audience == "external":
+        _, page = leaving_report(report)
+        write_public(path, page, promise=report.promised, force=force)
+        return
     with replacing(path, force=force) as temporary:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
+        temporary.write_text(report_html(report, audience), encoding="utf-8", newline="\n")
 
 
 def report_json(report: ReportData, audience: Audience) -> str:

@@ -241,9 +241,7 @@ def _listed(names: Sequence[str]) -> str:
 def _attacked(report: ReportData) -> str:
     pair = headline(report)
     if report.promised and report.audience == "external":
-        return (
-            "Results of attacks stay with the owner: they are computed with the original, which no budget covers."
-        )
+        return "Results of attacks stay with the owner: they are computed with the original, which no budget covers."
     if pair is None or pair.after is None:
         return "No attack was run on the release, so its risk is not known."
     after, before = pair.after, pair.before
