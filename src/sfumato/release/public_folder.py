@@ -89,10 +89,10 @@ def promised(manifest: Mapping[str, Any]) -> bool:
 
 _MANIFEST: Mapping[str, Why] = {
     **dict.fromkeys(("sfumato", "recipe", "columns", "models", "order"), Why.DECLARED),
-    **dict.fromkeys(("rows", "graph"), Why.RELEASED),
+    **dict.fromkeys(("rows", "graph", "nodes", "edges"), Why.RELEASED),
     **dict.fromkeys(("unchanged", "steps", "verdicts"), Why.MEASURED),
 }
-"""Reasons of the keys of a manifest. A key that is not here does not leave."""
+"""Reasons of the keys of a manifest. A key that is not here is refused."""
 
 
 def leaving_manifest(manifest: Mapping[str, Any]) -> dict[str, Leaving[Any]]:
@@ -104,7 +104,10 @@ def leaving_manifest(manifest: Mapping[str, Any]) -> dict[str, Leaving[Any]]:
     reasons = dict(_MANIFEST)
     if promised(manifest):
         reasons |= {"steps": Why.PAID, "verdicts": Why.RELEASED}
-    return {key: Leaving(value, reasons[key]) for key, value in manifest.items() if key in reasons}
+    for key in manifest:
+        if key not in reasons:
+            raise SecretAccessRefused(f"`{key}` of a manifest does not say why it may leave.")
+    return {key: Leaving(value, reasons[key]) for key, value in manifest.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
