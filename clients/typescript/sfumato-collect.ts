@@ -441,7 +441,7 @@ export async function makeReport(
   return made;
 }
 
-function drawn(design: ClientDesign, question: Question, answer: string, known: Kept, source: RandomSource): string {
+function drawn(design: ClientDesign, question: Question, answer: number, known: Kept, source: RandomSource): string {
   if (design.memoized && Object.keys(known.reports).length >= (design.answers ?? 1)) {
     throw new CollectError("The answer changed more often than the survey's privacy loss covers. Nothing is sent.");
   }
