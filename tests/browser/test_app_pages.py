@@ -75,9 +75,12 @@ def test_roles_are_decided_with_reasons_and_the_share_of_unique_rows_is_live(pag
     undecided = page.get_by_role("button", name=re.compile("Decide all"))
     if undecided.count():
         undecided.click()
-    expect(page.get_by_text("✓ done")).to_be_visible()
+    expect(page.get_by_text(re.compile("○ [0-9]+ not confirmed"))).to_be_visible()  # proposals that nobody has decided
+    page.get_by_role("button", name=re.compile("Confirm [0-9]+ proposed")).click()
+    expect(page.get_by_text("✓ decided")).to_be_visible()
     columns = Recipe.load(app.folder / "sfumato.yaml").schema.columns
     assert (columns["admitted"].role.value, columns["admitted"].decided_by) == ("drop", "A. Steward")
+    assert {column.decided_by for column in columns.values()} == {"A. Steward"}
 
 
 def test_the_text_and_the_form_edit_the_same_recipe(page: Page, app: RunningApp, visit: Visit) -> None:
@@ -143,7 +146,6 @@ def signed_in(app: RunningApp, chromium: Browser) -> Visit:
     page = visit.tab()
     page.goto(newest.split()[-1])
     page.get_by_role("heading", level=1).wait_for()
-    page.close()
     return visit
 
 
