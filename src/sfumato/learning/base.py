@@ -57,7 +57,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     unit: str | None = None
     """Name of the privacy unit in the ledger: the column that identifies a person. None: ``row``, or ``person`` if one
     may have several rows."""
-    paid: Receipt | None = None
+    _paid: Receipt | None = None
     """What a fit of a search has of the receipt of the search."""
 
     def _checked_rows(self, X: Any, y: Any = None, *, reset: bool) -> tuple[Array, Any]:  # noqa: N803
@@ -104,7 +104,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _charge(self) -> NoisySums:
         """Charge the budget, and set the privacy statement."""
-        paid, self.paid = self.paid, None
+        paid, self._paid = self._paid, None
         sums, self.privacy_ = charge_fit(epsilon=self.epsilon, delta=self.delta, paid=paid, **self._charged())
         return sums
 

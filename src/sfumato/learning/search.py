@@ -120,7 +120,7 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for receipt, sums in paid:
             place = int(below(len(tried), 1)[0])
             model = clone(models[place])
-            model.paid = receipt
+            model._paid = receipt
             model.fit(X, y)
             scores = np.trunc(_row_scores(model, X, y) * WEIGHT_STEPS).astype(np.int64)
             score = float(sums.measure(np.array([scores.sum()]), distance=WEIGHT_STEPS**2, share=1)[0])
