@@ -53,6 +53,8 @@ from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 from sfumato.rng import Rng
 from sfumato.schema import Dataset, MaskHierarchy
 from sfumato.schema.hierarchy import BoundHierarchy
+from sfumato.verification.check import Subject
+from sfumato.verification.checks.derived_columns import DerivedColumns
 
 
 class Unseeded(Step):
@@ -257,6 +259,13 @@ class Shifts(RulesTagger):
         return [[replace(one, start=one.start + 1) for one in found] for found in super().find(texts)]
 
 
+class TicksAnyway(DerivedColumns):
+    """Breaks the contract: looks at rows to decide whether it applies, so it is silent about some releases."""
+
+    def applies(self, subject: Subject) -> bool:
+        return float(subject.released(["income"]).to_series().sum()) % 2 < 1
+
+
 BROKEN: list[tuple[str, Part, str]] = [
     ("step", Unseeded(), "same seed"),
     ("step", Loses(), "rows were added or dropped"),
@@ -283,6 +292,7 @@ BROKEN: list[tuple[str, Part, str]] = [
     ("graph_model", AsksForOne(k=5), "independent check"),
     ("graph_attack", GuessesFirst(), "gives the attack nothing"),
     ("graph_measure", Constant(), "as good as the original"),
+    ("check", TicksAnyway(), "depends on values of rows"),
 ]
 
 

@@ -364,7 +364,9 @@ def test_the_verbs_work_on_a_graph(folder: Path, capsys: pytest.CaptureFixture[s
         assert "person-" not in file.read_text()
     assert "svg" in (folder / "release-private/report.html").read_text()
     assert "<svg" not in (out / "report.html").read_text()
-    assert main(["check", str(out)]) == 0
+    assert main(["check", str(out)]) == 1, "derived columns of the node table are not checked without the original"
+    assert main(["check", str(out), "--original", str(recipe)]) == 0
+    capsys.readouterr()
     assert main(["measure", str(out), "--original", str(recipe), "--json"]) == 0
     measured = json.loads(capsys.readouterr().out.splitlines()[-1])
     kept = next(entry["value"] for entry in measured["measures"] if entry["measure"] == "edges-kept")

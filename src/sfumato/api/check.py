@@ -16,7 +16,7 @@ from sfumato.data import Table, read
 from sfumato.errors import BadParameter, ColumnsDiffer
 from sfumato.masking.model import PrivacyModel, UnknownModel, about_released, model_of
 from sfumato.recipe import Recipe
-from sfumato.release import Release, Verdict
+from sfumato.release import Lineage, Release, Verdict
 from sfumato.release.class_counts import ReleaseCounts
 from sfumato.release.folder import load_lineage, load_release
 from sfumato.schema import Column, Dataset, Role, Schema
@@ -36,6 +36,7 @@ def check(
     population: Any = None,
     recipe: Recipe | str | Path | None = None,
     earlier: Sequence[Release | str | Path] = (),
+    lineage: Lineage | None = None,
 ) -> CheckResults:
     """Check the privacy models of a release again, with code that is independent of the code that made it.
 
@@ -53,13 +54,15 @@ def check(
     earlier
         Earlier releases about the same people. One more verdict per sensitive column says whether all releases
         together leave at least two possible values for everybody; this needs ``original``.
+    lineage
+        The row map. That of a release folder is taken from its private folder.
 
     Returns
     -------
     CheckResults
         One verdict per model: holds, fails, or not checked with the reason. "Not checked" is never "holds".
     """
-    row_map = None
+    row_map = lineage
     if isinstance(release, Protection):
         row_map = release.lineage if original is None else None
         original = release.original if original is None else original

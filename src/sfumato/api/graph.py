@@ -17,6 +17,7 @@ from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.atomic import sha256
 from sfumato.data.key_file import Key, as_key, write_key
+from sfumato.data.table import Table
 from sfumato.deadline import Deadline
 from sfumato.dp.ledger import Ledger
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat, PolicyNotMet, ReleaseChanged, Unmet
@@ -32,7 +33,7 @@ from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Limits
 from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.registry import registry
-from sfumato.release import Lineage
+from sfumato.release import Lineage, Release
 from sfumato.release.folder import (
     KEY,
     MANIFEST,
@@ -237,8 +238,12 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def check_graph_release(folder: str | Path) -> CheckResults:
-    """Check the models of a released graph by counting its files, independently of the code that made them."""
+def check_graph_release(folder: str | Path, *, original: GraphRecipe | str | Path | None = None) -> CheckResults:
+    """Check the models of a released graph by counting its files, independently of the code that made them.
+
+    ``original`` is the recipe that names the original tables. Without it, what compares with the original node table is
+    not checked.
+    """
     place = Path(folder)
     manifest = _manifest(place)
     models = manifest["graph"].get("models", {})
@@ -248,8 +253,14 @@ def check_graph_release(folder: str | Path) -> CheckResults:
     if others:
         from sfumato.api.check import check
 
-        table = pl.read_csv(place / "nodes.csv").drop("node")
-        verdicts += check(table, recipe=_node_recipe(manifest, others)).verdicts
+        released = Release(table=Table(frame=pl.read_csv(place / "nodes.csv").drop("node")), manifest={})
+        nodes = None if original is None else _original(original).graph.read().nodes
+        verdicts += check(
+            released,
+            original=None if nodes is None else nodes.drop(nodes.columns[0]),
+            lineage=load_lineage(place),
+            recipe=_node_recipe(manifest, others),
+        ).verdicts
     return CheckResults(verdicts=tuple(verdicts))
 
 

@@ -52,11 +52,11 @@ def _print(document: dict[str, Any]) -> None:
     print_protection(document)
 
 
-def check_graph(release: Path, *, as_json: bool) -> int:
+def check_graph(release: Path, original: str | None, *, as_json: bool) -> int:
     """Check the models of a released graph."""
     from sfumato.api.graph import check_graph_release
 
-    results = check_graph_release(release)
+    results = check_graph_release(release, original=original)
     if not results:
         note("No privacy model is named, so nothing was checked. Name models in the recipe.")
     if as_json:

@@ -35,8 +35,8 @@ def command(
     if is_graph_release(release):
         from sfumato.cli._graph import check_graph, refuse_options
 
-        refuse_options({"--original": original, "--population": population, "--recipe": recipe, "--earlier": earlier})
-        return check_graph(release, as_json=as_json)
+        refuse_options({"--population": population, "--recipe": recipe, "--earlier": earlier})
+        return check_graph(release, original, as_json=as_json)
     from sfumato.api import check
 
     results = check(release, original=original, population=population, recipe=recipe, earlier=earlier)

@@ -25,12 +25,14 @@ from sfumato.testing.parts import check_part
 from sfumato.testing.policies import check_policy
 from sfumato.testing.protocols import check_frequency_protocol, check_number_protocol
 from sfumato.testing.query_attacks import check_query_attack
+from sfumato.testing.release_checks import check_check
 from sfumato.testing.sample import sample
 from sfumato.testing.steps import check_step
 from sfumato.testing.taggers import check_tagger
 
 __all__ = [
     "check_attack",
+    "check_check",
     "check_demo",
     "check_engine",
     "check_format",
