@@ -182,3 +182,21 @@ def test_rows_of_a_person_that_nothing_links_are_judged() -> None:
     names = {verdict.model: verdict.state for verdict in run_checks(subject)}
     assert "people with several rows" not in names
     assert names["people per equivalence class"] is State.HOLDS
+
+
+@pytest.mark.parametrize("values", ["case", "amount"])
+def test_values_that_only_one_person_has_may_link_rows(values: str) -> None:
+    frame = panel()
+    case = pl.format("{}-{}", "person", pl.int_range(pl.len()).over("person"))
+    amount = pl.col("person").str.slice(1).cast(pl.Float64) * 10 + pl.int_range(pl.len()).over("person") / 100
+    released = frame.select("ill", value=case if values == "case" else amount)
+    subject = TableSubject(
+        schema=Schema(
+            columns={"ill": Column(role=Role.SENSITIVE), "value": Column(role=Role.SENSITIVE)}, unit="person"
+        ),
+        lineage=Lineage.identity(frame.height),
+        table=Table(frame=released),
+        original=Dataset(table=Table(frame=frame), schema=Schema(columns={}, unit="person")),
+    )
+    names = {verdict.model: verdict.state for verdict in run_checks(subject)}
+    assert names["people with several rows"] is State.NOT_CHECKED

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from sfumato.cli import main
 from sfumato.data import Table, read, write
 from sfumato.data.declared import as_kind, column_names, read_declared
 from sfumato.errors import BadParameter, EmptyTable, NotThatFormat, UndecidedColumns, UnknownColumn
@@ -162,3 +163,36 @@ def test_a_recipe_with_a_guarantee_refuses_what_it_does_not_declare(tmp_path: Pa
     data = Recipe.load(tmp_path / "recipe.yaml").open(tmp_path / "people.csv")
     assert (data.table.frame["age"].dtype, data.table.frame["age"].to_list()) == (pl.Int64(), [None, None])
     assert Dataset.declared(PEOPLE, Schema(columns={})).table.columns == tuple(PEOPLE.columns)
+
+
+SYNTHESIS = """\
+sfumato: 1
+columns:
+  age: {role: quasi, kind: integer, domain: {low: 0, high: 110}}
+  job: {role: quasi, kind: category, domain: {values: [cook, clerk]}}
+  ill: {role: sensitive, kind: category, domain: {values: ["no", "yes"]}}
+steps:
+  - private-synthesis: {epsilon: 1, delta: 1e-6, target: ill, mechanism: mst}
+"""
+LEARNING = """\
+learn: logistic-regression
+unit: row
+epsilon: 2
+delta: 1e-6
+columns:
+  age: {low: 0, high: 110}
+  job: {values: [cook, clerk]}
+target: {column: ill, values: ["no", "yes"]}
+"""
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_few_rows_or_none_are_no_failure(rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether there is anybody is what one row decides: a release, a model and their exit codes must not tell."""
+    (tmp_path / "people.csv").write_text("age,job,ill\n" + "40,cook,no\n" * rows)
+    (tmp_path / "synthesis.yaml").write_text(f"{SYNTHESIS}data: people.csv\n")
+    (tmp_path / "learning.yaml").write_text(f"{LEARNING}data: people.csv\n")
+    assert main(["protect", str(tmp_path / "synthesis.yaml"), "--out", str(tmp_path / "release"), "--tries", "5"]) == 0
+    assert (tmp_path / "release" / "data.csv").is_file()
+    assert main(["learn", str(tmp_path / "learning.yaml"), "--out", str(tmp_path / "model.skops")]) == 0
+    capsys.readouterr()

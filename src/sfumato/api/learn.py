@@ -25,6 +25,9 @@ from sfumato.rng import Rng
 
 __all__ = ["LearnResults", "learn"]
 
+_FEWEST = 20
+"""Rows below which a model is not attacked: its rows are divided into halves and folds."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearnResults:
@@ -148,8 +151,11 @@ def learn(
 def _target(learned: LearningResult, rng: Rng) -> AttackedModel:
     """The model under attack: the published one with people who are not in it, or one of a half of the people."""
     plan = learned.plan
-    if plan.target is None:
-        refusal = NotApplicable("Attacks on models need a model that predicts a column.")
+    reason = "" if plan.target is not None else "Attacks on models need a model that predicts a column."
+    if not reason and learned.train.height < _FEWEST:
+        reason = f"Attacks on models need at least {_FEWEST} rows."
+    if plan.target is None or reason:
+        refusal = NotApplicable(reason)
         refusal.facts |= {"attack": "model attacks", "discloses": "membership"}
         raise refusal
     label, features = plan.target.column, tuple(plan.columns)

@@ -49,6 +49,7 @@ def run_attacks(
     def run(item: tuple[int, Attack], own: Progress) -> Outcome | NotApplicable:
         number, attack = item
         try:
+            _require_rows(scenario.original.rows)
             require_memory(_CELL_BYTES * scenario.cells, f"`{attack.part_name()}`")
             return evaluate_attack(
                 attack,
@@ -94,6 +95,7 @@ def run_measures(
             name = measure.part_name()
             try:
                 check_deadline(progress)
+                _require_rows(pair.original.rows)
                 require_memory(_CELL_BYTES * pair.cells, f"`{name}`")
                 results.append(measure.of(pair, rng.child("measures", number, name), quiet(progress)))
             except (NotApplicable, MemoryError) as problem:
@@ -101,6 +103,12 @@ def run_measures(
                 results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))
             tick(1)
     return results
+
+
+def _require_rows(rows: int) -> None:
+    """A table without rows is no failure: beside a differentially private release, that it has none is not told."""
+    if not rows:
+        raise NotApplicable("The original has no rows.")
 
 
 def _memory_ran_out() -> OutOfMemory:

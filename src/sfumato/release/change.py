@@ -38,7 +38,10 @@ class Lineage:
         """Compose with one more step, whose output row i came from its input row ``rows[i]``."""
         if rows is None:
             return self
-        return Lineage(np.where(rows >= 0, self.rows[rows], -1))
+        known = rows >= 0  # a synthetic row has no original, also where there are no input rows at all
+        origin = np.full(len(rows), -1, dtype=np.int64)
+        origin[known] = self.rows[rows[known]]
+        return Lineage(origin)
 
     def release_row(self, original_rows: int) -> Rows:
         """The inverse: for each row of the original its row in the release, or -1 if it is not in it."""

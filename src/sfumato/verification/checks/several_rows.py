@@ -24,8 +24,10 @@ class SeveralRows(Check):
     incomes of one person, as one vector, identify people whom no single row identifies. Such a release is not judged
     for people, unless a step guarantees something about all rows of a person together.
 
-    Rows are linked by a released unit, household or pseudonym, by an order that was kept, or by released values that
-    are the same in all rows of a person and that nobody else has.
+    Rows are linked by a released unit, household or pseudonym, by an order that was kept, by released values that are
+    the same in all rows of a person and that nobody else has, or by a column in which somebody has several rows with
+    values of their own: case numbers with a counter, or amounts that are nearly the same, tell whose they are. What
+    such values have in common is not looked for, so some releases are not judged that could be.
     """
 
     @classmethod
@@ -51,6 +53,9 @@ class SeveralRows(Check):
         if columns:
             names = ", ".join(f"`{name}`" for name in columns)
             return (_not_judged(f"the values of {names} are the same in all rows of a person and single some out"),)
+        own = next((name for name in subject.columns if _own_values(subject, name)), None)
+        if own is not None:
+            return (_not_judged(f"the column `{own}` has values that only they have, by which rows may be linked"),)
         return ()
 
 
@@ -93,6 +98,14 @@ def _linking_columns(subject: Subject) -> list[str]:
     alone = table.group_by(pl.exclude("person")).agg(pl.col("person").n_unique(), pl.len().alias("rows"))
     single = alone.filter((pl.col("person") == 1) & (pl.col("rows") > 1))
     return [values.name for values in constant] if single.height else []
+
+
+def _own_values(subject: Subject, name: str) -> bool:
+    """Whether somebody has values in several rows of a column that nobody else has."""
+    values = subject.released([name]).to_series()[subject.from_people].alias("value")
+    table = pl.DataFrame([subject.people, values]).drop_nulls()
+    alone = table.group_by("value").agg(pl.col("person").n_unique().alias("people"), pl.col("person").first(), pl.len())
+    return bool((alone.filter(pl.col("people") == 1).group_by("person").agg(pl.col("len").sum())["len"] > 1).any())
 
 
 def _not_judged(why: str) -> Verdict:
