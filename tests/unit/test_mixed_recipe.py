@@ -92,8 +92,8 @@ def test_rows_that_fit_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """In large files only the rows that fit are compared; as many people are found as among all pairs."""
     recipe = Recipe.parse(RECIPE % f"{{{STEPS['swap']}}}")
     original = Dataset.of(Table(frame=people(300)), recipe.schema)
-    protected, release = make_release(recipe, original, rng=Rng(2))
-    scenario = AttackScenario(original=original, release=release, lineage=protected.lineage)
+    made = make_release(recipe, original, rng=Rng(2))
+    scenario = AttackScenario(original=original, release=made.release, lineage=made.masked.lineage)
     for by in ("ranks", "likelihood"):
         attack = Assignment(knows=("age", "height", *AMOUNTS), by=by)
         whole = evaluate_attack(attack, scenario, rng=Rng(1)).main.rate
