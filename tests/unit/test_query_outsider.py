@@ -297,7 +297,7 @@ def test_nobodys_row_can_be_repeated_until_a_question_runs_out_of_time() -> None
             with pytest.raises(QueryRefused):
                 asked.ask(repeated(levels, joins, name), epsilon=1)
     assert asked.ledger.balance(dataset="d").spent.size == 0
-    for levels, joins in ((5, 1), (1, 2), (2, 2), (0, 3)):
+    for levels, joins in ((4, 1), (1, 2), (2, 2), (0, 3)):
         assert exact(asked, repeated(levels, joins, "ann"))[0][0] == 1
 
 
