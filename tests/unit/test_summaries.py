@@ -120,8 +120,10 @@ def test_declarations_that_tell_about_one_person_are_refused(
 def test_a_total_needs_five_people_with_a_value(tmp_path: Path, frame: pl.DataFrame) -> None:
     assert opened(tmp_path, frame, "summary-only").ask("SELECT SUM(rare) FROM t").value > 0
     few = frame.with_columns(rare=pl.when(pl.col("id") < 4).then(pl.col("bill")))
+    other = tmp_path / "other"  # another ledger: one that has answered about these people refuses a changed table
+    other.mkdir()
     with pytest.raises(AnswerDenied):
-        opened(tmp_path, few, "summary-only").ask("SELECT SUM(rare) FROM t")
+        opened(other, few, "summary-only").ask("SELECT SUM(rare) FROM t")
 
 
 def test_a_variance_that_completes_the_summaries_is_an_error_for_the_owner(tmp_path: Path, frame: pl.DataFrame) -> None:
