@@ -11,7 +11,7 @@ from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.release import Release
-from sfumato.release.folder import write_manifest
+from sfumato.release.public_folder import PublicFolder, leaving_manifest
 from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.verification.intersection import guard_intersection
 
@@ -86,7 +86,7 @@ def test_releases_are_read_from_their_folders(tmp_path: Path) -> None:
     for name, made in (("planned", PLANNED), ("earlier", HOSPITAL)):
         (tmp_path / name).mkdir()
         write(made.table, tmp_path / name / "data.csv")
-        write_manifest(tmp_path / name, made.manifest)
+        PublicFolder(path=tmp_path / name, promise=False).manifest(leaving_manifest(made.manifest))
     [found] = guard_intersection(tmp_path / "planned", [tmp_path / "earlier"], original=original(), l=2)
     assert found.known == 3
 

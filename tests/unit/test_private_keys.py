@@ -70,7 +70,7 @@ def test_keys_of_all_parties_are_answered_as_one_table_would_and_charged_to_each
     one, other = (each.ask(sql, epsilon=400, delta="1e-6").frame for each in (asked, central))
     assert one["city"].to_list() == other["city"].to_list() == ["Basel", "Genf", "Zürich", "Bern"]
     assert one["n"].to_list() == [100, 100, 70, 6]
-    np.testing.assert_allclose(one["a"], [15, 14, 16, 14], atol=0.1)
+    np.testing.assert_allclose(one["a"], [15, 14, 16, 14], atol=0.5)  # parties draw in any order; Bern has six people
     assert spent(members) == [400] * 3
     assert {party.ledger.balance(dataset="clinics").spent.delta for party in members.values()} == {Fraction(1, 10**6)}
 

@@ -352,7 +352,7 @@ def test_people_who_fit_no_declared_cell_are_left_out_and_not_told_of() -> None:
     _, more = check_data(pl.concat([people, odd[[0, 2]]]), places, strict())
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(1), dataset="country")
-    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", query="topdown")
+    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", unit="row", query="topdown")
     assert np.array_equal(true.open(receipt), more.open(receipt))
     _, fewer = check_data(people, places, strict(impossible=({"home": ("flat",)},), bounds=()))
     assert fewer.open(receipt).sum() == people.filter(pl.col("home") != "flat").height
