@@ -7,7 +7,7 @@
 >>> model = LogisticRegression(epsilon=1, delta=1e-6, bounds=(0, 10), classes=[0, 1]).fit(X, X[:, 0] > X[:, 1])
 >>> model.score(X, X[:, 0] > X[:, 1]) > 0.9
 True
->>> print(model.privacy_)
+>>> print(model.privacy_)  # doctest: +NORMALIZE_WHITESPACE
 (1, 1e-06)-differential privacy for one row (add or remove all rows of one unit); no ledger: this run's cost is
 not added to that of others.
 """
