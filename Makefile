@@ -7,21 +7,11 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 PYTEST := $(BIN)/python -m pytest
 PEERS  := .venv-peers
-# Files in the order of their folders: those with long tests come first, and the short ones of tests/unit last.
+# Files in the order of their folders.
 SPREAD := -n 2 --dist loadgroup --no-loadscope-reorder
 
 # Tests and examples start hundreds of Python processes: each would compile the whole package anew.
 export PYTHONDONTWRITEBYTECODE :=
-
-# The fast tests: guards, and units of data, schema, recipe, masking, query planning and reports. Slow files are left out.
-SLOW   := advice any_columns app_ assignment attack audit classical collect column_roles copied deadline documents \
-          edge_labels engine front_door graph household \
-          integral interrupt item_sets judging kill learn ledger measures_hostile method_comparison methods_bad methods_details missing_extra notebook part \
-          people_like pipeline cli policy postgres probabilistic protect_seconds python_api query_fitting query_hazards query_outsider \
-          query_promises reconstruction remasking sampler scale search_log server simulation singling study synth text time_limit \
-          topdown transparency utility value_coverage verbs workload
-QUICK  := $(addprefix tests/guards/test_,layers.py speaks_of_itself.py project_files.py figures.py) tests/contract/test_metrics.py \
-          $(filter-out $(foreach word,$(SLOW),$(wildcard tests/unit/*$(word)*)),$(wildcard tests/unit/test_*.py))
 
 .PHONY: help demo test quick lint doctest coverage docs site pictures frontend changelog peers programs clean
 
@@ -42,7 +32,7 @@ test:  ## run everything that a change must pass
 quick: $(VENV)/.all  ## lint and the fast tests, for use while editing
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format --check -q .
-	$(PYTEST) -q $(SPREAD) -m "not slow" -k "not spark" $(QUICK)
+	$(PYTEST) -q $(SPREAD) -m "not slow" -k "not spark"
 
 lint: $(VENV)/.all  ## ruff and mypy --strict
 	$(BIN)/ruff check .

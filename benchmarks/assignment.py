@@ -20,6 +20,7 @@ from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
 from sfumato.attacks.transparency.simulation import Simulation
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.base import Step
 from sfumato.masking.methods.mondrian import Mondrian
 from sfumato.masking.methods.noise import Noise
@@ -28,12 +29,11 @@ from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.masking.pipeline import protect
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
-DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
+DATA = Path(__file__).parents[1] / "tests" / "samples" / "sdcmicro"
 
 
-def scenario(data: Dataset, step: Step, models: tuple[KAnonymity, ...] = ()) -> AttackScenario:
+def scenario(data: Data, step: Step, models: tuple[KAnonymity, ...] = ()) -> AttackScenario:
     made = protect(data, steps=[step], models=models, rng=Rng(3))
     release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.steps]})
     return AttackScenario(original=data, release=release, lineage=made.lineage)
@@ -47,7 +47,7 @@ def show(figures: Figures, masking: str, where: AttackScenario, attacks: dict[st
 def main() -> None:
     frame = pl.read_csv(DATA / "CASCrefmicrodata.csv")
     frame = frame.select(frame.columns[:6])
-    census = Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
+    census = Data.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
     attacks: dict[str, Attack] = {"distance": DistanceLinkage(), "simulation": Simulation()}
     attacks |= {f"assignment by {by}": Assignment(by=by) for by in ("values", "ranks", "likelihood")}
     figures = Figures("assignment", "census", {"masking": ""} | dict.fromkeys(attacks, ".1f"))
@@ -62,7 +62,7 @@ def main() -> None:
         show(figures, f"{step.part_name()}, {settings}", scenario(census, step), attacks)
     survey = pl.read_csv(DATA / "testdata.csv").head(2000).select("urbrur", "relat", "sex", "age", "ori_hid")
     roles = {name: Column(role=Role.HOUSEHOLD if name == "ori_hid" else Role.QUASI) for name in survey.columns}
-    people = Dataset.of(Table(frame=survey), Schema(columns=roles))
+    people = Data.of(Table(frame=survey), Schema(columns=roles))
     families: dict[str, Attack] = {"linkage": Linkage(), "household-linkage": HouseholdLinkage()}
     figures = Figures("assignment", "households", {"masking": ""} | dict.fromkeys(families, ".1f"))
     show(figures, "mondrian, k = 5", scenario(people, Mondrian(), (KAnonymity(k=5),)), families)

@@ -18,13 +18,13 @@ from sfumato.attacks import Attack, AttackScenario, evaluate_attack
 from sfumato.attacks.inference.model_inference import ModelInference
 from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.base import Context, Step
 from sfumato.registry import registry
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
-DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
+DATA = Path(__file__).parents[1] / "tests" / "samples" / "sdcmicro"
 METHODS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("rank-swap", {"p": 2}),
     ("rank-swap", {"p": 10}),
@@ -46,7 +46,7 @@ def main() -> None:
         frame = pl.read_csv(DATA / f"{file}.csv").select(pl.selectors.numeric())
         known, secret = frame.columns[:3], frame.columns[-1]
         roles = {name: Column(role=Role.QUASI) for name in known} | {secret: Column(role=Role.SENSITIVE)}
-        data = Dataset.of(Table(frame=frame.select([*known, secret])), Schema(columns=roles))
+        data = Data.of(Table(frame=frame.select([*known, secret])), Schema(columns=roles))
         for masked in ("known", "secret", "both"):
             columns = {"known": known, "secret": [secret], "both": [*known, secret]}[masked]
             for method, parameters in METHODS:

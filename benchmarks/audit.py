@@ -21,12 +21,12 @@ import numpy.typing as npt
 import polars as pl
 from record import Figures
 
-from sfumato.dp.ledger import Ledger
+from sfumato.auditing.policies.audit import Audit
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.errors import AnswerDenied
+from sfumato.ledger.ledger import Ledger
 from sfumato.query.catalog import Catalog, PrivateTable
-from sfumato.query.policies.audit import Audit
 from sfumato.query.session import Session
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 FIGURES = Figures(
     "audit",

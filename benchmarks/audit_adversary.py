@@ -25,9 +25,9 @@ import polars as pl
 from audit_adversary_numbers import FAMILIES, declared_numbers
 from record import Figures
 
-from sfumato.query.auditing.auditor import Auditor, Decision
-from sfumato.query.auditing.rules import AuditRules
-from sfumato.schema import Domain
+from sfumato.auditing.auditor import Auditor, Decision
+from sfumato.auditing.rules import AuditRules
+from sfumato.dataset import Domain
 
 Worlds = npt.NDArray[np.int64]
 _FORMS: dict[str, Callable[[npt.NDArray[Any]], Any]] = {

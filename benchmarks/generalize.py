@@ -30,6 +30,7 @@ import polars as pl
 from record import Figures
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.metrics.loss import Loss
 from sfumato.masking.model import PrivacyModel
@@ -41,9 +42,8 @@ from sfumato.masking.search.lattice.optimal import search
 from sfumato.masking.search.lattice.space import LatticeSpace
 from sfumato.rationals import floor_share
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
-ADULT = Path(__file__).parents[1] / "tests" / "data" / "adult"
+ADULT = Path(__file__).parents[1] / "tests" / "samples" / "adult"
 SIZES = (2, 5, 10, 25)
 ARX_CPU_MS = {(5, 0.0): (62, 50), (5, 0.05): (1732, 1454), (5, 1.0): (6810, 5971)}
 """k and suppression limit: median and best."""
@@ -65,7 +65,7 @@ def frame(rows: int | None) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def dataset(table: pl.DataFrame, sensitive: str | None = None) -> Dataset:
+def dataset(table: pl.DataFrame, sensitive: str | None = None) -> Data:
     columns = {
         name: Column(
             role=Role.SENSITIVE if name == sensitive else Role.QUASI,
@@ -73,7 +73,7 @@ def dataset(table: pl.DataFrame, sensitive: str | None = None) -> Dataset:
         )
         for name in table.columns
     }
-    return Dataset.of(Table(frame=table), Schema(columns=columns))
+    return Data.of(Table(frame=table), Schema(columns=columns))
 
 
 def once(table: EquivalenceClasses, share: float, *models: PrivacyModel) -> tuple[float, SearchResult]:
@@ -161,7 +161,7 @@ def wide(seconds: float) -> None:
         name: Column(role=Role.QUASI, hierarchy={"file": str(ADULT / f"adult_hierarchy_{name.split()[0]}.csv")})
         for name in table.columns
     }
-    classes = compress(Dataset.of(Table(frame=table), Schema(columns=columns)))
+    classes = compress(Data.of(Table(frame=table), Schema(columns=columns)))
     within = LevelRange(low=(0,) * len(classes.columns), high=classes.heights)
     print(
         f"{classes.rows:,} rows, {len(classes.columns)} quasi-identifiers, {within.nodes:,} combinations, {seconds:g} s"

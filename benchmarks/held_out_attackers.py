@@ -30,13 +30,13 @@ from sfumato.attacks.inference.singling_out import SinglingOut
 from sfumato.attacks.record_linkage.rare_values import RareValues
 from sfumato.attacks.record_linkage.view_linkage import ViewLinkage
 from sfumato.data.table import Table
+from sfumato.dataset import Data
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.microaggregate import Microaggregate
 from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.masking.methods.synthesize import Synthesize
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 Floats = npt.NDArray[np.float64]
 FIGURES = Figures(
@@ -47,9 +47,9 @@ FIGURES = Figures(
 )
 
 
-def dataset(frame: pl.DataFrame, secret: str | None = None) -> Dataset:
+def dataset(frame: pl.DataFrame, secret: str | None = None) -> Data:
     quasi = [name for name in frame.columns if name != secret]
-    return Dataset.of(
+    return Data.of(
         Table(frame=frame), sfumato.Schema.of(frame, quasi=quasi, sensitive=[] if secret is None else [secret])
     )
 

@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from record import Figures
 
-from sfumato.learning.integral import Encoding, Records
-from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
-from sfumato.learning.integral.masked_learner import MicroaggregatedLearner
+from sfumato.integral import Encoding, Records
+from sfumato.integral.learners.decision_tree import DecisionTreeLearner
+from sfumato.integral.masked_learner import MicroaggregatedLearner
 
 
 def main(path: str) -> None:

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from record import Figures
 
-from sfumato.collecting.local.collector import Collection
-from sfumato.collecting.local.device import SURVEY_KEY
-from sfumato.collecting.local.survey import Survey
+from sfumato.collecting.collector import Collection
+from sfumato.collecting.device import SURVEY_KEY
+from sfumato.collecting.survey import Survey
 from sfumato.registry import registry
 
 SITES = ", ".join(f"s{i}" for i in range(1024))
@@ -30,7 +30,7 @@ SURVEY = f"{{survey: sites, epsilon: 1, people: 100000000, questions: {QUESTIONS
 
 def streamed(count: int, engine: str) -> None:
     """Count ``count`` Hadamard reports from Parquet files of ten million; the files are written by another process."""
-    from sfumato.collecting.local.report_scan import SCANS, parquet_files
+    from sfumato.collecting.report_scan import SCANS, parquet_files
 
     survey = Survey.parse(SURVEY)
     with tempfile.TemporaryDirectory() as text:

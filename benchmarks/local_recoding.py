@@ -16,28 +16,28 @@ from pathlib import Path
 from record import Figures
 
 from sfumato.data import read
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.dataset.hierarchies.file import FileHierarchy
 from sfumato.masking.base import Context
 from sfumato.masking.methods.local_recode import LocalRecode
 from sfumato.masking.methods.suppress_cells import SuppressCells
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.schema.hierarchies.file import FileHierarchy
 
-TESTS = Path(__file__).parents[1] / "tests" / "data"
+TESTS = Path(__file__).parents[1] / "tests" / "samples"
 ARX = {"adult": 0.794, "creditcard_int": 0.451, "mach2019_int": 0.633}
 KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
 SDCMICRO = {2: 157, 3: 293, 5: 500}
 
 
-def load(path: Path) -> Dataset:
+def load(path: Path) -> Data:
     table = read(path)
     columns = {}
     stem = path.name.split(".")[0]
     for name in table.columns:
         [file] = path.parent.glob(f"{stem}_hierarchy_{name}.csv*")
         columns[name] = Column(role=Role.QUASI, hierarchy=FileHierarchy.build(str(file)))
-    return Dataset.of(table, Schema(columns=columns))
+    return Data.of(table, Schema(columns=columns))
 
 
 def recode(path: Path, figures: Figures) -> None:
@@ -67,14 +67,14 @@ def suppress() -> None:
         cells = {"sdcMicro 5.8.1": theirs}
         for meaning in ("wildcard", "category"):
             columns = {name: Column(role=Role.QUASI, missing=meaning) for name in KEYS}  # type: ignore[arg-type]
-            data = Dataset.of(table, Schema(columns=columns))
+            data = Data.of(table, Schema(columns=columns))
             private = SuppressCells().apply(data, Context(rng=Rng(1), models=(KAnonymity(k=k),))).private
             cells[meaning] = private["cells"]
         figures.add(k=k, **cells)
 
 
 def main(folder: str | None = None) -> None:
-    warm = Dataset.of(read(TESTS / "adult" / "adult_subset.csv"), load(TESTS / "adult" / "adult.csv").schema)
+    warm = Data.of(read(TESTS / "adult" / "adult_subset.csv"), load(TESTS / "adult" / "adult.csv").schema)
     LocalRecode().apply(warm, Context(rng=Rng(1), models=(KAnonymity(k=5),)))
     forms = {"data": "", "rows": ",", "quasi": "d", "granularity": ".3f", "arx": ".3f", "classes": ",", "cpu": ".1f"}
     titles = {"quasi": "quasi-identifiers", "arx": "ARX 3.9.2, local recoding", "cpu": "CPU seconds"}

@@ -73,19 +73,19 @@ def table(rows: int) -> pl.DataFrame:
 
 def one_method(name: str, file: str) -> None:
     from sfumato.data.table import Table
+    from sfumato.dataset import Column, Data, Role, Schema
     from sfumato.masking.base import Context, Step
     from sfumato.registry import registry
     from sfumato.rng import Rng
-    from sfumato.schema import Column, Dataset, Role, Schema
 
     part, parameters = METHODS[name]
     step = registry("method").get(part).build(parameters)
     assert isinstance(step, Step)
     schema = Schema(columns={n: Column(role=Role.QUASI) for n in ("a", "b", "c", "age", "region", "sex", "seen")})
-    small = Dataset.of(Table(frame=table(2000)), schema)
+    small = Data.of(Table(frame=table(2000)), schema)
     step.apply(small, Context(rng=Rng(1)))
     start = _memory("VmRSS")
-    data = Dataset.of(Table(frame=pl.read_parquet(file)), schema)
+    data = Data.of(Table(frame=pl.read_parquet(file)), schema)
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak of reading
     begin, cpu = time.perf_counter(), time.process_time()
     step.apply(data, Context(rng=Rng(1)))

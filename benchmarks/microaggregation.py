@@ -19,7 +19,7 @@ from record import Figures
 from sfumato.masking.methods._exchange import refine_groups
 from sfumato.masking.methods._grouping import group_rows
 
-FOLDER = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
+FOLDER = Path(__file__).parents[1] / "tests" / "samples" / "sdcmicro"
 FILES = {"Tarragona": "Tarragona", "Census": "CASCrefmicrodata", "EIA": "EIA"}
 TEXT = ("UTILNAME", "STATE", "YEAR", "MONTH")
 

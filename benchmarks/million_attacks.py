@@ -16,11 +16,11 @@ import polars as pl
 
 import sfumato
 from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack, risk
+from sfumato.dataset import Data
 from sfumato.deadline import Deadline
 from sfumato.errors import NotApplicable
 from sfumato.evaluation import run_attacks
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 AMOUNTS = ("income", "rent", "hours", "savings")
 STEPS = {
@@ -65,7 +65,7 @@ def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000, seconds
         "measures": ["class-sizes"],
     }
     done = sfumato.protect(recipe, frame, n_targets=1)  # type: ignore[operator]
-    original = Dataset.of(done.original.table, done.recipe.schema)
+    original = Data.of(done.original.table, done.recipe.schema)
     scenario = AttackScenario(original=original, release=done.release, lineage=done.lineage)
     if seconds:
         limited(scenario, tries, seconds)

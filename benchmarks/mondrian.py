@@ -18,12 +18,12 @@ import polars as pl
 from record import Figures
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.dataset.hierarchies.taxonomy import TaxonomyHierarchy
 from sfumato.masking.base import Context
 from sfumato.masking.methods.mondrian import Mondrian
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.schema.hierarchies.taxonomy import TaxonomyHierarchy
 
 
 def tree(values: int, width: int) -> TaxonomyHierarchy:
@@ -31,7 +31,7 @@ def tree(values: int, width: int) -> TaxonomyHierarchy:
     return TaxonomyHierarchy.build({"tree": groups})
 
 
-def people(rows: int) -> Dataset:
+def people(rows: int) -> Data:
     draw = np.random.default_rng(1)
     frame = pl.DataFrame(
         {
@@ -45,7 +45,7 @@ def people(rows: int) -> Dataset:
     )
     hierarchies = {"job": tree(40, 8), "education": tree(16, 4)}
     columns = {name: Column(role=Role.QUASI, hierarchy=hierarchies.get(name)) for name in frame.columns}
-    return Dataset.of(Table(frame=frame), Schema(columns=columns))
+    return Data.of(Table(frame=frame), Schema(columns=columns))
 
 
 def main(rows: int = 10_000_000) -> None:

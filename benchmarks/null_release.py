@@ -24,11 +24,11 @@ from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.learned_linkage import LearnedLinkage
 from sfumato.data import read
+from sfumato.dataset import Data
 from sfumato.evaluation import run_attacks
 from sfumato.progress import SILENT
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 CATEGORIES = ("a", "b", "c", "d")
 
@@ -52,7 +52,7 @@ def null_scenario(rows: int, seed: int) -> AttackScenario:
     original, released, control = (people(rows, draw) for _ in range(3))
     schema = sfumato.Schema.of(original, quasi=["age", "income", "rent", "sex"], sensitive=["ill"])
     return AttackScenario(
-        original=Dataset.of(read(original), schema),
+        original=Data.of(read(original), schema),
         release=Release(table=read(released), manifest={}),
         lineage=Lineage(draw.permutation(rows).astype(np.int64)),
         control=read(control),

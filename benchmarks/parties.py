@@ -20,17 +20,17 @@ import numpy as np
 import polars as pl
 from record import Figures
 
-from sfumato.collecting.parties.agreement import Agreement
-from sfumato.collecting.parties.bloom_encoding import BloomEncoder, best_links, dice
-from sfumato.collecting.parties.certificates import client_context, make_certificates
-from sfumato.collecting.parties.channels import https_channels
-from sfumato.collecting.parties.coordinator import Coordinator
-from sfumato.collecting.parties.encoding_attacks import frequency_attack, pattern_attack
-from sfumato.collecting.parties.party_file import PartyFile
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.demos.people import hospital
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import approximate
+from sfumato.ledger.ledger import Ledger
+from sfumato.parties.agreement import Agreement
+from sfumato.parties.bloom_encoding import BloomEncoder, best_links, dice
+from sfumato.parties.certificates import client_context, make_certificates
+from sfumato.parties.channels import https_channels
+from sfumato.parties.coordinator import Coordinator
+from sfumato.parties.encoding_attacks import frequency_attack, pattern_attack
+from sfumato.parties.party_file import PartyFile
 from sfumato.query.session import Session
 
 SQL = "SELECT cell, COUNT(*) AS n FROM rows GROUP BY cell"

@@ -29,7 +29,6 @@ EPSILON = "0.01"
 def serve(folder: str, tls: bool, said: Any, stop: Any) -> None:
     """The server's process."""
     from postgres_sample import serving
-
     from sfumato.server.postgres.certificates import self_signed
 
     options = dict(zip(("certificate", "key"), self_signed(Path(folder) / "tls"), strict=True)) if tls else {}
@@ -70,9 +69,8 @@ def questions(count: int) -> list[str]:
 def asked_locally(count: int) -> tuple[float, list[float]]:
     """CPU milliseconds of a question in a local session on the same data, and all latencies."""
     from postgres_sample import register_hospital
-
-    from sfumato.dp.ledger import Ledger
     from sfumato.dp.loss import pure
+    from sfumato.ledger.ledger import Ledger
     from sfumato.query.metadata import load
     from sfumato.server.service import QueryService
 

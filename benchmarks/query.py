@@ -54,11 +54,11 @@ def plain(path: Path) -> float:
 
 
 def ours(path: Path, bounding: str) -> float:
-    from sfumato.dp.ledger import Ledger
+    from sfumato.dataset import Column, Domain, Kind, Role, Schema
     from sfumato.dp.loss import approximate
     from sfumato.engines.backends.duckdb.engine import Duckdb
+    from sfumato.ledger.ledger import Ledger
     from sfumato.query import Catalog, PrivateTable, Session
-    from sfumato.schema import Column, Domain, Kind, Role, Schema
 
     def column(kind: Kind, domain: Domain | None = None) -> Column:
         return Column(role=Role.PLAIN, kind=kind, domain=domain)
@@ -115,10 +115,10 @@ def tiny(folder: Path) -> None:
     import polars as pl
     from record import Figures
 
-    from sfumato.dp.ledger import Ledger
+    from sfumato.dataset import Column, Domain, Kind, Role, Schema
     from sfumato.dp.loss import approximate
+    from sfumato.ledger.ledger import Ledger
     from sfumato.query import Catalog, PrivateTable, Session
-    from sfumato.schema import Column, Domain, Kind, Role, Schema
 
     def took(session: Session, sql: str, delta: str) -> str:
         cpu = []

@@ -22,11 +22,11 @@ from sfumato.attacks.record_linkage.probabilistic_linkage.attack import Probabil
 from sfumato.attacks.transparency.rank_window import RankWindow
 from sfumato.attacks.transparency.simulation import Simulation
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.base import Context
 from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 PUBLISHED = {
     2: (77.7, 73.5, 71.3),
@@ -36,7 +36,7 @@ PUBLISHED = {
     20: (10.9, 10.9, 0.6),
 }
 """Census, classic: windows, distance and probability by Nin, Herranz and Torra (2008)."""
-DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
+DATA = Path(__file__).parents[1] / "tests" / "samples" / "sdcmicro"
 
 
 def main(file: str, *percents: str) -> None:
@@ -46,7 +46,7 @@ def main(file: str, *percents: str) -> None:
         frame = pl.read_csv(DATA / "EIA.csv").select(
             pl.all().exclude("UTILITYID", "UTILNAME", "STATE", "YEAR", "MONTH")
         )
-    data = Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
+    data = Data.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
     attacks: tuple[Attack, ...] = (
         RankWindow(),
         DistanceLinkage(),

@@ -42,15 +42,15 @@ def make(path: Path, rows: int) -> None:
 
 
 def run(rows: int, engine: str, folder: Path) -> None:
+    from sfumato.dataset import Column, Role, Schema
+    from sfumato.dataset.hierarchies.groups import GroupsHierarchy
+    from sfumato.dataset.hierarchies.intervals import IntervalsHierarchy
+    from sfumato.dataset.hierarchies.mask import MaskHierarchy
     from sfumato.masking.methods.generalize import Generalize
     from sfumato.masking.methods.pseudonymize import Pseudonymize
     from sfumato.masking.models.k_anonymity import KAnonymity
     from sfumato.masking.out_of_core import protect_file
     from sfumato.rng import KeyedRng
-    from sfumato.schema import Column, Role, Schema
-    from sfumato.schema.hierarchies.groups import GroupsHierarchy
-    from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
-    from sfumato.schema.hierarchies.mask import MaskHierarchy
 
     def fours(letter: str, count: int) -> GroupsHierarchy:
         return GroupsHierarchy.build({"order": [f"{letter}{v}" for v in range(count)], "sizes": [4]})

@@ -29,6 +29,17 @@ from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Schema
+from sfumato.demos.corpora import held_out_queries, more_held_out_queries, search_log
+from sfumato.events import (
+    GeneralizeItems,
+    MicroaggregateUnits,
+    PrivateItemCounts,
+    RemoveIdentifyingItems,
+    SuppressItems,
+    identifying_kinds,
+)
+from sfumato.events.identifying_queries import KINDS as QUERY_KINDS
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.remove import Remove
 from sfumato.masking.pipeline import protect
@@ -37,19 +48,6 @@ from sfumato.measures.disclosure.item_uniqueness import ItemUniqueness
 from sfumato.measures.utility.recommender import Recommender
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Schema
-from sfumato.sequences import (
-    GeneralizeItems,
-    MicroaggregateUnits,
-    PrivateItemCounts,
-    RemoveIdentifyingItems,
-    SuppressItems,
-    held_out_queries,
-    identifying_kinds,
-    more_held_out_queries,
-    search_log,
-)
-from sfumato.sequences.identifying_queries import KINDS as QUERY_KINDS
 
 COLUMNS = {"method": "", "mask": ",.0f", "attack": ",.0f", "rows": ",", "known": ".1%", "directory": ".1%",
            "unique": ".1%", "recommender": ".1%", "verdict": ""}  # fmt: skip
@@ -64,7 +62,7 @@ RATING_TITLES = {**TITLES, "known": "found by 8 films", "stars": "found by 8 fil
 
 
 def figures(
-    table: Figures, data: Dataset, methods: dict[str, list[Step]], item: str, attacks: dict[str, UnitLinking]
+    table: Figures, data: Data, methods: dict[str, list[Step]], item: str, attacks: dict[str, UnitLinking]
 ) -> dict[str, dict[str, float]]:
     """A row per method; the unicity curves of all of them."""
     curves = {}
@@ -106,7 +104,7 @@ def searches(users: int = 650_000, queries: int = 20_000_000, picture: str | Non
         log.directory.write_parquet(directory)
         query = Column.model_validate({"role": "quasi", "hierarchy": {"file": str(rows)}})
         schema = Schema(columns={"query": query}, unit="user")
-        data = Dataset.of(Table(frame=log.events.drop("time")), schema)
+        data = Data.of(Table(frame=log.events.drop("time")), schema)
         del log
         table = Figures("sequences", "searches", COLUMNS, TITLES)
         curves = figures(
@@ -195,7 +193,7 @@ def ratings(people: int = 480_000, films: int = 17_770, count: int = 100_000_000
     print(f"{frame.height:,} ratings of {people:,} people, the first film is rated by {top / people:.0%}", flush=True)
     labels = [[str(number), f"genre {genre[number]}", "*"] for number in range(films)]
     column = Column.model_validate({"role": "quasi", "hierarchy": {"table": {"rows": labels}}})
-    data = Dataset.of(Table(frame=frame), Schema(columns={"film": column}, unit="user"))
+    data = Data.of(Table(frame=frame), Schema(columns={"film": column}, unit="user"))
     del frame
     figures(
         Figures("sequences", "ratings", RATING_COLUMNS, RATING_TITLES),

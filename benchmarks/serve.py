@@ -33,8 +33,8 @@ import httpx
 import polars as pl
 from record import Figures
 
-from sfumato.dp.exact_budget import cap_amount, cost_amount
 from sfumato.dp.loss import pure
+from sfumato.ledger.exact_budget import cap_amount, cost_amount
 from sfumato.server.roles import AccountRole, Scope
 from sfumato.server.service import QueryService
 

@@ -28,13 +28,13 @@ from sfumato.attacks.record_linkage.assignment import Assignment
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
 from sfumato.attacks.record_linkage.view_linkage import ViewLinkage
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.noise import Noise
 from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.masking.methods.synthesize import Synthesize
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 Floats = npt.NDArray[np.float64]
 Attacker = Callable[[Floats, Floats], npt.NDArray[np.int64]]
@@ -67,7 +67,7 @@ def by_mahalanobis_assignment(known: Floats, released: Floats) -> npt.NDArray[np
 def scenario(original: pl.DataFrame, released: pl.DataFrame, **more: object) -> AttackScenario:
     schema = Schema(columns={name: Column(role=Role.QUASI) for name in original.columns})
     return AttackScenario(
-        original=Dataset.of(Table(frame=original), schema),
+        original=Data.of(Table(frame=original), schema),
         release=Release(table=Table(frame=released), manifest={}),
         **more,  # type: ignore[arg-type]
     )

@@ -25,7 +25,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from sfumato.data.table import Table
-from sfumato.schema import Dataset, Schema
+from sfumato.dataset import Data, Schema
 from sfumato.synthesis import PrivateSynthesis
 
 RANGES = {"age": (17, 90), "capital-gain": (0, 99_999), "capital-loss": (0, 4356), "hours-per-week": (1, 99)}
@@ -91,7 +91,7 @@ def adult(folder: Path) -> None:
     mixed = np.random.default_rng(0).permutation(rows.height)
     cut = int(0.8 * rows.height)
     real, test = rows[mixed[:cut]], rows[mixed[cut:]]
-    data = Dataset.of(Table(frame=real), Schema(columns={}))
+    data = Data.of(Table(frame=real), Schema(columns={}))
     table = Figures(
         "synthesis", "adult",
         {"mechanism": "", "epsilon": "g", "runs": "", "seconds": ".2f", "tv2": ".4f", "half": ".4f", "auc": ".3f",
@@ -142,7 +142,7 @@ def scale(rows: int, columns: int) -> None:
     )  # fmt: skip
     start = time.process_time()
     step = PrivateSynthesis.build({"epsilon": 1, "delta": 1e-9, "domains": domains})
-    model = step.fit(Dataset.of(Table(frame=frame), Schema(columns={})))
+    model = step.fit(Data.of(Table(frame=frame), Schema(columns={})))
     model.sample(random=random)
     table.add(
         rows=rows, columns=columns, mechanism="mst" if columns > 40 else "adaptive",

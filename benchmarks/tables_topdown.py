@@ -23,7 +23,7 @@ import polars as pl
 from record import Figures
 
 import sfumato.tables.topdown as algorithm
-from sfumato.dp import Ledger
+from sfumato.ledger import Ledger
 from sfumato.tables import AreaBound, Geography, HierarchicalTables, TopDownPlan
 from sfumato.tables.hierarchical_gls import LevelResiduals, marginal_of, sum_children, tree_estimate
 from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS, CENSUS_2020_RHO

@@ -23,11 +23,11 @@ import polars as pl
 from record import RECORD, Figures
 
 from sfumato.data.table import Table
-from sfumato.dp import Ledger
+from sfumato.dataset import Column, Data, Schema
+from sfumato.ledger import Ledger
 from sfumato.masking.base import Context
 from sfumato.masking.methods.swap import Swap
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Schema
 from sfumato.tables import Geography, TopDownPlan
 from sfumato.tables.area_reconstruction import PublishedCounts, reconstruct_areas
 from sfumato.tables.topdown import topdown
@@ -88,7 +88,7 @@ def swapped(people: pl.DataFrame, rate: float) -> pl.DataFrame:
     """The riskiest households change their homes with others of the same size."""
     names = ("block", "sex", "age", "race", "origin")
     schema = Schema(columns={name: Column(role="quasi") for name in names})
-    data = Dataset.of(Table(frame=people), schema)
+    data = Data.of(Table(frame=people), schema)
     step = Swap(rate=rate, columns=("block",), household="household", target="risky", keys=("block", "race", "origin"))
     frame = step.apply(data, Context(rng=Rng(3))).table.frame
     return frame.with_columns(tract=pl.col("block") * TRACTS // BLOCKS)

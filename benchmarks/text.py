@@ -27,15 +27,15 @@ from sfumato.attacks.record_linkage.nearest_documents import NearestDocuments
 from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage
 from sfumato.attacks.record_linkage.rare_terms import RareTerms
 from sfumato.data.table import Table
-from sfumato.documents import (
-    DeidentifyText,
-    NormalizeStyle,
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.demos.corpora import (
     held_out_case_files,
     held_out_letters,
     patient_messages,
     recall_by_kind,
     synthetic_notes,
 )
+from sfumato.documents import DeidentifyText, NormalizeStyle
 from sfumato.documents.tagger import tag
 from sfumato.documents.text_findings import merged
 from sfumato.masking.base import Step
@@ -45,7 +45,6 @@ from sfumato.measures.utility.text_classification import TextClassification
 from sfumato.measures.utility.text_retrieval import TextRetrieval
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 PEOPLE, NOTES = 500, 5000
 
@@ -109,7 +108,7 @@ def messages() -> None:
         drawn.profiles.write_csv(profiles)
         drawn.posts.write_csv(posts)
         drawn.taxonomy.write_csv(taxonomy, separator=";", include_header=False)
-        data = Dataset.of(
+        data = Data.of(
             Table(frame=drawn.messages.drop("name")),
             Schema(columns={"message": Column(role=Role.SENSITIVE)}, unit="patient"),
         )

@@ -145,6 +145,7 @@ def people_table() -> tuple[Any, Any, Any]:
 def sfumato(one: dict[str, Any], bounding: str | None = None, delta: float = 0) -> dict[str, Any]:
     import polars as pl
 
+    from sfumato.dataset import Column, Domain, Kind, Role, Schema
     from sfumato.dp.loss import approximate, pure
     from sfumato.dp.receipt import issue
     from sfumato.engines.backends.duckdb.engine import Duckdb
@@ -153,7 +154,6 @@ def sfumato(one: dict[str, Any], bounding: str | None = None, delta: float = 0) 
     from sfumato.query.plan.planner import plan_query
     from sfumato.query.results.intervals import OutputEvaluator
     from sfumato.query.sql.parse import parse_query
-    from sfumato.schema import Column, Domain, Kind, Role, Schema
 
     def column(kind: Kind, **domain: Any) -> Any:
         return Column(role=Role.PLAIN, kind=kind, domain=Domain(**domain) if domain else None)

@@ -1,6 +1,6 @@
 """Test vectors of the client for web pages: recorded random bytes, answers, and the report that Python makes of them.
 
-`PYTHONPATH=src python tests/collect_vectors.py` writes tests/data/collect_vectors.json anew.
+`PYTHONPATH=src python tests/collect_vectors.py` writes tests/samples/collect_vectors.json anew.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.collecting import Survey
-from sfumato.collecting.local.client_design import client_design
-from sfumato.collecting.local.device import randomize_answer
+from sfumato.collecting.client_design import client_design
+from sfumato.collecting.device import randomize_answer
 
 __all__ = ["PATH", "vectors"]
 
-PATH = Path(__file__).parent / "data" / "collect_vectors.json"
+PATH = Path(__file__).parent / "samples" / "collect_vectors.json"
 _CASES = 64
 _LISTS = {
     "generalized-randomized-response": [2, 5, 300],

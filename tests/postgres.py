@@ -123,3 +123,12 @@ def postgresql() -> Iterator[str]:
         except RuntimeError as reason:
             pytest.skip(str(reason))
         yield url
+
+
+def empty_postgres(url: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for name in ("ledger", "ledger_groups", "ledger_failures", "answers", "audit", "schema", "queries"):
+            connection.execute(f"DROP TABLE IF EXISTS sfumato_{name}")
+        connection.execute("DROP FUNCTION IF EXISTS sfumato_ledger_keep, sfumato_audit_keep")

@@ -37,16 +37,16 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.study import study as study
     from sfumato.data import read as read
     from sfumato.data import write as write
+    from sfumato.dataset import Column as Column
+    from sfumato.dataset import Data as Data
+    from sfumato.dataset import Role as Role
+    from sfumato.dataset import Schema as Schema
     from sfumato.errors import SfumatoError as SfumatoError
     from sfumato.query import Session as Session
     from sfumato.recipe import Limits as Limits
     from sfumato.recipe import Recipe as Recipe
     from sfumato.rng import KeyedRng as KeyedRng
     from sfumato.rng import Rng as Rng
-    from sfumato.schema import Column as Column
-    from sfumato.schema import Dataset as Dataset
-    from sfumato.schema import Role as Role
-    from sfumato.schema import Schema as Schema
     from sfumato.studies import Study as Study
 
 __version__ = "0.2.0.dev0"
@@ -77,7 +77,7 @@ _HOME = {
     "query": ("Session",),
     "recipe": ("Limits", "Recipe"),
     "rng": ("KeyedRng", "Rng"),
-    "schema": ("Column", "Dataset", "Role", "Schema"),
+    "dataset": ("Column", "Data", "Role", "Schema"),
     "studies": ("Study",),
 }
 """Package of each public name. A test compares it with the imports above."""

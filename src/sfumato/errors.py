@@ -36,7 +36,6 @@ __all__ = [
     "NotComparable",
     "NotSignedIn",
     "NotThatFormat",
-    "OldVersionKey",
     "OutOfTime",
     "OutputExists",
     "OverBudget",
@@ -230,10 +229,6 @@ class InvalidGraph(SfumatoError):
 
 
 # --- recipe: SFU-3xx ----------------------------------------------------------------------------------------------
-
-
-class OldVersionKey(FutureWarning):
-    """A recipe or metadata file starts with the version key of 0.1. It is read as before; the command prints a note."""
 
 
 class Problem:

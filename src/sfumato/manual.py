@@ -29,8 +29,10 @@ __all__ = ["manual", "page", "stubs", "write_manual", "write_stubs"]
 
 _SECTION = {"method": "steps", "model": "models", "attack": "attacks", "measure": "measures"}
 _PACKAGES = (
-    *("schema", "data", "release", "recipe", "masking", "query", "dp"),
-    *("attacks", "measures", "studies", "reports", "profiling", "testing"),
+    *("data", "dataset", "dp", "ledger", "engines", "release", "recipe"),
+    *("masking", "synthesis", "graphs", "events", "documents"),
+    *("query", "tables", "learning", "collecting", "auditing", "parties", "integral"),
+    *("profiling", "attacks", "measures", "evaluation", "studies", "reports", "testing"),
 )
 """Packages on the page of the Python API, in the order of the layers."""
 _NOTE = "<!-- Made by `make docs` from the source; edit the docstrings instead. -->\n\n"

@@ -13,12 +13,12 @@ import pytest
 import sfumato
 from sfumato.cli import main
 from sfumato.data import Table
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.evaluation.check import Check, run_checks
+from sfumato.evaluation.subjects import TableSubject
 from sfumato.masking import KAnonymity, LDiversity
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release, State
-from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.verification.check import Check, run_checks
-from sfumato.verification.subjects import TableSubject
 
 ENGINES = ("memory", "duckdb")
 
@@ -177,7 +177,7 @@ def test_rows_of_a_person_that_nothing_links_are_judged() -> None:
         models=(KAnonymity(k=5),),
         lineage=Lineage.identity(frame.height),
         table=released,
-        original=Dataset(table=Table(frame=frame), schema=Schema(columns={}, unit="person")),
+        original=Data(table=Table(frame=frame), schema=Schema(columns={}, unit="person")),
     )
     names = {verdict.model: verdict.state for verdict in run_checks(subject)}
     assert "people with several rows" not in names
@@ -196,7 +196,7 @@ def test_values_that_only_one_person_has_may_link_rows(values: str) -> None:
         ),
         lineage=Lineage.identity(frame.height),
         table=Table(frame=released),
-        original=Dataset(table=Table(frame=frame), schema=Schema(columns={}, unit="person")),
+        original=Data(table=Table(frame=frame), schema=Schema(columns={}, unit="person")),
     )
     names = {verdict.model: verdict.state for verdict in run_checks(subject)}
     assert names["people with several rows"] is State.NOT_CHECKED

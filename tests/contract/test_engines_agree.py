@@ -20,6 +20,7 @@ import pytest
 
 from bounding_reference import disagreements
 from regex_samples import pattern, texts
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import approximate, pure
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
@@ -37,7 +38,6 @@ from sfumato.query.execute.executor import statements
 from sfumato.query.execute.sqlgen import additive_sql
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
 
 SECRET = 4711

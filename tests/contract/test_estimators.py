@@ -18,11 +18,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from sfumato.dp import Ledger, approximate
+from sfumato.dp import approximate
 from sfumato.errors import SfumatoError
 from sfumato.learning import Standardizer
 from sfumato.learning.catalogue import estimator, estimator_names, name_of
 from sfumato.learning.noisy_sums import NoisySums
+from sfumato.ledger import Ledger
 
 NAMES = estimator_names()
 OWN = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from sfumato.dataset.hierarchy import Hierarchy, hierarchy_from_dict
 from sfumato.registry import registry
-from sfumato.schema.hierarchy import Hierarchy, hierarchy_from_dict
 from sfumato.testing import check_part
 from sfumato.testing.hierarchies import HIERARCHY_CHECKS
 

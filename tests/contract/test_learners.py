@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sfumato.learning.integral import Learner
+from sfumato.integral import Learner
 from sfumato.registry import registry
 from sfumato.testing import check_learner
 

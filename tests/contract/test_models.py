@@ -9,16 +9,16 @@ from typing import Any
 import polars as pl
 import pytest
 
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import NotApplicable
+from sfumato.evaluation.counts import count_classes
+from sfumato.evaluation.rules import verify
 from sfumato.masking.equivalence_classes import compress
 from sfumato.masking.model import PrivacyModel
 from sfumato.registry import registry
 from sfumato.release import State
-from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.testing import check_model, check_part
 from sfumato.testing.models import MODEL_CHECKS, model_sample, model_samples
-from sfumato.verification.counts import count_classes
-from sfumato.verification.rules import verify
 
 CASES = [
     pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
@@ -68,7 +68,7 @@ def test_a_risk_as_a_number_of_rows(limit: float, least: int) -> None:
 def test_a_sensitive_column_must_be_named_when_there_are_two() -> None:
     data = model_sample()
     columns = {**data.schema.columns, "sex": Column(role=Role.SENSITIVE)}
-    two = Dataset(table=data.table, schema=Schema(columns=columns))
+    two = Data(table=data.table, schema=Schema(columns=columns))
     table = compress(two)
     model = registry("model").get("t-closeness").build({"t": 0.3})
     with pytest.raises(NotApplicable, match="column"):

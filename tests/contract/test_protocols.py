@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.collecting.local import band_protocol, biased_bits, random_source, unary_encoding
-from sfumato.collecting.local.estimates import Tally
-from sfumato.collecting.local.frequencies import (
+from sfumato.collecting import band_protocol, biased_bits, random_source, unary_encoding
+from sfumato.collecting.estimates import Tally
+from sfumato.collecting.frequencies import (
     count_mean_sketch,
     generalized_randomized_response,
     hadamard_count_mean_sketch,
@@ -19,9 +19,9 @@ from sfumato.collecting.local.frequencies import (
     optimized_local_hashing,
     subset_selection,
 )
-from sfumato.collecting.local.frequency_protocol import FrequencyProtocol, _self_tested
-from sfumato.collecting.local.number_protocol import STEPS, NumberProtocol
-from sfumato.collecting.local.numbers import duchi, hybrid
+from sfumato.collecting.frequency_protocol import FrequencyProtocol, _self_tested
+from sfumato.collecting.number_protocol import STEPS, NumberProtocol
+from sfumato.collecting.numbers import duchi, hybrid
 from sfumato.errors import BadParameter, NotComparable, SelfTestFailed
 from sfumato.registry import registry
 from sfumato.testing import check_frequency_protocol, check_number_protocol

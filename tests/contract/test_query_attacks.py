@@ -10,8 +10,8 @@ import pytest
 
 from sfumato.attacks.query import QueryAttack, evaluate_query_attack, evaluate_sql_attack
 from sfumato.attacks.query._evaluate import sql_responder
+from sfumato.auditing.policies.exact import Exact
 from sfumato.errors import BadParameter
-from sfumato.query.policies.exact import Exact
 from sfumato.query.policy import Policy
 from sfumato.registry import registry
 from sfumato.rng import Rng

@@ -21,22 +21,28 @@ from sfumato.attacks.graph.degree_matching import DegreeMatching
 from sfumato.attacks.models import AttackedModel
 from sfumato.attacks.models.loss_threshold import LossThreshold
 from sfumato.attacks.query import RecoveredBits
+from sfumato.auditing import Exact
+from sfumato.auditing.policies.exact import ExactResponder
 from sfumato.collecting import Duchi, GeneralizedRandomizedResponse
-from sfumato.collecting.local.number_protocol import STEPS
-from sfumato.collecting.local.random_source import RandomSource
+from sfumato.collecting.number_protocol import STEPS
+from sfumato.collecting.random_source import RandomSource
 from sfumato.data import Csv, Table
+from sfumato.dataset import Data, MaskHierarchy
+from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.demos.base import Demo, Say
 from sfumato.documents import RulesTagger, TextFinding
 from sfumato.dp import Laplace, PrivacyLoss, pure
 from sfumato.engines import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerFailed
+from sfumato.evaluation.check import Subject
+from sfumato.evaluation.checks.derived_columns import DerivedColumns
 from sfumato.graphs import Clusters, Graph, GraphChange, KDegreeAnonymity, SwitchEdges
 from sfumato.graphs.graph import Ints
 from sfumato.graphs.released_files import GraphFiles
-from sfumato.learning.integral.encoding import Codes
-from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
-from sfumato.learning.integral.records import Records
+from sfumato.integral.encoding import Codes
+from sfumato.integral.learners.decision_tree import DecisionTreeLearner
+from sfumato.integral.records import Records
 from sfumato.masking import Discernibility, KAnonymity
 from sfumato.masking.base import Context, Step
 from sfumato.masking.metric import CellLosses, ClassTotals, Floats
@@ -44,17 +50,11 @@ from sfumato.measures import EdgesKept, Hellinger, MeasureResult, ReleasePair
 from sfumato.measures.graph._base import GraphPair
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
-from sfumato.query import Exact
-from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy import Responder
 from sfumato.registry import KINDS
 from sfumato.release import Change, State, Verdict
 from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 from sfumato.rng import Rng
-from sfumato.schema import Dataset, MaskHierarchy
-from sfumato.schema.hierarchy import BoundHierarchy
-from sfumato.verification.check import Subject
-from sfumato.verification.checks.derived_columns import DerivedColumns
 
 
 class Unseeded(Step):
@@ -62,7 +62,7 @@ class Unseeded(Step):
 
     simulable = False
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         noise = pl.Series("height", np.random.default_rng().normal(size=data.rows))
         return Change(table=data.table.with_frame(data.table.frame.with_columns(noise)))
 
@@ -72,7 +72,7 @@ class Loses(Step):
 
     simulable = False
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         return Change(table=data.table.with_frame(data.table.frame.head(data.rows // 2)))
 
 
@@ -81,7 +81,7 @@ class Tells(Step):
 
     simulable = False
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         return Change(table=data.table, public={"first": data.table.column("name")[0]})
 
 
@@ -90,7 +90,7 @@ class Boasts(Step):
 
     truthful, simulable = True, False
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         return Change(table=data.table.with_frame(data.table.frame.with_columns(pl.col("age") + 1)))
 
 
@@ -314,7 +314,7 @@ def test_parameters_need_a_description() -> None:
 
         share: float = 0.5
 
-        def apply(self, data: Dataset, context: Context) -> Change:
+        def apply(self, data: Data, context: Context) -> Change:
             return Change(table=data.table)
 
     with pytest.raises(AssertionError, match=r"Bare\.share has no docstring"):

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
-from sfumato.schema import Column, Dataset, Role, Schema
 
-FOLDER = Path(__file__).parents[1] / "data" / "adult"
+FOLDER = Path(__file__).parents[1] / "samples" / "adult"
 COLUMNS = (
     "sex",
     "age",
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 @cache
-def adult(*sensitive: str) -> Dataset:
+def adult(*sensitive: str) -> Data:
     columns = {
         name: Column(
             role=Role.SENSITIVE if name in sensitive else Role.QUASI,
@@ -34,7 +34,7 @@ def adult(*sensitive: str) -> Dataset:
         )
         for name in COLUMNS
     }
-    return Dataset.of(Table(frame=pl.read_csv(FOLDER / "adult.csv")), Schema(columns=columns))
+    return Data.of(Table(frame=pl.read_csv(FOLDER / "adult.csv")), Schema(columns=columns))
 
 
 @cache

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sfumato.query.auditing.delta2 import Delta2Auditor
-from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.auditing.delta2 import Delta2Auditor
+from sfumato.auditing.k_assign import AssignAuditor
 
 SECRETS = [0, 1, 2, 1, 3, 1]
 FIRST, SECOND = [0, 1, 2], [0, 3, 4, 5]

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.learning.integral import Encoding, Records, explain, sampled_generators
-from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
+from sfumato.integral import Encoding, Records, explain, sampled_generators
+from sfumato.integral.learners.decision_tree import DecisionTreeLearner
 from sfumato.rng import Rng
 
-CENSUS = Path(__file__).parents[1] / "data" / "sdcmicro" / "CASCrefmicrodata.csv"
+CENSUS = Path(__file__).parents[1] / "samples" / "sdcmicro" / "CASCrefmicrodata.csv"
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from sfumato.attacks.record_linkage.learned_linkage.fit import learn
 from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem
 from sfumato.attacks.record_linkage.learned_linkage.milp_weights import proven_weights
 
-DATA = Path(__file__).parents[1] / "data" / "sdcmicro" / "CASCrefmicrodata.csv"
+DATA = Path(__file__).parents[1] / "samples" / "sdcmicro" / "CASCrefmicrodata.csv"
 Floats = npt.NDArray[np.float64]
 
 CASES = {

@@ -10,20 +10,20 @@ import pytest
 
 from sfumato.data import read
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.dataset.hierarchies.file import FileHierarchy
 from sfumato.masking.base import Context
 from sfumato.masking.evaluate import classes_as_shown, wildcard_groups
 from sfumato.masking.methods.local_recode import LocalRecode
 from sfumato.masking.methods.suppress_cells import SuppressCells
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.schema.hierarchies.file import FileHierarchy
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[1] / "samples"
 KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
 
 
-def adult() -> Dataset:
+def adult() -> Data:
     table = read(DATA / "adult" / "adult.csv")
     columns = {
         name: Column(
@@ -31,7 +31,7 @@ def adult() -> Dataset:
         )
         for name in table.columns
     }
-    return Dataset.of(table, Schema(columns=columns))
+    return Data.of(table, Schema(columns=columns))
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_adult_keeps_more_detail_than_arx_and_no_row_is_lost() -> None:
 def test_no_more_cells_are_left_out_than_by_sdcmicro(k: int, theirs: int) -> None:
     frame = pl.read_csv(DATA / "sdcmicro" / "testdata.csv")
     columns = {name: Column(role=Role.QUASI, missing="wildcard") for name in KEYS}
-    data = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    data = Data.of(Table(frame=frame), Schema(columns=columns))
     change = SuppressCells().apply(data, Context(rng=Rng(1), models=(KAnonymity(k=k),)))
     masked = change.table.frame
     cells = sum(masked[name].null_count() for name in KEYS)
@@ -73,5 +73,5 @@ def test_no_more_cells_are_left_out_than_by_sdcmicro(k: int, theirs: int) -> Non
         part = codes[start : start + 500, None, :]
         agree = ((part == codes) | (part == -1) | (codes == -1)).all(axis=2).sum(axis=1)
         assert agree.min() >= k
-    shown = Dataset(table=change.table, schema=data.schema)
+    shown = Data(table=change.table, schema=data.schema)
     assert wildcard_groups(classes_as_shown(shown), shown, columns=()).sizes.min() >= k

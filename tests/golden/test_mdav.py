@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.base import Context
 from sfumato.masking.methods.microaggregate import Microaggregate
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
-FOLDER = Path(__file__).parents[1] / "data" / "sdcmicro"
+FOLDER = Path(__file__).parents[1] / "samples" / "sdcmicro"
 TEXT = ("UTILNAME", "STATE", "YEAR", "MONTH")
 REACHED = {
     "Tarragona": {3: 16.93259, 4: 19.54596, 5: 22.46186, 10: 33.19288},
@@ -30,7 +30,7 @@ def load(name: str) -> pl.DataFrame:
 
 def loss(name: str, **parameters: object) -> float:
     table = load(name)
-    data = Dataset.of(Table(frame=table), Schema(columns={c: Column(role=Role.QUASI) for c in table.columns}))
+    data = Data.of(Table(frame=table), Schema(columns={c: Column(role=Role.QUASI) for c in table.columns}))
     masked = Microaggregate.build(parameters).apply(data, Context(rng=Rng(1))).table.frame
     before, after = table.to_numpy().astype(float), masked.to_numpy().astype(float)
     scale = before.std(axis=0)

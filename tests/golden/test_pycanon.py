@@ -12,6 +12,7 @@ import pytest
 from adult import adult
 from test_textbook_tables import ZIP3, ZIP4, census, patients, salaries
 
+from sfumato.dataset import Data
 from sfumato.masking.methods.generalize import Generalize
 from sfumato.masking.model import PrivacyModel
 from sfumato.masking.models.alpha_k import AlphaK
@@ -21,7 +22,6 @@ from sfumato.masking.models.l_diversity import LDiversity
 from sfumato.masking.models.t_closeness import TCloseness
 from sfumato.masking.pipeline import protect
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 PEER = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 pytestmark = pytest.mark.skipif(not PEER.exists(), reason="pyCANON is not installed; `make peers` does that")
@@ -44,7 +44,7 @@ print(json.dumps(found, default=float))
 """
 
 
-def judged(data: Dataset, folder: Path) -> dict[str, Any]:
+def judged(data: Data, folder: Path) -> dict[str, Any]:
     names = [*data.quasi, *data.sensitive]
     data.table.frame.select(names).write_csv(folder / "table.csv")
     said = subprocess.run(
@@ -57,7 +57,7 @@ def judged(data: Dataset, folder: Path) -> dict[str, Any]:
     return found
 
 
-def ours(data: Dataset) -> dict[str, Any]:
+def ours(data: Data) -> dict[str, Any]:
     found: dict[str, Any] = {"k": KAnonymity(k=2).check(data).worst}
     for name in data.sensitive:
         distance = "ordered" if data.table.column(name).dtype.is_numeric() else "equal"
@@ -71,11 +71,11 @@ def ours(data: Dataset) -> dict[str, Any]:
     return found
 
 
-def released(data: Dataset, *models: PrivacyModel, **parameters: Any) -> Dataset:
+def released(data: Data, *models: PrivacyModel, **parameters: Any) -> Data:
     return protect(data, steps=[Generalize(**parameters)], models=models, rng=Rng(1)).data
 
 
-def some_adults() -> Dataset:
+def some_adults() -> Data:
     data = adult("occupation")
     return data.with_frame(data.table.frame[:3000])
 

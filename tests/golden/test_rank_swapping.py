@@ -14,14 +14,14 @@ from sfumato.attacks.record_linkage.probabilistic_linkage.attack import Probabil
 from sfumato.attacks.transparency.rank_window import RankWindow, windows
 from sfumato.attacks.transparency.simulation import Simulation
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context
 from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[1] / "samples"
 
 
 def test_worked_example() -> None:
@@ -46,12 +46,12 @@ def test_worked_example() -> None:
 
 
 @pytest.fixture(scope="module")
-def census() -> Dataset:
+def census() -> Data:
     frame = pl.read_csv(DATA / "sdcmicro" / "CASCrefmicrodata.csv")
-    return Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
+    return Data.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
 
 
-def linked(data: Dataset, step: RankSwap, attack: Attack, known: range = range(1, 8)) -> float:
+def linked(data: Data, step: RankSwap, attack: Attack, known: range = range(1, 8)) -> float:
     """Percent linked, averaged over adversaries who know the first so many columns: the protocol of the table."""
     change = step.apply(data, Context(rng=Rng(3)))
     steps = [{"step": "rank-swap", "parameters": step.public(), **change.public}]
@@ -64,7 +64,7 @@ def linked(data: Dataset, step: RankSwap, attack: Attack, known: range = range(1
 
 
 @pytest.mark.parametrize(("p", "window", "distance"), [(2, 77.73, 73.52), (6, 54.65, 43.76), (10, 29.21, 23.64)])
-def test_published_table_on_census(census: Dataset, p: float, window: float, distance: float) -> None:
+def test_published_table_on_census(census: Data, p: float, window: float, distance: float) -> None:
     """Within six points of the published averages (other random swaps); transparency beats distance."""
     mine, plain = linked(census, RankSwap(p=p), RankWindow()), linked(census, RankSwap(p=p), DistanceLinkage())
     assert mine == pytest.approx(window, abs=6)
@@ -74,7 +74,7 @@ def test_published_table_on_census(census: Dataset, p: float, window: float, dis
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", ["p-buckets", "p-distribution"])
-def test_likelihood_overtakes_the_variants_made_against_windows(census: Dataset, variant: str) -> None:
+def test_likelihood_overtakes_the_variants_made_against_windows(census: Data, variant: str) -> None:
     step = RankSwap(p=2, variant=variant)
     few = range(2, 7, 2)
     window, plain = linked(census, step, RankWindow(), few), linked(census, step, DistanceLinkage(), few)
@@ -82,7 +82,7 @@ def test_likelihood_overtakes_the_variants_made_against_windows(census: Dataset,
     assert window < plain < likelihood
 
 
-def test_one_person_and_an_upper_bound_are_enough(census: Dataset) -> None:
+def test_one_person_and_an_upper_bound_are_enough(census: Data) -> None:
     change = RankSwap(p=1).apply(census, Context(rng=Rng(1)))
     release = Release(table=change.table, manifest={})
     found = 0
@@ -92,14 +92,14 @@ def test_one_person_and_an_upper_bound_are_enough(census: Dataset) -> None:
     assert found >= 9
 
 
-def test_without_the_method_it_does_not_apply(census: Dataset) -> None:
+def test_without_the_method_it_does_not_apply(census: Data) -> None:
     scenario = AttackScenario(original=census, release=Release(table=census.table, manifest={}), aligned=True)
     for attack in (RankWindow(), Simulation()):
         with pytest.raises(NotApplicable):
             evaluate_attack(attack, scenario, rng=Rng(1))
 
 
-def test_probabilistic_linkage_comes_third(census: Dataset) -> None:
+def test_probabilistic_linkage_comes_third(census: Data) -> None:
     """Published for p = 2: 77.73, 73.52, 71.28 percent by window, distance and probability."""
     step = RankSwap(p=2)
     shares = [linked(census, step, attack) for attack in (RankWindow(), DistanceLinkage(), ProbabilisticLinkage())]
@@ -107,7 +107,7 @@ def test_probabilistic_linkage_comes_third(census: Dataset) -> None:
     assert shares[2] == pytest.approx(71.28, abs=6)
 
 
-def test_columns_left_alone_must_agree(census: Dataset) -> None:
+def test_columns_left_alone_must_agree(census: Data) -> None:
     """One swapped column and one untouched, known to a person: the window alone is wide, both together are narrow."""
     step = RankSwap(p=5, columns=("AGI",))
     change = step.apply(census, Context(rng=Rng(3)))
@@ -123,7 +123,7 @@ def test_columns_left_alone_must_agree(census: Dataset) -> None:
     assert outcome.main.rate > 0.95
 
 
-def test_agreement_or_disagreement_finds_fewer(census: Dataset) -> None:
+def test_agreement_or_disagreement_finds_fewer(census: Data) -> None:
     """Published for p = 6: 22.49 percent, with patterns of agreement and disagreement; six levels find more."""
     step = RankSwap(p=6)
     two = linked(census, step, ProbabilisticLinkage(levels=2, nearest=0.09))

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.measures import MeasureResult, ReleasePair, judge
 from sfumato.measures.disclosure.suda import Suda, dis_scores, scores
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
-DATA = Path(__file__).parents[1] / "data" / "sdcmicro"
+DATA = Path(__file__).parents[1] / "samples" / "sdcmicro"
 KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
 
 GUIDE = pl.DataFrame(
@@ -48,7 +48,7 @@ def by_row(frame: pl.DataFrame, score: str = "elliot") -> tuple[list[float], lis
 
 def measured(frame: pl.DataFrame, missing: str = "category") -> MeasureResult:
     schema = Schema(columns={name: Column(role=Role.QUASI, missing=missing) for name in frame.columns})
-    original = Dataset.of(Table(frame=frame), schema)
+    original = Data.of(Table(frame=frame), schema)
     return judge(Suda(), ReleasePair(original=original, release=Release(table=original.table, manifest={})), rng=Rng(1))
 
 

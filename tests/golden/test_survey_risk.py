@@ -11,6 +11,7 @@ import pytest
 from scipy.special import hyp2f1
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.population_uniques import Sizes, pitman, snb, zayatz
 from sfumato.measures import MeasureResult, ReleasePair, judge
 from sfumato.measures.base import Measure
@@ -18,9 +19,8 @@ from sfumato.measures.disclosure._population import individual_risk
 from sfumato.registry import registry
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[1] / "samples"
 KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
 
 
@@ -28,7 +28,7 @@ def pair(frame: pl.DataFrame, quasi: tuple[str, ...], **roles: Role) -> ReleaseP
     columns = {name: Column(role=Role.QUASI) for name in quasi} | {
         name: Column(role=role) for name, role in roles.items()
     }
-    original = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    original = Data.of(Table(frame=frame), Schema(columns=columns))
     return ReleasePair(original=original, release=Release(table=original.table, manifest={}))
 
 
@@ -106,7 +106,7 @@ def test_slide_negative_binomial_recovers_its_own_model() -> None:
 def test_wildcards_are_counted_in_every_class_they_fit() -> None:
     frame = pl.DataFrame({"a": ["x", "x", "y", None], "b": ["1", "1", "1", "1"]})
     schema = Schema(columns={"a": Column(role=Role.QUASI, missing="wildcard"), "b": Column(role=Role.QUASI)})
-    original = Dataset.of(Table(frame=frame), schema)
+    original = Data.of(Table(frame=frame), schema)
     found = run("class-sizes", ReleasePair(original=original, release=Release(table=original.table, manifest={})))
     assert found.value == 2.0
     assert found.detail["histogram"] == [

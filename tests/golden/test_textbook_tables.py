@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.equivalence_classes import compress
 from sfumato.masking.methods.generalize import Generalize
 from sfumato.masking.metrics.height import Height
@@ -19,12 +20,11 @@ from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.minimal import minimal_nodes
 from sfumato.masking.search.lattice.space import LatticeSpace
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
-FOLDER = Path(__file__).parents[1] / "data" / "examples"
+FOLDER = Path(__file__).parents[1] / "samples" / "examples"
 
 
-def salaries() -> Dataset:
+def salaries() -> Data:
     frame = pl.read_csv(FOLDER / "salaries9.csv")
     group = [
         next(str(n) for n, rows in enumerate(((1, 3, 8), (4, 5, 6), (2, 7, 9))) if r in rows) for r in range(1, 10)
@@ -35,7 +35,7 @@ def salaries() -> Dataset:
         "salary": Column(role=Role.SENSITIVE),
         "condition": Column(role=Role.SENSITIVE, hierarchy=hierarchy),  # type: ignore[arg-type]
     }
-    return Dataset.of(Table(frame=frame.with_columns(pl.Series("group", group))), Schema(columns=columns))
+    return Data.of(Table(frame=frame.with_columns(pl.Series("group", group))), Schema(columns=columns))
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_distances_of_salaries9(column: str, distance: str, reference: str, wors
     assert round(worst, 3) in (0.167, 0.296, 0.278)
 
 
-def census() -> Dataset:
+def census() -> Data:
     frame = pl.read_csv(FOLDER / "census11.csv", schema_overrides={"zip": pl.String})
     columns = {name: Column(role=Role.QUASI) for name in ("ethnicity", "birth", "gender")}
     columns["zip"] = Column(role=Role.QUASI, hierarchy={"mask": "right"})  # type: ignore[arg-type]
     columns["condition"] = Column(role=Role.SENSITIVE)
-    return Dataset.of(Table(frame=frame), Schema(columns=columns))
+    return Data.of(Table(frame=frame), Schema(columns=columns))
 
 
 def census_space() -> LatticeSpace:
@@ -81,12 +81,12 @@ ZIP4 = {"13053": "130**", "13068": "130**", "14853": "1485*", "14850": "1485*"}
 ZIP3 = {"13053": "1305*", "13068": "1306*", "14853": "1485*", "14850": "1485*"}
 
 
-def patients(zips: dict[str, str], ages: list[tuple[int, str]]) -> Dataset:
+def patients(zips: dict[str, str], ages: list[tuple[int, str]]) -> Data:
     frame = pl.read_csv(FOLDER / "patients12.csv", schema_overrides={"zip": pl.String})
     band = [next(label for limit, label in ages if age < limit) for age in frame["age"].to_list()]
     frame = frame.with_columns(pl.col("zip").replace_strict(zips), pl.Series("age", band))
     roles = {"name": Role.IDENTIFIER, "zip": Role.QUASI, "age": Role.QUASI, "condition": Role.SENSITIVE}
-    return Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=role) for name, role in roles.items()}))
+    return Data.of(Table(frame=frame), Schema(columns={name: Column(role=role) for name, role in roles.items()}))
 
 
 def test_four_anonymous_patients_give_cancer_away() -> None:

@@ -49,7 +49,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("workshop")
     shutil.copytree(ROOT / "src", place / "src")
     shutil.copytree(ROOT / "tests" / "contract", place / "tests" / "contract")
-    shutil.copytree(ROOT / "tests" / "data", place / "tests" / "data")
+    shutil.copytree(ROOT / "tests" / "samples", place / "tests" / "samples")
     for file in [*(ROOT / "tests").glob("*.py"), ROOT / "pyproject.toml"]:
         shutil.copy(file, place / file.relative_to(ROOT))
     for path, text in FILES.items():

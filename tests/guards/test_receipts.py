@@ -10,8 +10,8 @@ import pytest
 import sfumato
 from sfumato.dp.loss import pure
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.run_account import charge_run
 from sfumato.errors import NoReceipt
+from sfumato.ledger.run_account import charge_run
 
 SOURCE = Path(sfumato.__file__).parent
 

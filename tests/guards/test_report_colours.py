@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
-from sfumato.reports import pictures, report_json
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from report_sample import sample_account
+from sfumato.reports import pictures, report_json
 
 CSS = files("sfumato.reports").joinpath("templates/report.css").read_text(encoding="utf-8")
 LIGHT_CSS, _, REST = CSS.partition("@media screen and (prefers-color-scheme: dark)")

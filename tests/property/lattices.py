@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.metric import ClassTerm, ClassTotals
 from sfumato.masking.search.lattice.space import LatticeSpace
-from sfumato.schema import Column, Dataset, Role, Schema
 
 
-def random_dataset(seed: int, *, rows: int, columns: int, population: bool = False) -> Dataset:
+def random_dataset(seed: int, *, rows: int, columns: int, population: bool = False) -> Data:
     """Quasi-identifiers with one to three random levels above the value, and two sensitive columns."""
     draw = np.random.default_rng(seed)
     frame: dict[str, list[str]] = {}
@@ -33,7 +33,7 @@ def random_dataset(seed: int, *, rows: int, columns: int, population: bool = Fal
     taxonomy = {"table": {"rows": [["a", "x", "*"], ["b", "x", "*"], ["c", "y", "*"]]}}
     schema["s"] = Column(role=Role.SENSITIVE, hierarchy=taxonomy)  # type: ignore[arg-type]
     frame["s"] = draw.choice(["a", "b", "c"], rows, p=[0.5, 0.3, 0.2]).tolist()
-    return Dataset.of(Table(frame=pl.DataFrame(frame)), Schema(columns=schema))
+    return Data.of(Table(frame=pl.DataFrame(frame)), Schema(columns=schema))
 
 
 def combinations(table: EquivalenceClasses) -> list[tuple[int, ...]]:

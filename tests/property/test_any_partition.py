@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from sfumato.attacks.value_parser import Known, reader
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.dataset.hierarchies.intervals import IntervalsHierarchy
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.local_recode import LocalRecode
 from sfumato.masking.methods.mondrian import Mondrian
 from sfumato.masking.methods.suppress_cells import SuppressCells
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
 
 
 @st.composite
@@ -40,7 +40,7 @@ def apply(step: Step, frame: pl.DataFrame, k: int, missing: str = "category") ->
         "a": Column(role=Role.QUASI, hierarchy=IntervalsHierarchy.build([2, 8]), missing=missing),  # type: ignore[arg-type]
         "b": Column(role=Role.QUASI, missing=missing),  # type: ignore[arg-type]
     }
-    data = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    data = Data.of(Table(frame=frame), Schema(columns=columns))
     return step.apply(data, Context(rng=Rng(0), models=(KAnonymity(k=k),))).table.frame
 
 

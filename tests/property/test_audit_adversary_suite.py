@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.auditing.k_assign import AssignAuditor
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "audit_adversary.py"
 
@@ -53,6 +53,6 @@ def test_an_auditor_that_ignores_what_is_known_is_found(suite: ModuleType, monke
 
 def test_an_auditor_without_probabilities_is_found(suite: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "sfumato.query.auditing.k_assign.posterior", lambda system, *_, **__: np.full(system.known.shape, 0.5)
+        "sfumato.auditing.k_assign.posterior", lambda system, *_, **__: np.full(system.known.shape, 0.5)
     )
     assert played(suite, 4, 6)[1] > 0

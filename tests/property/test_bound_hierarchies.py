@@ -7,10 +7,10 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.schema.hierarchies.dates import DatesHierarchy
-from sfumato.schema.hierarchies.file import FileHierarchy
-from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
-from sfumato.schema.hierarchies.mask import MaskHierarchy
+from sfumato.dataset.hierarchies.dates import DatesHierarchy
+from sfumato.dataset.hierarchies.file import FileHierarchy
+from sfumato.dataset.hierarchies.intervals import IntervalsHierarchy
+from sfumato.dataset.hierarchies.mask import MaskHierarchy
 
 whole = st.integers(-(10**9), 10**9)
 
@@ -61,7 +61,7 @@ printable = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, 
 
 @given(st.dictionaries(printable, printable, min_size=1, max_size=15))
 def test_any_text_survives_the_file(tmp_path_factory, mapping):
-    from sfumato.schema.bound_hierarchy import BoundHierarchy
+    from sfumato.dataset.bound_hierarchy import BoundHierarchy
 
     labels = [list(mapping.values()), ["*"] * len(mapping)]
     hierarchy = BoundHierarchy.from_labels("c", pl.Series("c", list(mapping)), labels)

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.measures import MeasureResult, ReleasePair, judge
 from sfumato.measures.disclosure.concealment import Concealment
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 GROUPS = {
     "a": ["a", "ab", "abcd"],
@@ -35,7 +35,7 @@ def measured(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: li
     after = pl.DataFrame([tuple(map(written, row)) for row in rows], schema=names, orient="row")
     schema = Schema(columns={name: Column(role=Role.QUASI) for name in names})
     pair = ReleasePair(
-        original=Dataset.of(Table(frame=before), schema),
+        original=Data.of(Table(frame=before), schema),
         release=Release(table=Table(frame=after), manifest={}),
         lineage=Lineage(np.array(own)),
     )

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
+from sfumato.auditing.auditor import Auditor
+from sfumato.auditing.number_domain import NumberDomain
+from sfumato.auditing.rules import AuditRules
+from sfumato.dataset import Domain
 from sfumato.errors import BadParameter, MetadataMissing
-from sfumato.query.auditing.auditor import Auditor
-from sfumato.query.auditing.number_domain import NumberDomain
-from sfumato.query.auditing.rules import AuditRules
-from sfumato.schema import Domain
 
 pytest.importorskip("ortools")
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import approximate
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
@@ -20,7 +21,6 @@ from sfumato.query import Catalog, PrivateTable
 from sfumato.query.execute.executor import statements
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
 
 COLUMNS = {

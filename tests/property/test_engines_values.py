@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plain_values
+from sfumato.dataset import Column, Kind, Role, Schema
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
 from sfumato.engines.backends.spark.engine import Spark
@@ -27,7 +28,6 @@ from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.statement import parse_statement
-from sfumato.schema import Column, Kind, Role, Schema
 from sfumato.secret import Permit
 
 MANY = int(os.environ.get("SFUMATO_GENERATED", "1000")) // 8

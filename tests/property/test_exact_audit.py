@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from audit_instances import enumerate_possible, grouped, instance
 
-from sfumato.query.auditing.delta2 import Delta2Auditor
-from sfumato.query.auditing.k_assign import AssignAuditor
-from sfumato.query.auditing.linear_system import CountSystem, closed
-from sfumato.query.auditing.possibilities import Possibilities
+from sfumato.auditing.delta2 import Delta2Auditor
+from sfumato.auditing.k_assign import AssignAuditor
+from sfumato.auditing.linear_system import CountSystem, closed
+from sfumato.auditing.possibilities import Possibilities
 
 pytest.importorskip("ortools")
 

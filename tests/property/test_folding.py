@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from bounding_reference import disagreements
-from sfumato.dp.ledger import Ledger
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.engines.backends.duckdb import bounding_kernel as folding
 from sfumato.engines.backends.duckdb import unit_parts
@@ -22,13 +22,13 @@ from sfumato.engines.backends.duckdb.engine import MOST_FEW, Duckdb
 from sfumato.engines.contribution_bounding import Bounded, Cut, Term, bounded_totals
 from sfumato.engines.expressions import Cast, ColumnRef
 from sfumato.errors import QueryRefused
+from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.execute.executor import additive_totals, stated_totals
 from sfumato.query.execute.sqlgen import bounding_pieces
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
 
 PERMIT = Permit("a test of exact numbers")

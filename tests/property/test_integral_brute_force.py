@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.learning.integral import ChangeKind, Encoding, Records, all_generators, explain
-from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
+from sfumato.integral import ChangeKind, Encoding, Records, all_generators, explain
+from sfumato.integral.learners.decision_tree import DecisionTreeLearner
 
 Row = tuple[int, ...]
 

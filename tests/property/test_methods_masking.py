@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from plain_mdav import mdav_plain
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._grouping import group_rows
 from sfumato.masking.methods._mdav import mdav, v_mdav
@@ -25,7 +26,6 @@ from sfumato.masking.methods.round import Round
 from sfumato.masking.methods.shuffle import Shuffle
 from sfumato.masking.methods.swap import Swap
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 few = settings(deadline=None, max_examples=25)
 
@@ -33,12 +33,12 @@ numbers = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3
 columns = st.lists(st.one_of(numbers, st.none()), min_size=3, max_size=120)
 
 
-def data(**values: object) -> Dataset:
+def data(**values: object) -> Data:
     schema = Schema(columns={name: Column(role=Role.QUASI) for name in values})
-    return Dataset.of(Table(frame=pl.DataFrame(values, strict=False)), schema)
+    return Data.of(Table(frame=pl.DataFrame(values, strict=False)), schema)
 
 
-def masked(step: Step, table: Dataset, seed: int = 1) -> pl.DataFrame:
+def masked(step: Step, table: Data, seed: int = 1) -> pl.DataFrame:
     return step.apply(table, Context(rng=Rng(seed))).table.frame
 
 

@@ -34,15 +34,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import sfumato
 import sfumato.rng
 from sfumato.cli import main
-from sfumato.collecting.parties.agreement import Agreement
-from sfumato.collecting.parties.channels import LocalChannel
-from sfumato.collecting.parties.coordinator import Coordinator
-from sfumato.collecting.parties.party import Party
-from sfumato.dp.ledger import Ledger
+from sfumato.dataset import Kind
 from sfumato.dp.loss import pure
 from sfumato.learning.catalogue import estimator, estimator_names
+from sfumato.ledger.ledger import Ledger
+from sfumato.parties.agreement import Agreement
+from sfumato.parties.channels import LocalChannel
+from sfumato.parties.coordinator import Coordinator
+from sfumato.parties.party import Party
 from sfumato.registry import registry
-from sfumato.schema import Kind
 from sfumato.tables.plan_file import PlanFile
 from sfumato.tables.summary_file import SummaryFile
 from sfumato.tables.topdown_file import TopDownFile

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from sqlglot import parse_one
 
-from sfumato.dp.ledger import Ledger
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import approximate
 from sfumato.engines.aggregation import Largest
 from sfumato.engines.choice import choose_engine
@@ -23,10 +23,10 @@ from sfumato.engines.expressions import MOST_TEXT, STORED_TEXT
 from sfumato.engines.functions import Function
 from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
+from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.catalog import PublicTable
 from sfumato.query.sql.bind import Binder
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
 from sql_fuzzer import SqlFuzzer
 

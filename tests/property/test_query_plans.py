@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sfumato.dp.ledger import Ledger
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure, sequential
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.quantile import Quantile
@@ -30,6 +30,7 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.expressions import Arithmetic, Case, Constant, Expression, Extreme
 from sfumato.engines.expressions import ColumnRef as Named
 from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
+from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.executor import additive_totals
 from sfumato.query.execute.grouped_rows import group_columns
@@ -39,7 +40,6 @@ from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, Distin
 from sfumato.query.plan.noise import NoisePlan, grid_of
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import Query, parse_query
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
 
 CANARY = "zanzibar"

@@ -24,8 +24,8 @@ import polars as pl
 import pytest
 
 from bounding_reference import disagreements, fitting_units, groups_of_totals
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.analytic_gaussian import normal_epsilon
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
 from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.dp.mechanisms.gaussian import Gaussian
@@ -38,6 +38,7 @@ from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.errors import BadParameter, QueryRefused
+from sfumato.ledger.ledger import Ledger
 from sfumato.query import Session
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.execute.grouped_rows import group_columns
@@ -47,7 +48,6 @@ from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.outputs import Key, Measured, Output
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
 
 PERMIT = Permit("a test")

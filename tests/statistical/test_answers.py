@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp import os_random
 from sfumato.dp.loss import PrivacyLoss, concentrated, pure
 from sfumato.dp.receipt import issue
@@ -28,7 +29,6 @@ from sfumato.query.execute.executor import execute_plan
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import SecretValue
 
 

@@ -17,13 +17,13 @@ from sfumato.attacks.base import Guesses
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.linkage import Linkage
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 FRAME = pl.DataFrame({"group": np.repeat(np.arange(100), 4), "who": np.arange(400)})
-DATA = Dataset.of(Table(frame=FRAME), Schema(columns={"group": Column(role=Role.QUASI)}))
+DATA = Data.of(Table(frame=FRAME), Schema(columns={"group": Column(role=Role.QUASI)}))
 
 
 TRUTH: dict[str, np.ndarray] = {}  # type: ignore[type-arg]
@@ -85,7 +85,7 @@ def test_overlapping_classes_count_every_row_that_is_equally_good() -> None:
     """Cells with ranges that overlap: who fits two classes is found with chance one over the rows of both."""
     known = pl.DataFrame({"age": [25, 25, 35, 35, 45]})
     shown = pl.DataFrame({"age": ["[20, 40)", "[20, 40)", "[30, 50)", "[20, 40)", "[30, 50)"]})
-    data = Dataset.of(Table(frame=known), Schema(columns={"age": Column(role=Role.QUASI)}))
+    data = Data.of(Table(frame=known), Schema(columns={"age": Column(role=Role.QUASI)}))
     scenario = AttackScenario(original=data, release=Release(table=Table(frame=shown), manifest={}), aligned=True)
     outcome = evaluate_attack(Linkage(), scenario, rng=Rng(1))
     assert np.allclose(outcome.hit, [1 / 3, 1 / 3, 1 / 5, 1 / 5, 1 / 2])

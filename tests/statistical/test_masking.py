@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._pram_matrix import TransitionMatrix
@@ -18,33 +19,32 @@ from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.masking.methods.shift_dates import ShiftDates
 from sfumato.masking.methods.shuffle import Shuffle
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 COUNT = 200_000
 MIX = np.array([[1.0, 0.8, 0.2], [0.0, 0.6, 0.5], [0.0, 0.0, 0.9]])
 
 
-def data(frame: pl.DataFrame) -> Dataset:
-    return Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
+def data(frame: pl.DataFrame) -> Data:
+    return Data.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
 
 
-def masked(step: Step, table: Dataset, seed: int = 1) -> pl.DataFrame:
+def masked(step: Step, table: Data, seed: int = 1) -> pl.DataFrame:
     return step.apply(table, Context(rng=Rng(seed))).table.frame
 
 
 @pytest.fixture(scope="module")
-def numbers() -> Dataset:
+def numbers() -> Data:
     values = np.random.default_rng(5).normal(size=(COUNT, 3)) @ MIX * [1, 20, 300] + [10, 100, 1000]
     return data(pl.DataFrame({name: values[:, j] for j, name in enumerate("abc")}))
 
 
-def variance_ratio(step: Noise, table: Dataset) -> np.ndarray:
+def variance_ratio(step: Noise, table: Data) -> np.ndarray:
     before, after = table.table.frame.to_numpy(), masked(step, table).to_numpy()
     return np.asarray((after - before).var(axis=0) / before.var(axis=0))
 
 
 @pytest.mark.parametrize("variant", ["additive", "correlated", "multiplicative"])
-def test_noise_has_the_variance_that_is_published(numbers: Dataset, variant: str) -> None:
+def test_noise_has_the_variance_that_is_published(numbers: Data, variant: str) -> None:
     """The ratio has a standard error of 0.3 to 0.5 % here: an error of 3 % is found, and a mutant of 3 % is."""
     found = variance_ratio(Noise(variance_ratio=0.2, variant=variant), numbers)
     assert np.allclose(found / 0.2, 1, atol=0.02)
@@ -53,7 +53,7 @@ def test_noise_has_the_variance_that_is_published(numbers: Dataset, variant: str
 
 
 @pytest.mark.parametrize("variant", ["additive", "correlated", "corrected", "multiplicative"])
-def test_mean_and_covariance_are_recovered(numbers: Dataset, variant: str) -> None:
+def test_mean_and_covariance_are_recovered(numbers: Data, variant: str) -> None:
     """Covariances come back within 2 % of the product of standard deviations; without the correction they do not."""
     before = numbers.table.frame.to_numpy()
     scale = before.std(axis=0)
@@ -80,7 +80,7 @@ def test_covariance_is_recovered_with_strata_too(variant: str) -> None:
     assert not np.allclose(naive, truth, atol=0.5)
 
 
-def test_correlated_noise_keeps_correlations_and_additive_noise_does_not(numbers: Dataset) -> None:
+def test_correlated_noise_keeps_correlations_and_additive_noise_does_not(numbers: Data) -> None:
     before = np.corrcoef(numbers.table.frame.to_numpy().T)
     kept = np.corrcoef(masked(Noise(variance_ratio=0.5, variant="correlated"), numbers).to_numpy().T)
     lost = np.corrcoef(masked(Noise(variance_ratio=0.5), numbers).to_numpy().T)

@@ -6,25 +6,21 @@ chi-square test sees a wrong shape. The half-noise mutants below are far beyond 
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import signal, stats
 
-from sfumato.collecting.parties.channels import LocalChannel
-from sfumato.collecting.parties.residues import add
-from sfumato.collecting.parties.secure_sum import OpenRound
+from parties_sample import agreement, coordinator, parties, rows
 from sfumato.dp.noise_shares import laplace_shares, polya
 from sfumato.dp.noise_sums import laplace_radius
 from sfumato.errors import PartyFailed
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from parties_sample import agreement, coordinator, parties, rows
+from sfumato.parties.channels import LocalChannel
+from sfumato.parties.residues import add
+from sfumato.parties.secure_sum import OpenRound
 
 COUNT = 100_000
 NEVER = 1e-9

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp import os_random
 from sfumato.dp.loss import PrivacyLoss, concentrated, pure
 from sfumato.dp.mechanisms.laplace import Laplace
@@ -27,7 +28,6 @@ from sfumato.query.plan.planner import plan_query
 from sfumato.query.results.intervals import OutputEvaluator
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.sql.parse import parse_query
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 GROUPS, RUNS, ROWS = 300, 20, 60
 KEYS = [f"k{i:03d}" for i in range(GROUPS)]

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.dp import Ledger, concentrated
+from sfumato.dp import concentrated
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.ledger import Ledger
 from sfumato.progress import SILENT
 from sfumato.synthesis import Guarantee
 from sfumato.synthesis.column_domain import category_cells

@@ -9,10 +9,10 @@ from typing import Any
 
 from sfumato.api.protection import Protection
 from sfumato.data import read
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import load_lineage, load_release
-from sfumato.schema import Column, Dataset, Role, Schema
 
 __all__ = ["declared_schema", "open_release"]
 
@@ -25,7 +25,7 @@ def open_release(
     schema: Schema | None,
     knows: Sequence[str] | None,
     secrets: Sequence[str],
-) -> tuple[Release, Dataset, Lineage | None]:
+) -> tuple[Release, Data, Lineage | None]:
     """The release, its original with roles, and the row map where there is one."""
     if isinstance(release, Protection):
         lineage = release.lineage if lineage is None and original is None else lineage
@@ -54,15 +54,15 @@ def _row_map(release: Any, lineage: Lineage | str | Path | None) -> Lineage | No
 
 def _dataset(
     original: Any, release: Release, schema: Schema | None, knows: Sequence[str] | None, secrets: Sequence[str]
-) -> Dataset:
-    if isinstance(original, Dataset):
+) -> Data:
+    if isinstance(original, Data):
         return original
     if schema is None:
         schema = declared_schema(release, {name: {"role": "quasi"} for name in knows or ()})
         for name in secrets:
             secret = schema.column(name).model_copy(update={"role": Role.SENSITIVE})
             schema = replace(schema, columns={**schema.columns, name: secret})
-    return Dataset.of(read(original), schema)
+    return Data.of(read(original), schema)
 
 
 def declared_schema(release: Release, otherwise: Mapping[str, Any] | None = None) -> Schema:

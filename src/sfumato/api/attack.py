@@ -15,19 +15,19 @@ from sfumato.api.link import outside_table
 from sfumato.api.results import AttackResults
 from sfumato.attacks import Attack, AttackScenario, default_attacks, lineage_by_key
 from sfumato.data import Table, read
+from sfumato.dataset import Schema
 from sfumato.deadline import Deadline
 from sfumato.errors import BadParameter
 from sfumato.evaluation import judge_limits, run_attacks, same_limit
+from sfumato.evaluation.check import verdicts_of
+from sfumato.evaluation.checks.several_rows import SeveralRows, judged_for_people
 from sfumato.evaluation.column_attribution import column_attribution
+from sfumato.evaluation.derived_columns import derived_columns
+from sfumato.evaluation.subjects import TableSubject
 from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.rng import Rng
-from sfumato.schema import Schema
-from sfumato.verification.check import verdicts_of
-from sfumato.verification.checks.several_rows import SeveralRows, judged_for_people
-from sfumato.verification.derived_columns import derived_columns
-from sfumato.verification.subjects import TableSubject
 from sfumato.wording import counted
 
 __all__ = ["attack"]

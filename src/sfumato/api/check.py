@@ -13,18 +13,18 @@ from sfumato.api._inputs import declared_schema
 from sfumato.api.protection import Protection
 from sfumato.api.results import CheckResults
 from sfumato.data import Table, read
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter, ColumnsDiffer
+from sfumato.evaluation.check import run_checks
+from sfumato.evaluation.counts import count_classes
+from sfumato.evaluation.row_queries import SqlRowQueries
+from sfumato.evaluation.rules import verify
+from sfumato.evaluation.subjects import TableSubject
 from sfumato.masking.model import PrivacyModel, UnknownModel, about_released, model_of
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release, Verdict
 from sfumato.release.class_counts import ReleaseCounts
 from sfumato.release.folder import load_lineage, load_release
-from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.verification.check import run_checks
-from sfumato.verification.counts import count_classes
-from sfumato.verification.row_queries import SqlRowQueries
-from sfumato.verification.rules import verify
-from sfumato.verification.subjects import TableSubject
 
 __all__ = ["check"]
 
@@ -77,7 +77,7 @@ def check(
     models = about_released([model for _, model in run], columns)
     truth = None
     if original is not None:
-        truth = original if isinstance(original, Dataset) else _cast(read(original), schema)
+        truth = original if isinstance(original, Data) else _cast(read(original), schema)
     subject = TableSubject(
         schema=schema,
         models=[model for model in models if not isinstance(model, UnknownModel)],
@@ -111,7 +111,7 @@ def _model_verdicts(
     models: Sequence[Mapping[str, Any]],
     table: pl.DataFrame,
     columns: Mapping[str, Column],
-    original: Dataset | None,
+    original: Data | None,
     population: Any,
 ) -> list[Verdict]:
     """The verdicts on the models by independent formulas over counts of the release."""
@@ -152,22 +152,22 @@ def _declared(release: Release, recipe: Recipe | str | Path | None) -> tuple[Sch
     return declared_schema(release), release.manifest.get("models", ())
 
 
-def _cast(table: Table, schema: Schema) -> Dataset:
-    return Dataset.of(
+def _cast(table: Table, schema: Schema) -> Data:
+    return Data.of(
         table, Schema(columns={name: column for name, column in schema.columns.items() if name in table.columns})
     )
 
 
 def _paths(column: Column, frame: pl.DataFrame, name: str) -> dict[str | None, tuple[str | None, ...]]:
     """For each value of a sensitive column its labels up to the root; a path is unique from its first label on."""
-    data = Dataset(table=Table(frame=frame.select(name)), schema=Schema(columns={name: column}))
+    data = Data(table=Table(frame=frame.select(name)), schema=Schema(columns={name: column}))
     return {
         path[0]: path
         for path in zip(*(level.text.to_list() for level in data.bound_hierarchy(name).levels), strict=True)
     }
 
 
-def _at_release_levels(population: Dataset, release: pl.DataFrame, quasi: Sequence[str]) -> pl.DataFrame:
+def _at_release_levels(population: Data, release: pl.DataFrame, quasi: Sequence[str]) -> pl.DataFrame:
     """The population generalized to the levels that the release shows."""
     generalized = []
     for name in quasi:

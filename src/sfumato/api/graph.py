@@ -19,15 +19,16 @@ from sfumato.data.atomic import sha256
 from sfumato.data.key_file import Key, as_key, write_key
 from sfumato.data.table import Table
 from sfumato.deadline import Deadline
-from sfumato.dp.ledger import Ledger
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat, PolicyNotMet, ReleaseChanged, Unmet
 from sfumato.evaluation import Evaluation
 from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release, protect_graph
+from sfumato.evaluation.graph_counts import check_graph_files
 from sfumato.evaluation.limits import judge_limits, same_limit
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.edge_labels import labelled_edges, labelled_graph
 from sfumato.graphs.graph import Graph
 from sfumato.graphs.private_summary import GraphSummary, private_graph_summary
+from sfumato.ledger.ledger import Ledger
 from sfumato.measures.graph._base import GraphMeasure
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Limits
@@ -54,7 +55,6 @@ from sfumato.release.public_folder import (
 from sfumato.reports.graph_page import external_document, graph_html
 from sfumato.reports.graph_picture import before_and_after
 from sfumato.rng import KeyedRng, Rng
-from sfumato.verification.graph_counts import check_graph_files
 from sfumato.wording import counted
 
 __all__ = [

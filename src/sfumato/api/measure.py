@@ -8,13 +8,13 @@ from typing import Any
 
 from sfumato.api._inputs import open_release
 from sfumato.api.results import MeasureResults
+from sfumato.dataset import Schema
 from sfumato.evaluation import run_measures
 from sfumato.measures import Measure, ReleasePair, default_measures
 from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.rng import Rng
-from sfumato.schema import Schema
 
 __all__ = ["measure"]
 

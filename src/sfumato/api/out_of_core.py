@@ -20,11 +20,14 @@ from sfumato.data import preview, read, scan
 from sfumato.data.key_file import Key, as_key
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
+from sfumato.dataset import Data, Role
 from sfumato.deadline import Deadline
 from sfumato.engines.choice import masking_engine
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation, evaluate, release_manifest, with_control
+from sfumato.evaluation.check import run_checks
 from sfumato.evaluation.class_risk import class_attacks, class_measures
+from sfumato.evaluation.subjects import FileSubject
 from sfumato.masking.out_of_core import ProtectedFile, protect_file
 from sfumato.masking.out_of_core.stored_table import StoredTable
 from sfumato.measures import default_measures
@@ -36,9 +39,6 @@ from sfumato.release.folder import LINEAGE, load_lineage
 from sfumato.release.public_folder import PublicFolder, Why
 from sfumato.reports import build_report
 from sfumato.rng import KeyedRng, Rng
-from sfumato.schema import Dataset, Role
-from sfumato.verification.check import run_checks
-from sfumato.verification.subjects import FileSubject
 
 __all__ = ["OutOfCoreProtection", "protect_out_of_core"]
 
@@ -75,9 +75,9 @@ class OutOfCoreProtection(Protection):
         return lineage
 
     @property
-    def original(self) -> Dataset:
+    def original(self) -> Data:
         """The original, read into memory."""
-        return Dataset.of(read(self.source, **self.options), self.recipe.schema)
+        return Data.of(read(self.source, **self.options), self.recipe.schema)
 
     @property
     def rows(self) -> int:
@@ -235,7 +235,7 @@ def _evaluated(
     )
     is_file = Path(file_and_options(source)[0]).is_file()
     if masked.rows and masked.original_rows <= EVALUATED_ROWS and is_file:
-        original = Dataset.of(read(source, **options), recipe.schema)
+        original = Data.of(read(source, **options), recipe.schema)
         release = Release(table=read(masked.path), manifest=manifest)
         lineage = load_lineage(masked.path.with_name(LINEAGE))
         scenario = AttackScenario(original=original, release=release, lineage=lineage)

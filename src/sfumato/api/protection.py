@@ -15,6 +15,7 @@ from sfumato.data import Table, to_native, write
 from sfumato.data.atomic import sha256
 from sfumato.data.key_file import write_key
 from sfumato.data.text_folder import TEXT_FOLDER, write_text_folder
+from sfumato.dataset import Data
 from sfumato.errors import PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
 from sfumato.masking.pipeline import MaskingResult
@@ -35,7 +36,6 @@ from sfumato.reports import (
     report_json,
     write_report,
 )
-from sfumato.schema import Dataset
 from sfumato.secret import SecretValue
 from sfumato.wording import counted
 
@@ -101,7 +101,7 @@ class Protection(ABC):
 
     @property
     @abstractmethod
-    def original(self) -> Dataset:
+    def original(self) -> Data:
         """The original data set; an out-of-core run reads it into memory."""
 
     @property
@@ -237,7 +237,7 @@ class Protection(ABC):
 class InMemoryProtection(Protection):
     """A release that was made in memory, with its original and the secret row map."""
 
-    dataset: Dataset
+    dataset: Data
     protected: MaskingResult
     released: Release
 
@@ -257,7 +257,7 @@ class InMemoryProtection(Protection):
         return self.released.table.columns
 
     @property
-    def original(self) -> Dataset:
+    def original(self) -> Data:
         return self.dataset
 
     @property

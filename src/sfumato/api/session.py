@@ -61,8 +61,8 @@ def session(
     >>> trial.ask("SELECT ward, COUNT(*) AS n FROM people GROUP BY ward", epsilon="0.5").columns
     ('ward', 'n')
     """
-    from sfumato.dp.ledger import UNKEPT, Ledger
     from sfumato.dp.loss import approximate, pure
+    from sfumato.ledger.ledger import UNKEPT, Ledger
 
     frames = dict(tables or {})
     loaded, base = load_metadata(metadata, frames)
@@ -89,7 +89,7 @@ def load_metadata(metadata: str | Path | Mapping[str, Any], frames: Mapping[str,
     """The metadata from a file or a mapping, and the folder that its paths are relative to."""
     from pydantic import ValidationError
 
-    from sfumato.dp.ledger import UNKEPT
+    from sfumato.ledger.ledger import UNKEPT
     from sfumato.params import plain_message
     from sfumato.query.metadata import Metadata, load
 

@@ -13,9 +13,9 @@ from sfumato.app.project import changed_meanwhile, text_version
 from sfumato.app.workspace import AppWorkspace
 from sfumato.data import preview, replacing
 from sfumato.data.url import is_url
-from sfumato.dp.ledger import Balance, Ledger
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, NotThatFormat, SfumatoError
+from sfumato.ledger.ledger import Balance, Ledger
 from sfumato.query import Session
 from sfumato.query.metadata import Metadata, load
 from sfumato.query.metadata import propose as propose_metadata

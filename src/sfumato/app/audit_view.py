@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sfumato.dp.ledger import Ledger
+from sfumato.auditing.audit_log import stored_decisions
+from sfumato.auditing.past_answers import PastAnswers, past_answers
+from sfumato.auditing.rules import AuditRules
+from sfumato.auditing.sql_frontend import SqlAuditor
+from sfumato.auditing.table import PolicyTable
 from sfumato.errors import BadParameter
-from sfumato.query.auditing.audit_log import stored_decisions
-from sfumato.query.auditing.past_answers import PastAnswers, past_answers
-from sfumato.query.auditing.rules import AuditRules
-from sfumato.query.auditing.sql_frontend import SqlAuditor
+from sfumato.ledger.ledger import Ledger
 from sfumato.query.metadata import Metadata
-from sfumato.query.policy.table import PolicyTable
 
 __all__ = ["decisions", "told_answers"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from sfumato.app.project import RecipeProject
 from sfumato.data import preview
+from sfumato.dataset import Data, Role, Schema
+from sfumato.dataset.hierarchy import hierarchy_from_dict
 from sfumato.errors import BadParameter, SfumatoError
-from sfumato.schema import Dataset, Role, Schema
-from sfumato.schema.hierarchy import hierarchy_from_dict
 
 __all__ = ["hierarchy_states", "preview_hierarchy"]
 
@@ -17,7 +17,7 @@ _SHOWN = 400
 """Values in a preview."""
 
 
-def _dataset(project: RecipeProject, columns: list[str] | None = None, **hierarchies: Any) -> Dataset:
+def _dataset(project: RecipeProject, columns: list[str] | None = None, **hierarchies: Any) -> Data:
     recipe = project.recipe()
     if recipe is None:
         raise BadParameter("There is no recipe yet.", fix="Wait until the profile is done.")
@@ -26,7 +26,7 @@ def _dataset(project: RecipeProject, columns: list[str] | None = None, **hierarc
     chosen = {n: c for n, c in recipe.schema.columns.items() if n in table.columns and (not columns or n in columns)}
     for name, hierarchy in hierarchies.get("hierarchies", {}).items():
         chosen[name] = chosen[name].model_copy(update={"hierarchy": hierarchy})
-    return Dataset.of(table, Schema(columns=chosen))
+    return Data.of(table, Schema(columns=chosen))
 
 
 def hierarchy_states(project: RecipeProject) -> list[dict[str, Any]]:

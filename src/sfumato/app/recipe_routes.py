@@ -22,13 +22,13 @@ from sfumato.app.documents import (
 from sfumato.app.project import RecipeProject, text_version
 from sfumato.app.workspace import AppWorkspace
 from sfumato.data.yaml_documents import parse_yaml
+from sfumato.dataset import Role
 from sfumato.errors import NotApplicable
 from sfumato.profiling.safe_harbor import safe_harbor_plan
 from sfumato.recipe.decide import decide
 from sfumato.recipe.edit import set_column, set_section
 from sfumato.recipe.presets import preset_text
 from sfumato.recipe.validate import SECTIONS
-from sfumato.schema import Role
 
 __all__ = ["recipe_routes", "recipe_state"]
 

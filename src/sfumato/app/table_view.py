@@ -14,8 +14,8 @@ import polars as pl
 from sfumato.data import FileScan, Table, read, scan, size_hint
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.data.url import is_url
+from sfumato.dataset import Schema
 from sfumato.errors import BadParameter, SfumatoError, UnknownColumn
-from sfumato.schema import Schema
 from sfumato.wording import did_you_mean
 
 __all__ = ["MOST_ROWS", "TableView"]

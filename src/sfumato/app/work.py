@@ -89,16 +89,16 @@ def study(progress: Progress, *, plan: str, out: str, seconds: float | None) -> 
 def lattice(progress: Progress, *, recipe: str) -> dict[str, Any]:
     """Evaluate all combinations of levels of the recipe's generalization, whatever range of levels it allows."""
     from sfumato.data import read
+    from sfumato.dataset import Data
     from sfumato.masking.base import Context
     from sfumato.masking.methods.generalize import Generalize
     from sfumato.masking.pipeline import protect as run_steps
     from sfumato.recipe import Recipe
     from sfumato.rng import Rng
-    from sfumato.schema import Dataset
 
     parsed = Recipe.load(recipe)
     assert parsed.source is not None
-    data = Dataset.of(read(parsed.source.location, **parsed.source.options), parsed.schema)
+    data = Data.of(read(parsed.source.location, **parsed.source.options), parsed.schema)
     place = next((n for n, step in enumerate(parsed.steps) if isinstance(step, Generalize)), None)
     step = parsed.steps[place] if place is not None else Generalize()
     assert isinstance(step, Generalize)

@@ -20,12 +20,12 @@ from sfumato.attacks.features import numbers
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import coarsened
 from sfumato.attacks.shared_simulations import MaskingRounds, masking_rounds
+from sfumato.dataset import Data, Kind
 from sfumato.deadline import quiet, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.kernels import kernel
 from sfumato.masking.base import Step
 from sfumato.progress import Progress
-from sfumato.schema import Dataset, Kind
 
 __all__ = ["PORTION", "Cells", "Likelihood", "Perturbations", "Scale", "fill", "simulate_perturbations"]
 
@@ -61,7 +61,7 @@ class Likelihood:
     def learn(
         cls,
         view: View,
-        similar: Dataset,
+        similar: Data,
         steps: Sequence[Step],
         progress: Progress,
         *,

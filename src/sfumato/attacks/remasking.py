@@ -12,11 +12,11 @@ import polars as pl
 from sfumato.attacks.base import View
 from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import BoxTree
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
 from sfumato.masking.base import Context, Step, method_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 __all__ = [
     "WEAK_MASKING",
@@ -95,7 +95,7 @@ def companions(view: View) -> tuple[str, ...]:
     return tuple(dict.fromkeys(columns))
 
 
-def proxy(view: View) -> Dataset:
+def proxy(view: View) -> Data:
     """A file similar to the original: the targets if there are enough of them, else the release.
 
     Columns that were masked together with known ones are taken from the nearest row.
@@ -149,18 +149,18 @@ def _as_stored(values: pl.Series, kind: pl.DataType) -> pl.Series:
     return (finite.round() if kind.is_integer() else finite).cast(kind, strict=False)
 
 
-def release_proxy(view: View, columns: tuple[str, ...]) -> Dataset:
+def release_proxy(view: View, columns: tuple[str, ...]) -> Data:
     """The release in place of the original, for columns that the adversary does not know."""
     return _dataset(view, view.release.table.frame, columns)
 
 
-def _dataset(view: View, frame: pl.DataFrame, columns: tuple[str, ...]) -> Dataset:
+def _dataset(view: View, frame: pl.DataFrame, columns: tuple[str, ...]) -> Data:
     schema = Schema(columns={name: Column(role=Role.QUASI) for name in columns})
-    return Dataset(table=view.release.table.with_frame(frame.select(columns)), schema=schema)
+    return Data(table=view.release.table.with_frame(frame.select(columns)), schema=schema)
 
 
 def mask_again(
-    data: Dataset, steps: list[Step], rng: Rng, progress: Progress = SILENT
+    data: Data, steps: list[Step], rng: Rng, progress: Progress = SILENT
 ) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Run the steps once; return the masked values and the origin of each row that has one."""
     frame, origin = run_steps(data, steps, rng, progress)
@@ -169,7 +169,7 @@ def mask_again(
 
 
 def run_steps(
-    data: Dataset, steps: list[Step], rng: Rng, progress: Progress = SILENT
+    data: Data, steps: list[Step], rng: Rng, progress: Progress = SILENT
 ) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Run the steps once; return all rows, with -1 as the origin of synthetic ones."""
     origin = np.arange(data.rows, dtype=np.int64)
@@ -184,5 +184,5 @@ def run_steps(
             ) from None
         if change.rows is not None:
             origin = np.where(change.rows >= 0, origin[change.rows], -1)
-        data = Dataset(table=change.table, schema=data.schema)
+        data = Data(table=change.table, schema=data.schema)
     return data.table.frame, origin

@@ -15,10 +15,10 @@ from sfumato.attacks.base import Attack, Linking, unperturbed
 from sfumato.attacks.recoding import ColumnReading, Recoding
 from sfumato.attacks.value_coverage import read_column
 from sfumato.data.table import Table
+from sfumato.dataset import Data, Role
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.masking.base import Step, method_of
 from sfumato.release import Lineage, Release
-from sfumato.schema import Dataset, Role
 from sfumato.wording import did_you_mean
 
 __all__ = ["AttackScenario", "Targets", "lineage_by_key", "targets_of"]
@@ -42,7 +42,7 @@ class AttackScenario:
     rows that match a target is used instead.
     """
 
-    original: Dataset
+    original: Data
     release: Release
     lineage: Lineage | None = None
     aligned: bool = False

@@ -20,10 +20,10 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.remasking import interpolate_records, mask_again
+from sfumato.dataset import Data
 from sfumato.masking.base import Step
 from sfumato.progress import Progress
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 __all__ = ["MaskingRounds", "masking_rounds", "shared_simulations"]
 
@@ -36,7 +36,7 @@ _MOST_CELLS = 20_000_000
 class MaskingRounds:
     """Rounds of masking one file, each run when it is first asked for."""
 
-    def __init__(self, data: Dataset, steps: Sequence[Step], rng: Rng) -> None:
+    def __init__(self, data: Data, steps: Sequence[Step], rng: Rng) -> None:
         self.data = data
         self._steps = list(steps)
         self._rng = rng
@@ -61,7 +61,7 @@ class MaskingRounds:
                 return self._varied[number]
             own = self._rng.child("varied", number)
             frame = interpolate_records(self.data.table.frame, self.data.rows, own.child("file"))
-            data = Dataset(table=self.data.table.with_frame(frame), schema=self.data.schema)
+            data = Data(table=self.data.table.with_frame(frame), schema=self.data.schema)
             rounds = MaskingRounds(data, self._steps, own)
             if 2 * (len(self._varied) + 1) * self._size <= _MOST_CELLS:
                 self._varied[number] = rounds
@@ -89,7 +89,7 @@ def shared_simulations() -> Iterator[None]:
         _shared.reset(token)
 
 
-def masking_rounds(data: Dataset, steps: Sequence[Step]) -> MaskingRounds:
+def masking_rounds(data: Data, steps: Sequence[Step]) -> MaskingRounds:
     """The rounds of masking this file with these steps; those of the same rows in another order, if there are any."""
     rows = np.sort(data.table.frame.hash_rows(seed=0).to_numpy())
     written = json.dumps([[step.part_name(), step.to_dict()] for step in steps], sort_keys=True, default=str)

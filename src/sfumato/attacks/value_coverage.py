@@ -18,10 +18,10 @@ from sfumato.attacks.normalize import canonical
 from sfumato.attacks.recoding import Bands, ColumnReading, Recoding, as_numbers
 from sfumato.attacks.value_parser import IN_WORDS, ROOTS, Known, ValueRange, reader, value_range
 from sfumato.data.row_codes import value_codes
+from sfumato.dataset.hierarchy import hierarchy_from_dict
 from sfumato.errors import SfumatoError
 from sfumato.kernels import kernel
 from sfumato.memory import require_memory
-from sfumato.schema.hierarchy import hierarchy_from_dict
 
 __all__ = ["Coverage", "coverage", "read_column"]
 

@@ -12,14 +12,13 @@ import json
 import os
 import pkgutil
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sfumato import __version__
-from sfumato.errors import OldVersionKey, SfumatoError
+from sfumato.errors import SfumatoError
 
 __all__ = ["cli", "main"]
 
@@ -70,22 +69,11 @@ def _first_line(name: str) -> str:
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="sfumato")
-@click.pass_context
-def cli(context: click.Context) -> None:
+def cli() -> None:
     """Statistical data privacy: mask microdata, answer queries privately, attack both, measure and report.
 
     Start with:  sfumato demo   or   sfumato init people.csv
     """
-    context.with_resource(warnings.catch_warnings())
-    show = warnings.showwarning
-
-    def show_warning(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
-        if issubclass(category, OldVersionKey):
-            click.echo(f"Note: {message}", err=True)
-        else:
-            show(message, category, *place, **options)
-
-    warnings.showwarning = show_warning
 
 
 def main(argv: list[str] | None = None) -> int:

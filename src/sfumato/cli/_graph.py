@@ -163,8 +163,8 @@ _KNOWN = ("degree", "neighbours' degrees", "two hops")
 def _columns(frame: Any) -> tuple[list[str], bool]:
     """Proposed roles of the node table's columns, each with its reason, and whether there are quasi-identifiers."""
     from sfumato.data.yaml_documents import yaml_scalar
+    from sfumato.dataset import Role
     from sfumato.profiling import propose
-    from sfumato.schema import Role
 
     if not frame.width:
         return [], False

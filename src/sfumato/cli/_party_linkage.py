@@ -10,7 +10,7 @@ import click
 from sfumato.cli._console import NUMBER, emit_json, force_option, json_option, note, typed_path
 
 if TYPE_CHECKING:
-    from sfumato.collecting.parties.bloom_encoding import Bits
+    from sfumato.parties.bloom_encoding import Bits
 
 ENCODING = "encoding"
 columns_option = click.option(
@@ -26,9 +26,9 @@ columns_option = click.option(
 @force_option
 def blind(data: Path, columns: tuple[str, ...], out: Path, secret: Path, force: bool) -> None:
     """Begin an intersection: write the items of DATA blinded, for the other party's `party reply`."""
-    from sfumato.collecting.parties.intersection_size import PrivateSet
-    from sfumato.collecting.parties.set_messages import blinded_text, opening_text
     from sfumato.data.atomic import replacing, write_secret
+    from sfumato.parties.intersection_size import PrivateSet
+    from sfumato.parties.set_messages import blinded_text, opening_text
 
     own = PrivateSet(_texts(data, columns))
     write_secret(secret, opening_text(own.opening), force=force)
@@ -58,9 +58,9 @@ def reply(
     The other party learns how many items both have, with noise for (epsilon, delta). The charge is in the ledger before
     noise is drawn.
     """
-    from sfumato.collecting.parties.intersection_size import PrivateSet, SizeNoise, check_blinded
-    from sfumato.collecting.parties.set_messages import load_blinded, reply_text
     from sfumato.data.atomic import replacing, sha256
+    from sfumato.parties.intersection_size import PrivateSet, SizeNoise, check_blinded
+    from sfumato.parties.set_messages import load_blinded, reply_text
 
     private = (epsilon, delta, ledger, dataset)
     if (None in private) if not exact else any(given is not None for given in private):
@@ -72,7 +72,7 @@ def reply(
         noise = receipt = None
         if ledger is not None and dataset is not None:
             from sfumato.cli.ledger import existing_ledger
-            from sfumato.dp.ledger import Ledger
+            from sfumato.ledger.ledger import Ledger
 
             noise = SizeNoise.for_budget(epsilon, delta)
             receipt = Ledger.open(existing_ledger(ledger)).reserve(
@@ -89,7 +89,7 @@ def reply(
 @json_option
 def overlap(reply_file: Path, secret: Path, as_json: bool) -> None:
     """Read REPLY, the other party's answer: the size of the intersection."""
-    from sfumato.collecting.parties.set_messages import load_opening, load_reply
+    from sfumato.parties.set_messages import load_opening, load_reply
 
     found = load_opening(secret).size(load_reply(reply_file))
     if as_json:
@@ -123,10 +123,10 @@ def encode(
     import numpy as np
     import polars as pl
 
-    from sfumato.collecting.parties.bloom_encoding import BloomEncoder
     from sfumato.data import Table, read, write
     from sfumato.data.yaml_documents import read_text_file
     from sfumato.errors import BadParameter
+    from sfumato.parties.bloom_encoding import BloomEncoder
 
     key = read_text_file(key_file, kind="key", fix="Make one: openssl rand -hex 32 > shared.key").strip()
     if len(key) < 16:
@@ -158,8 +158,8 @@ def link(ours: Path, theirs: Path, name: str, threshold: float, out: Path, force
     """Link two files of encodings: pairs that are most similar to each other."""
     import polars as pl
 
-    from sfumato.collecting.parties.bloom_encoding import mutual_links
     from sfumato.data import Table, read, write
+    from sfumato.parties.bloom_encoding import mutual_links
 
     tables = read(ours), read(theirs)
     one, other = (
@@ -199,9 +199,9 @@ def attack(
 
     import polars as pl
 
-    from sfumato.collecting.parties.encoding_attacks import frequency_attack, pattern_attack
     from sfumato.data import Table, read, write
     from sfumato.errors import ColumnsDiffer
+    from sfumato.parties.encoding_attacks import frequency_attack, pattern_attack
 
     table, public = read(encodings), read(population)
     bits = _bits(table.column(ENCODING).to_list(), encodings)

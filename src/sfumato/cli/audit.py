@@ -11,8 +11,8 @@ import click
 from sfumato.cli._console import emit_json, json_option, note, progress, typed_path
 
 if TYPE_CHECKING:
-    from sfumato.query.auditing.auditor import Auditor
-    from sfumato.schema import Domain
+    from sfumato.auditing.auditor import Auditor
+    from sfumato.dataset import Domain
 
 
 @click.command("audit")
@@ -112,13 +112,13 @@ def command(
     """
     from pydantic import ValidationError
 
+    from sfumato.auditing.audit_log import DurableAuditor
+    from sfumato.auditing.auditor import Auditor
+    from sfumato.auditing.query_log import read_log
+    from sfumato.auditing.rules import AuditRules
     from sfumato.data import read
     from sfumato.errors import BadParameter, FileMissing
     from sfumato.params import plain_message
-    from sfumato.query.auditing.audit_log import DurableAuditor
-    from sfumato.query.auditing.auditor import Auditor
-    from sfumato.query.auditing.query_log import read_log
-    from sfumato.query.auditing.rules import AuditRules
     from sfumato.recipe import Recipe
 
     loaded = Recipe.load(recipe) if recipe is not None else None
@@ -150,11 +150,11 @@ def command(
         return _told(inner, list(read_log(_text(log))), as_json, html)
     if html is not None:
         raise BadParameter("--html is for --told: the pictures are of answers already given.")
-    from sfumato.query.auditing.offers import offers as find_offers
+    from sfumato.auditing.offers import offers as find_offers
 
     session: Auditor | DurableAuditor = inner
     if ledger is not None:
-        from sfumato.dp.stores.sqlite import SqliteStore
+        from sfumato.ledger.stores.sqlite import SqliteStore
 
         session = DurableAuditor(inner, SqliteStore(ledger), dataset=dataset or Path(str(source)).stem, place=source)
     queries = list(read_log(_text(log)))
@@ -181,7 +181,7 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
     from rich.markup import escape
     from rich.table import Table
 
-    from sfumato.query.auditing.past_answers import past_answers
+    from sfumato.auditing.past_answers import past_answers
 
     columns, left_out = past_answers(auditor, queries)
     limit = auditor.rules.probable
@@ -236,8 +236,8 @@ def _counted(number: int, one: str, many: str) -> str:
 def _domains(given: tuple[str, ...]) -> dict[str, Domain]:
     from pydantic import ValidationError
 
+    from sfumato.dataset import Domain
     from sfumato.errors import BadParameter
-    from sfumato.schema import Domain
 
     domains = {}
     for entry in given:

@@ -13,8 +13,8 @@ from sfumato.cli._console import emit_json, force_option, json_option, note, typ
 if TYPE_CHECKING:
     from rich.table import Table as Grid
 
-    from sfumato.collecting.local.collector import QuestionEstimate
-    from sfumato.collecting.local.survey import Survey
+    from sfumato.collecting.collector import QuestionEstimate
+    from sfumato.collecting.survey import Survey
 
 
 @click.group("collect")
@@ -32,9 +32,9 @@ def command() -> None:
 @json_option
 def design(survey: Path, client: Path | None, force: bool, as_json: bool) -> None:
     """Show protocol, expected error and privacy loss of every question before anybody is asked."""
-    from sfumato.collecting.local.client_design import client_design
-    from sfumato.collecting.local.design import design_survey
-    from sfumato.collecting.local.survey import Survey
+    from sfumato.collecting.client_design import client_design
+    from sfumato.collecting.design import design_survey
+    from sfumato.collecting.survey import Survey
     from sfumato.data.atomic import replacing
 
     loaded = Survey.load(survey)
@@ -88,8 +88,8 @@ def randomize(
     With --answer, print the report of one person as a line of JSON. With a file ANSWERS (one row per person, one column
     per question), write all reports to --out.
     """
-    from sfumato.collecting.local.device import randomize_answer, randomize_table, write_reports
-    from sfumato.collecting.local.survey import Survey
+    from sfumato.collecting.device import randomize_answer, randomize_table, write_reports
+    from sfumato.collecting.survey import Survey
     from sfumato.data.declared import kind_of_values, read_declared
 
     loaded = Survey.load(survey)
@@ -141,15 +141,15 @@ def estimate(
     as_json: bool,
 ) -> None:
     """Estimate shares, means and distributions from REPORTS (Parquet files or JSON lines), with intervals."""
-    from sfumato.collecting.local.collector import Collection
-    from sfumato.collecting.local.survey import Survey
+    from sfumato.collecting.collector import Collection
+    from sfumato.collecting.survey import Survey
     from sfumato.data.atomic import replacing
 
     loaded = Survey.load(survey)
     if not reports and not tallies:
         raise click.UsageError("Name at least one file with reports, or a tally with --merge.")
     if engine is not None and reports:
-        from sfumato.collecting.local.report_scan import SCANS, parquet_files
+        from sfumato.collecting.report_scan import SCANS, parquet_files
 
         collection = SCANS[engine](loaded, parquet_files(reports))
     else:

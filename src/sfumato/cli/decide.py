@@ -36,9 +36,9 @@ def command(
 
     from sfumato.data import replacing
     from sfumato.data.yaml_documents import read_text_file
+    from sfumato.dataset import Role
     from sfumato.recipe import Recipe
     from sfumato.recipe.decide import decide
-    from sfumato.schema import Role
 
     roles: dict[str, str] = {}
     for decision in decisions:

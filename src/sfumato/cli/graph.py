@@ -46,7 +46,7 @@ def summarize(recipe: Path, ledger: str, out: Path, force: bool, as_json: bool, 
     """
     from sfumato.api.graph import summarize_graph
     from sfumato.cli.ledger import existing_ledger
-    from sfumato.dp.ledger import Ledger
+    from sfumato.ledger.ledger import Ledger
     from sfumato.release.public_folder import paid, public_folder
 
     accounts = Ledger.open(existing_ledger(ledger))

@@ -11,7 +11,7 @@ from sfumato.cli._console import emit_json, force_option, json_option, note, typ
 from sfumato.wording import counted
 
 if TYPE_CHECKING:
-    from sfumato.schema import Dataset
+    from sfumato.dataset import Data
 
 _DATA = click.option("--data", default=None, help="File or database URL to use instead of the recipe's own data.")
 _VALUES = click.option("--show-values", is_flag=True, help="Print values of the data. For the owner only.")
@@ -114,12 +114,12 @@ def show(recipe: Path, column: str, data: str | None, show_values: bool, as_json
             click.echo(" > ".join(row))
 
 
-def _dataset(recipe: Path, data: str | None, columns: list[str] | None) -> Dataset:
+def _dataset(recipe: Path, data: str | None, columns: list[str] | None) -> Data:
     """The data of the recipe with its schema, restricted to ``columns`` unless None."""
     from sfumato.data import read
+    from sfumato.dataset import Data, Schema
     from sfumato.errors import FileMissing, UnknownColumn
     from sfumato.recipe import Recipe
-    from sfumato.schema import Dataset, Schema
     from sfumato.wording import did_you_mean
 
     loaded = Recipe.load(recipe)
@@ -135,7 +135,7 @@ def _dataset(recipe: Path, data: str | None, columns: list[str] | None) -> Datas
     if source is None:
         raise FileMissing("The recipe has no `data:`.", fix="Add it, or use --data.")
     options = dict(loaded.source.options) if loaded.source and data is None else {}
-    return Dataset.of(read(source, **options), Schema(columns=selected))
+    return Data.of(read(source, **options), Schema(columns=selected))
 
 
 def _sentence(line: dict[str, object]) -> str:

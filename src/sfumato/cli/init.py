@@ -189,7 +189,7 @@ def _show_methods(compared: MethodComparison, console: Console) -> None:
 
 def _note_undecided(proposal: Proposal, out: Path) -> None:
     """Say which columns nobody has decided, and the command that decides them."""
-    from sfumato.schema import Role
+    from sfumato.dataset import Role
 
     names = proposal.of_role(Role.UNDECIDED)
     if not names:

@@ -13,8 +13,8 @@ from sfumato.cli._console import emit_json, force_option, json_option, listed, n
 if TYPE_CHECKING:
     import polars as pl
 
-    from sfumato.learning.integral.encoding import Encoding
-    from sfumato.learning.integral.learner import Learner
+    from sfumato.integral.encoding import Encoding
+    from sfumato.integral.learner import Learner
 
 k_option = click.option("-k", "--k", type=click.IntRange(min=2), required=True, help="Explanations required, at least.")
 known_option = click.option("--known", multiple=True, help="Rows (from 1) that the attacker knows to have stayed.")
@@ -82,9 +82,9 @@ def fit(
     """Learn a model from DATA and write it as JSON, with its algorithm and encoding."""
     from sfumato.data import read
     from sfumato.errors import BadParameter
-    from sfumato.learning.integral.encoding import Encoding
-    from sfumato.learning.integral.model_file import ModelFile
-    from sfumato.learning.integral.records import Records
+    from sfumato.integral.encoding import Encoding
+    from sfumato.integral.model_file import ModelFile
+    from sfumato.integral.records import Records
 
     frame = read(data).frame
     if like is not None:
@@ -146,9 +146,9 @@ def compare_files(
     """Compare two model files and print the decision; 0 if the new model may be published."""
     from sfumato.data import read
     from sfumato.errors import NotComparable
-    from sfumato.learning.integral.model_file import ModelFile
-    from sfumato.learning.integral.publication import decide_publication, suggest_changes
-    from sfumato.learning.integral.records import Records
+    from sfumato.integral.model_file import ModelFile
+    from sfumato.integral.publication import decide_publication, suggest_changes
+    from sfumato.integral.records import Records
 
     before, after = ModelFile.load(old), ModelFile.load(new)
     if (before.learner, before.encoding) != (after.learner, after.encoding):
@@ -213,9 +213,9 @@ def recurrent(
 ) -> int:
     """Find the most accurate model with at least k generators whose intersection is empty. Exit code 1: none found."""
     from sfumato.data import read
-    from sfumato.learning.integral.generators import sampled_generators
-    from sfumato.learning.integral.model_file import ModelFile
-    from sfumato.learning.integral.records import Records
+    from sfumato.integral.generators import sampled_generators
+    from sfumato.integral.model_file import ModelFile
+    from sfumato.integral.records import Records
     from sfumato.rng import Rng
 
     example = ModelFile.load(like)
@@ -267,7 +267,7 @@ def _print(document: dict[str, Any], score: float) -> None:
 
 
 def _learner(text: str, settings: tuple[str, ...]) -> Learner:
-    from sfumato.learning.integral.learner import Learner
+    from sfumato.integral.learner import Learner
     from sfumato.registry import registry
 
     name, _, value = text.partition("=")
@@ -298,7 +298,7 @@ def _bounds(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
 def _grid(
     frame: pl.DataFrame, bounds: dict[str, tuple[float, float]], label: str | None, threshold: float | None
 ) -> Encoding:
-    from sfumato.learning.integral.encoding import Encoding
+    from sfumato.integral.encoding import Encoding
 
     if not bounds:
         raise click.UsageError("This algorithm needs public --bounds for each column.")

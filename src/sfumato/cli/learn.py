@@ -128,7 +128,7 @@ def _private_models(paths: tuple[Path, Path]) -> tuple[Any, ...]:
 def _compare_private(old: Any, new: Any, *, original: Path, k: int, as_json: bool) -> int:
     """Differintegral privacy of two models of `sfumato learn`; 0 if the new one may be published."""
     from sfumato.data import read
-    from sfumato.learning.integral.differintegral import differintegral
+    from sfumato.integral.differintegral import differintegral
 
     frame, unit = read(original).frame, old.privacy_.unit
     people = frame.height if unit == "row" else frame.get_column(unit).n_unique()

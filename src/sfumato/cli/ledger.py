@@ -42,8 +42,8 @@ def cap(
     ledger: str, dataset: str, analyst: str, epsilon: str | None, rho: str | None, delta: str, by: str, as_json: bool
 ) -> None:
     """Set a budget. Data sets without a budget cannot be queried. Earlier spending still counts."""
-    from sfumato.dp.ledger import Ledger
     from sfumato.dp.loss import approximate, concentrated
+    from sfumato.ledger.ledger import Ledger
 
     if (epsilon is None) == (rho is None):
         raise click.UsageError("Use either --epsilon or --rho.")
@@ -64,7 +64,7 @@ def cap(
 @json_option
 def show(ledger: str, as_json: bool) -> None:
     """Show every budget: the cap, the amount spent and the amount left."""
-    from sfumato.dp.ledger import Ledger
+    from sfumato.ledger.ledger import Ledger
 
     accounting = Ledger.open(existing_ledger(ledger))
     accounts: dict[tuple[str, str], None] = {}
@@ -100,7 +100,7 @@ def show(ledger: str, as_json: bool) -> None:
 @json_option
 def verify(ledger: str, last: str | None, as_json: bool) -> None:
     """Verify the hash chain and every total, and print the last hash."""
-    from sfumato.dp.ledger import Ledger
+    from sfumato.ledger.ledger import Ledger
 
     last_hash = Ledger.open(existing_ledger(ledger)).verify(last=last)
     if as_json:
@@ -119,7 +119,7 @@ def export(ledger: str, out: Path | None, queries: bool, force: bool) -> None:
     """Export all entries as JSON lines. Queries appear as fingerprints unless --queries is given."""
     import json
 
-    from sfumato.dp.ledger import Ledger
+    from sfumato.ledger.ledger import Ledger
 
     accounting = Ledger.open(existing_ledger(ledger))
     texts = accounting.queries() if queries else {}

@@ -30,7 +30,7 @@ for part in (blind, reply, overlap, encode, link, attack):
 @click.argument("party", type=typed_path)
 def serve(party: Path) -> None:
     """Serve the party file PARTY over HTTPS with mutual TLS, until it is interrupted."""
-    from sfumato.collecting.parties.party_file import PartyFile
+    from sfumato.parties.party_file import PartyFile
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     server = PartyFile.load(party).server(party.parent)
@@ -59,8 +59,8 @@ def keys(folder: Path, parties: tuple[str, ...], analysts: tuple[str, ...], as_j
     The key of the authority is thrown away. In production every party makes its own key, and an authority that all of
     them trust signs it.
     """
-    from sfumato.collecting.parties.certificates import make_certificates
     from sfumato.errors import OutputExists
+    from sfumato.parties.certificates import make_certificates
 
     hosts = dict(text.partition("=")[::2] for text in parties)
     names = [*hosts, *analysts]

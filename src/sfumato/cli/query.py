@@ -14,7 +14,7 @@ from sfumato.cli._console import NUMBER, emit_json, json_option, note, typed_pat
 
 if TYPE_CHECKING:
     from sfumato.api.connect import RemoteSession
-    from sfumato.collecting.parties.coordinator import Coordinator
+    from sfumato.parties.coordinator import Coordinator
     from sfumato.query import Answer, Session
 
 
@@ -145,10 +145,10 @@ def command(
 
 def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Coordinator:
     """The parties of a parties file, asked in the name of a certificate."""
-    from sfumato.collecting.parties.agreement import Agreement
-    from sfumato.collecting.parties.certificates import client_context
-    from sfumato.collecting.parties.channels import https_channels
-    from sfumato.collecting.parties.coordinator import Coordinator
+    from sfumato.parties.agreement import Agreement
+    from sfumato.parties.certificates import client_context
+    from sfumato.parties.channels import https_channels
+    from sfumato.parties.coordinator import Coordinator
 
     context = click.get_current_context()
     if options["fit"] is None:

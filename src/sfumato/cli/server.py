@@ -242,7 +242,7 @@ def set_budget(
     as_request: bool,
 ) -> None:  # fmt: skip
     """Set a first cap, or a lower one. A higher one is requested and approved by two other people."""
-    from sfumato.dp.ledger_accounts import Period
+    from sfumato.ledger.accounts import Period
 
     service, loss = _service(place), _loss(epsilon, rho, delta)
     kind = Period[period.upper()]

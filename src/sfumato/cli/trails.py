@@ -45,8 +45,8 @@ def attack(
     """
     import polars as pl
 
-    from sfumato.collecting.parties.trails import TrailTable, match_trails
     from sfumato.data import Table, write
+    from sfumato.parties.trails import TrailTable, match_trails
 
     people, found = _visits(identified, person, site), _visits(samples, row, site)
     sites = [*people["site"], *found["site"]]
@@ -71,7 +71,7 @@ def attack(
 @json_option
 def measure(samples: Path, row: str, site: str, k: int, as_json: bool) -> int:
     """Share of the rows of SAMPLES whose trail fewer than k rows have; the exit code is 1 if there is one."""
-    from sfumato.collecting.parties.trails import TrailTable, rare_trails
+    from sfumato.parties.trails import TrailTable, rare_trails
 
     visits = _visits(samples, row, site)
     table = TrailTable.of(list(visits["row"]), list(visits["site"]))
@@ -96,8 +96,8 @@ def suppress(samples: Path, row: str, site: str, k: int, out: Path, force: bool,
     """Leave out visits of SAMPLES so that at least k rows share every trail that remains."""
     import polars as pl
 
-    from sfumato.collecting.parties.trails import TrailTable, suppress_visits
     from sfumato.data import read, write
+    from sfumato.parties.trails import TrailTable, suppress_visits
 
     visits = _visits(samples, row, site)
     table = TrailTable.of(list(visits["row"]), list(visits["site"]))

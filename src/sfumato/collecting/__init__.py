@@ -1,4 +1,4 @@
-"""Collecting without a trusted collector: local differential privacy, and several parties who share only a total.
+"""Collecting without a trusted collector: local differential privacy.
 
 Each person randomizes their answer on their own device and sends only the report. The collector estimates counts, means
 and distributions of all people from the reports.
@@ -15,31 +15,18 @@ from sfumato.registry import exports
 
 __getattr__, __dir__ = exports(
     __name__,
-    Agreement="parties.agreement",
-    BloomEncoder="parties.bloom_encoding",
-    ChangeDetection="local.change_detection",
-    Coordinator="parties.coordinator",
-    Deployment="local.longitudinal",
-    FrequencyEstimate="local.estimates",
-    FrequencyProtocol="local.frequency_protocol",
-    HeavyHitters="local.heavy_hitters",
-    LocalChannel="parties.channels",
-    MeanEstimate="local.estimates",
-    NumberProtocol="local.number_protocol",
-    Party="parties.party",
-    PrivateSet="parties.intersection_size",
-    Rappor="local.rappor",
-    Survey="local.survey",
-    Tally="local.estimates",
-    averaging_attack="local.longitudinal",
-    best_links="parties.bloom_encoding",
-    change_detection_attack="local.change_detection",
-    dice="parties.bloom_encoding",
-    frequency_attack="parties.encoding_attacks",
-    largest_shift="local.manipulation",
-    match_trails="parties.trails",
-    pattern_attack="parties.encoding_attacks",
-    rare_trails="parties.trails",
-    shuffled_epsilon="local.shuffling",
-    suppress_visits="parties.trails",
+    ChangeDetection="change_detection",
+    Deployment="longitudinal",
+    FrequencyEstimate="estimates",
+    FrequencyProtocol="frequency_protocol",
+    HeavyHitters="heavy_hitters",
+    MeanEstimate="estimates",
+    NumberProtocol="number_protocol",
+    Rappor="rappor",
+    Survey="survey",
+    Tally="estimates",
+    averaging_attack="longitudinal",
+    change_detection_attack="change_detection",
+    largest_shift="manipulation",
+    shuffled_epsilon="shuffling",
 )

@@ -1,6 +1,6 @@
 """Integer codes for values and for combinations of values: the one coding that equivalence classes are built on.
 
-Masking, measures, profiling and attacks group rows by these functions. Only :mod:`sfumato.verification.counts` does
+Masking, measures, profiling and attacks group rows by these functions. Only :mod:`sfumato.evaluation.counts` does
 not: the independent check groups rows by SQL and must share no code with what it checks.
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.data.format import format_for
-from sfumato.errors import FileMissing, InvalidRecipe, NotThatFormat, OldVersionKey, Problem, UnknownFormat
+from sfumato.errors import FileMissing, InvalidRecipe, NotThatFormat, Problem, UnknownFormat
 
 __all__ = [
     "YamlDocument",
-    "accept_old_version_key",
     "parse_yaml",
     "read_text_file",
     "yaml_flow",
@@ -27,8 +25,6 @@ __all__ = [
 
 _PLAIN_SCALAR = re.compile(r"(?:\.{0,2}/)*[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")
 _RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-_OLD_KEY = "tacit"
-"""Version 0.1 had this name, which is the first key of its recipes and metadata files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,17 +108,6 @@ def _plain(node: Any) -> Any:
     if isinstance(node, date) or node is None:
         return node
     return str(node)
-
-
-def accept_old_version_key(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with ``sfumato`` as its version key. A document of version 0.1 gives an :class:`OldVersionKey`."""
-    current = dict(document)
-    if _OLD_KEY in current:
-        version = current.pop(_OLD_KEY)
-        message = f"`{_OLD_KEY}: {version}` is the version key of 0.1. Write `sfumato: {version}` instead."
-        warnings.warn(message, OldVersionKey, stacklevel=2)
-        current = {"sfumato": version, **current}
-    return current
 
 
 def yaml_text(document: Any) -> str:

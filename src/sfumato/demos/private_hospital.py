@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sfumato.dp.ledger import Ledger
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import approximate, pure
+from sfumato.ledger.ledger import Ledger
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.session import Session
 from sfumato.rationals import Number
 from sfumato.rng import Rng
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 __all__ = ["flu", "patients"]
 

@@ -14,9 +14,4 @@ __getattr__, __dir__ = exports(
     TextFinding="text_findings",
     TextTaxonomy="text_taxonomy",
     find_identifiers="text_findings",
-    held_out_case_files="synthetic_case_files",
-    held_out_letters="synthetic_letters",
-    patient_messages="synthetic_messages",
-    recall_by_kind="known_notes",
-    synthetic_notes="known_notes",
 )

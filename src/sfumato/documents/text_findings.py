@@ -1,7 +1,7 @@
 """Rules that find direct identifiers in free text: names, dates, places, numbers, contacts.
 
 Dictionaries, patterns, check digits and the words around; nothing is learned. What the rules miss is not found: measure
-the recall on texts with known answers (:func:`sfumato.documents.recall_by_kind`).
+the recall on texts with known answers (:func:`sfumato.demos.corpora.recall_by_kind`).
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from sfumato.dataset.hierarchies.file import FileHierarchy
 from sfumato.documents.text_findings import TextFinding
 from sfumato.errors import BadParameter
-from sfumato.schema.hierarchies.file import FileHierarchy
 
 __all__ = ["TextTaxonomy", "age_band"]
 

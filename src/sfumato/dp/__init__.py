@@ -3,7 +3,8 @@
 Every mechanism draws exact noise, states its loss for a sensitivity, and releases a :class:`SecretValue` only against a
 receipt of a :class:`Ledger`:
 
->>> from sfumato.dp import Laplace, Ledger, SecretValue, pure
+>>> from sfumato.dp import Laplace, SecretValue, pure
+>>> from sfumato.ledger import Ledger
 >>> ledger = Ledger.unkept()
 >>> _ = ledger.set_cap(pure(2), dataset="clinic")
 >>> count = Laplace.for_epsilon(1)
@@ -20,9 +21,6 @@ __all__ = ["SecretValue"]
 
 __getattr__, __dir__ = exports(
     __name__,
-    Balance="ledger",
-    Entry="ledger",
-    Ledger="ledger",
     Mechanism="mechanism",
     PrivacyLoss="loss",
     PrivacyMeasure="loss",

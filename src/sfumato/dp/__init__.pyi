@@ -1,12 +1,9 @@
 # Made by `make docs`.
-from sfumato.dp.ledger import Balance as Balance
-from sfumato.dp.ledger import Entry as Entry
 from sfumato.dp.mechanisms.exponential import Exponential as Exponential
 from sfumato.dp.mechanisms.gaussian import Gaussian as Gaussian
 from sfumato.dp.mechanisms.geometric import Geometric as Geometric
 from sfumato.dp.mechanisms.histogram import Histogram as Histogram
 from sfumato.dp.mechanisms.laplace import Laplace as Laplace
-from sfumato.dp.ledger import Ledger as Ledger
 from sfumato.dp.mechanism import Mechanism as Mechanism
 from sfumato.dp.mechanisms.partition_selection import PartitionSelection as PartitionSelection
 from sfumato.dp.loss import PrivacyLoss as PrivacyLoss

@@ -103,7 +103,7 @@ class Receipt(Permit):
 
 
 def issue(covers: PrivacyLoss, *, entry: int, kept: bool = True) -> Receipt:
-    """A receipt for a cost that was just written. For :mod:`sfumato.dp.ledger` only, which a test of imports checks."""
+    """A receipt for a cost that was just written. For :mod:`sfumato.ledger` only; a test checks the imports."""
     return Receipt(covers, entry=entry, kept=kept, issuer=_ISSUER)
 
 

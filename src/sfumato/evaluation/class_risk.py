@@ -10,11 +10,11 @@ from typing import Any
 from sfumato.attacks import AnyColumns, Arm, AttributeLinkage, Discloses, Linkage, Outcome
 from sfumato.data import scan
 from sfumato.data.sql_quoting import quoted_name
+from sfumato.dataset import Role, Schema
 from sfumato.errors import NotApplicable
 from sfumato.evaluation.file_columns import file_columns
 from sfumato.measures import ClassSizes, Prosecutor, Uniqueness
 from sfumato.measures.base import MeasureResult
-from sfumato.schema import Role, Schema
 
 __all__ = ["class_attacks", "class_measures", "count_file_classes"]
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from sfumato.attacks import AttackScenario
 from sfumato.data.row_codes import value_codes
+from sfumato.dataset import Data, Role
 from sfumato.deadline import seconds_left
 from sfumato.errors import OutOfTime, SfumatoError
 from sfumato.progress import Progress
 from sfumato.rng import Rng
-from sfumato.schema import Dataset, Role
 
 __all__ = ["folds_of", "with_folds"]
 
@@ -31,7 +31,7 @@ _MAX_SECONDS = 60.0
 """Recipes that took longer than this are not applied again."""
 
 
-def folds_of(data: Dataset, rng: Rng) -> Iterator[tuple[Dataset, Dataset]]:
+def folds_of(data: Data, rng: Rng) -> Iterator[tuple[Data, Data]]:
     """The data without a random fifth of the people, and this fifth; then the same with another fifth.
 
     Rows of one household or privacy unit stay together.
@@ -50,7 +50,7 @@ def folds_of(data: Dataset, rng: Rng) -> Iterator[tuple[Dataset, Dataset]]:
 
 def with_folds(
     scenario: AttackScenario,
-    release: Callable[[Dataset, Rng], AttackScenario],
+    release: Callable[[Data, Rng], AttackScenario],
     *,
     rng: Rng,
     progress: Progress,

@@ -13,6 +13,7 @@ from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.evaluation.advice import Advice, advice
 from sfumato.evaluation.battery import battery_of
+from sfumato.evaluation.checks.several_rows import judged_for_people
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.evaluation.formatting import digits_beside
 from sfumato.evaluation.limits import LimitResult, judge_limits
@@ -25,7 +26,6 @@ from sfumato.release import Release, Verdict
 from sfumato.release.decisions import ColumnDecision, column_decisions
 from sfumato.release.public_folder import promised
 from sfumato.rng import Rng
-from sfumato.verification.checks.several_rows import judged_for_people
 
 __all__ = ["Evaluation", "evaluate"]
 

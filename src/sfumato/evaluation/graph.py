@@ -14,6 +14,7 @@ from sfumato.attacks import AttackScenario, Outcome
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
 from sfumato.data.table import Table
+from sfumato.dataset import Data, Role
 from sfumato.deadline import Deadline, check_deadline, quiet, split_deadline
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.evaluation.evaluation import evaluate
@@ -29,7 +30,6 @@ from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.registry import registry
 from sfumato.release import Release, Verdict
 from sfumato.rng import Rng
-from sfumato.schema import Dataset, Role
 
 __all__ = ["GraphRelease", "attack_release", "measure_release", "protect_graph", "table_scenario"]
 
@@ -51,7 +51,7 @@ class GraphRelease:
     """What each step changed, for the owner."""
     verdicts: tuple[Verdict, ...] = ()
     manifest: dict[str, Any]
-    table: tuple[Dataset, Release, Ints] | None = None
+    table: tuple[Data, Release, Ints] | None = None
     """Node table, its release, and the rows of the release in the node table."""
 
 
@@ -64,7 +64,7 @@ def protect_graph(recipe: GraphRecipe, graph: Graph, rng: Rng, progress: Progres
         attributes = Table(frame=graph.nodes.drop(key))
         columns = {name: column for name, column in recipe.table.schema.columns.items() if name != key}
         schema = replace(recipe.table.schema, columns=columns)
-        dataset = Dataset.of(attributes, schema)
+        dataset = Data.of(attributes, schema)
         refuse_undecided(schema, attributes.frame, recipe=recipe.path)
         made = make_release(replace(recipe.table, schema=schema), dataset, rng=rng.child("nodes"), progress=progress)
         kept, frame, verdicts = made.masked.lineage.rows, made.release.table.frame, made.verdicts

@@ -8,9 +8,12 @@ from typing import Any
 
 from sfumato import __version__
 from sfumato.attacks import AttackScenario, Discloses
+from sfumato.dataset import Data
 from sfumato.deadline import quiet
+from sfumato.evaluation.check import run_checks
 from sfumato.evaluation.cross_fit import with_folds
 from sfumato.evaluation.limits import limit_of
+from sfumato.evaluation.subjects import TableSubject
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.masking.pipeline import protect as run_steps
 from sfumato.progress import SILENT, Progress
@@ -19,9 +22,6 @@ from sfumato.release import Release, Verdict
 from sfumato.release.decisions import unchanged_columns
 from sfumato.release.public_folder import promised
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
-from sfumato.verification.check import run_checks
-from sfumato.verification.subjects import TableSubject
 
 __all__ = ["Made", "make_release", "release_manifest", "with_control"]
 
@@ -39,10 +39,10 @@ class Made:
     """Those of every check."""
 
 
-def make_release(recipe: Recipe, data: Dataset, *, rng: Rng, progress: Progress = SILENT) -> Made:
+def make_release(recipe: Recipe, data: Data, *, rng: Rng, progress: Progress = SILENT) -> Made:
     """The masked data with its secret row map, the release as others see it, and its verdicts.
 
-    The verdicts are those of every registered check (:mod:`sfumato.verification.check`).
+    The verdicts are those of every registered check (:mod:`sfumato.evaluation.check`).
     """
     protected = run_steps(
         data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, progress=progress
@@ -84,7 +84,7 @@ def with_control(
 
     rehearsal = replace(recipe, steps=tuple(step.rehearsed() for step in recipe.steps))
 
-    def of_fold(kept: Dataset, own: Rng) -> AttackScenario:
+    def of_fold(kept: Data, own: Rng) -> AttackScenario:
         made = make_release(rehearsal, kept, rng=own, progress=quiet(progress))
         return AttackScenario(original=kept, release=made.release, lineage=made.masked.lineage)
 

@@ -52,7 +52,7 @@ def private_edge_count(
     ``max_degree`` is required for the unit ``node``: a bound that does not depend on the data. Edges beyond it are not
     counted.
 
-    >>> from sfumato.dp.ledger import Ledger
+    >>> from sfumato.ledger.ledger import Ledger
     >>> from sfumato.dp.loss import pure
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(1000), dataset="friends")

@@ -21,7 +21,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import pure
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter
@@ -33,6 +32,7 @@ from sfumato.graphs.private_statistics import (
     private_edge_count,
 )
 from sfumato.graphs.private_triangles import check_triangle_size, private_triangle_count
+from sfumato.ledger.ledger import Ledger
 from sfumato.rationals import Number, rational
 
 __all__ = ["GraphStatistic", "GraphSummary", "Protected", "private_graph_summary"]

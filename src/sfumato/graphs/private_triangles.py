@@ -43,7 +43,7 @@ def private_triangle_count(graph: Graph, *, epsilon: Number, receipt: Receipt) -
 
     The error is about 2 L / epsilon, where L is the largest number of common neighbours of two people.
 
-    >>> from sfumato.dp.ledger import Ledger
+    >>> from sfumato.ledger.ledger import Ledger
     >>> from sfumato.dp.loss import pure
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(1000), dataset="friends")

@@ -10,14 +10,14 @@ from typing import Any
 
 from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for
 from sfumato.dp.curve import gaussian_curve
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, approximate
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.run_account import charge_run
 from sfumato.dp.subsampled_gaussian import sampled_epsilon, sampled_squared_for, touched_rate
 from sfumato.errors import BadParameter
 from sfumato.learning.noisy_sums import NoisySums, gaussian_loss
 from sfumato.learning.statement import PrivacyStatement
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.run_account import charge_run
 from sfumato.rationals import rational
 
 __all__ = ["charge_fit", "charge_sampled_fit", "charge_search", "squared_budget"]

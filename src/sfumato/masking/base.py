@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from sfumato.dataset import Column, Data
 from sfumato.errors import NotApplicable, UnknownPart
 from sfumato.masking.model import PrivacyModel
 from sfumato.params import Part
@@ -18,7 +19,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.release import Change, Verdict
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset
 
 if TYPE_CHECKING:
     import polars as pl
@@ -107,7 +107,7 @@ class Step(Part):
     """Contract checks that cannot hold for this method, each with the reason: ``{check: reason}``."""
 
     @abstractmethod
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         """Return the masked table. ``data`` is not modified; all randomness comes from ``context.rng``."""
 
     def rehearsed(self) -> Step:
@@ -115,7 +115,7 @@ class Step(Part):
         a ledger."""
         return self
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         """How the step runs on a file larger than memory, by columns: steps that together do the same, one after the
         other, each with the columns that it needs in memory. Empty if the step needs the whole table.
 
@@ -187,7 +187,7 @@ class UnknownStep(Step):
     def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
         return f"changed by {published.get('step')}" if column in published.get("columns", ()) else ""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         raise NotApplicable("The method of this step is not installed.")
 
 

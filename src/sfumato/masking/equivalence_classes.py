@@ -16,9 +16,9 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.row_codes import first_rows, number_rows
+from sfumato.dataset import Data
+from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.errors import BadParameter, NotApplicable
-from sfumato.schema import Dataset
-from sfumato.schema.hierarchy import BoundHierarchy
 
 __all__ = ["ClassGroups", "EquivalenceClasses", "TrackedColumn", "compress"]
 
@@ -228,7 +228,7 @@ def _sum(of: npt.NDArray[np.integer[Any]], counts: Ints, count: int) -> Ints:
 
 
 def compress(
-    data: Dataset,
+    data: Data,
     *,
     columns: Sequence[str] | None = None,
     track: Sequence[str] | None = None,
@@ -276,7 +276,7 @@ def compress(
     )
 
 
-def _with_population(data: Dataset, population: pl.DataFrame, names: tuple[str, ...]) -> Dataset:
+def _with_population(data: Data, population: pl.DataFrame, names: tuple[str, ...]) -> Data:
     """Concatenate both tables, the data first, so that they share leaves and codes."""
     missing = [name for name in names if name not in population.columns]
     if missing:

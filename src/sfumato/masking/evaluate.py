@@ -11,12 +11,12 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, root_only, with_missing
 from sfumato.errors import HierarchyGap, NotApplicable
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, compress
 from sfumato.masking.wildcard_matching import wildcard_sums
 from sfumato.release import State, Verdict
-from sfumato.schema import Column, Dataset, Role, Schema
-from sfumato.schema.hierarchy import ROOT, BoundHierarchy, root_only, with_missing
 
 if TYPE_CHECKING:
     from sfumato.masking.model import ModelRule, PrivacyModel
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def evaluate_model(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
+def evaluate_model(model: PrivacyModel, data: Data, *, original: Data | None = None) -> Verdict:
     """The verdict of a model on a table. A model that cannot be evaluated is "not checked", with a reason."""
     if not data.quasi:
         return _not_checked(model, "The table has no quasi-identifier column.")
@@ -47,7 +47,7 @@ def _not_checked(model: PrivacyModel, reason: str) -> Verdict:
     return Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=reason, column=column)
 
 
-def evaluate_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset) -> Verdict:
+def evaluate_classes(model: PrivacyModel, table: EquivalenceClasses, data: Data) -> Verdict:
     """The verdict on counted classes; ``data`` defines the meaning of empty cells."""
     try:
         rule = model.bind(table)
@@ -75,7 +75,7 @@ def evaluate_classes(model: PrivacyModel, table: EquivalenceClasses, data: Datas
 
 
 def _evaluated(
-    rule: ModelRule, table: EquivalenceClasses, data: Dataset
+    rule: ModelRule, table: EquivalenceClasses, data: Data
 ) -> tuple[npt.NDArray[np.bool_], float, npt.NDArray[np.int64], bool]:
     """Which classes pass, the worst value, the rows per class, and whether the whole table holds."""
     chosen = np.ones(len(table), dtype=np.bool_) if rule.about_absent else table.sizes > 0
@@ -103,7 +103,7 @@ def _plain(value: float) -> float | int | None:
     return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
 
 
-def suppressed_rows(data: Dataset) -> npt.NDArray[np.bool_]:
+def suppressed_rows(data: Data) -> npt.NDArray[np.bool_]:
     """Rows without any quasi-identifier value. If all rows are such, they form one class and none is suppressed."""
     missing = {name: data.schema.column(name).missing for name in data.quasi}
     suppressed = rows_without_values(data.table.frame, data.quasi, missing)
@@ -113,7 +113,7 @@ def suppressed_rows(data: Dataset) -> npt.NDArray[np.bool_]:
 def rows_without_values(frame: pl.DataFrame, names: Sequence[str], missing: Mapping[str, str]) -> npt.NDArray[np.bool_]:
     """Rows that have ``*``, or an empty cell that matches every value, in all of these columns.
 
-    ``missing`` says what an empty cell of a column means (:attr:`sfumato.schema.Column.missing`).
+    ``missing`` says what an empty cell of a column means (:attr:`sfumato.dataset.Column.missing`).
     """
     suppressed = np.ones(frame.height, dtype=np.bool_)
     for name in names:
@@ -128,7 +128,7 @@ def rows_without_values(frame: pl.DataFrame, names: Sequence[str], missing: Mapp
 
 
 def classes_as_shown(
-    data: Dataset, *, original: Dataset | None = None, population: pl.DataFrame | None = None
+    data: Data, *, original: Data | None = None, population: pl.DataFrame | None = None
 ) -> EquivalenceClasses:
     """The equivalence classes of a table by its released values; hierarchies of quasi-identifiers are not used."""
     quasi = data.quasi
@@ -139,7 +139,7 @@ def classes_as_shown(
         frame = frame.with_columns(pl.col(quasi).cast(pl.String))
     columns = dict(data.schema.columns)
     columns |= {name: Column(role=Role.QUASI, missing=columns[name].missing) for name in quasi}
-    released = Dataset(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
+    released = Data(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
     references = {name: _reference(name, data, original) for name in released.sensitive}
     for name, (hierarchy, _) in references.items():
         released._bound_hierarchies[name] = hierarchy
@@ -148,7 +148,7 @@ def classes_as_shown(
     return replace(table, tracked=tracked)
 
 
-def _reference(name: str, data: Dataset, original: Dataset | None) -> tuple[BoundHierarchy, npt.NDArray[np.int64]]:
+def _reference(name: str, data: Data, original: Data | None) -> tuple[BoundHierarchy, npt.NDArray[np.int64]]:
     """The values of a sensitive column and their frequencies in the reference table.
 
     The reference is the original if it has all values of the release; else values were altered and it is the release.
@@ -169,14 +169,14 @@ def _reference(name: str, data: Dataset, original: Dataset | None) -> tuple[Boun
 
 
 def _generalized_like(
-    population: pl.DataFrame, frame: pl.DataFrame, data: Dataset, quasi: tuple[str, ...]
+    population: pl.DataFrame, frame: pl.DataFrame, data: Data, quasi: tuple[str, ...]
 ) -> pl.DataFrame:
     """Generalize the population's quasi-identifiers to the levels of the table."""
     missing = [name for name in quasi if name not in population.columns]
     if missing:
         raise NotApplicable(f"The population table has no column `{missing[0]}`.", columns=tuple(missing))
     schema = Schema(columns={name: data.schema.columns[name] for name in quasi})
-    people = Dataset.of(Table(frame=population.select(quasi)), schema)
+    people = Data.of(Table(frame=population.select(quasi)), schema)
     out = []
     for name in quasi:
         hierarchy = people.bound_hierarchy(name)
@@ -195,7 +195,7 @@ def _generalized_like(
     return pl.DataFrame(out)
 
 
-def _overlaps(table: EquivalenceClasses, data: Dataset) -> npt.NDArray[np.bool_]:
+def _overlaps(table: EquivalenceClasses, data: Data) -> npt.NDArray[np.bool_]:
     """(class, column): whether the cell is a wildcard, that is, empty and matching every value."""
     empty = np.zeros(table.codes.shape, dtype=np.bool_)
     for position, hierarchy in enumerate(table.hierarchies):
@@ -204,7 +204,7 @@ def _overlaps(table: EquivalenceClasses, data: Dataset) -> npt.NDArray[np.bool_]
     return empty
 
 
-def wildcard_groups(table: EquivalenceClasses, data: Dataset, *, columns: Iterable[str]) -> ClassGroups:
+def wildcard_groups(table: EquivalenceClasses, data: Data, *, columns: Iterable[str]) -> ClassGroups:
     """Sizes and histograms over all rows that match each class, where empty cells are wildcards.
 
     Two classes match if they agree in every column in which neither has a wildcard. Matching sets overlap and are at

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import AfterValidator, Field
 
+from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.errors import BadParameter, SfumatoError
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.params import Part
 from sfumato.registry import registry
-from sfumato.schema.hierarchy import BoundHierarchy
 
 __all__ = ["CellLosses", "ClassTerm", "ClassTotals", "ColumnFacts", "LossMetric", "MetricName", "metric_of"]
 

@@ -20,13 +20,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable, UnknownPart
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.params import Part
 from sfumato.registry import registry
 from sfumato.release import Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
-from sfumato.schema import Dataset
 
 __all__ = ["ModelRule", "Monotonicity", "PrivacyModel", "UnknownModel", "about_released", "model_of", "models_of_run"]
 
@@ -183,16 +183,16 @@ class PrivacyModel(Part):
         """
         raise CannotCheck("No independent check of it exists.")
 
-    def population_frame(self, data: Dataset) -> Any:
+    def population_frame(self, data: Data) -> Any:
         """The population's frame for models that need one. Default: None."""
         return None
 
-    def check(self, data: Dataset, *, original: Dataset | None = None) -> Verdict:
+    def check(self, data: Data, *, original: Data | None = None) -> Verdict:
         """Evaluate the model on a table over its quasi-identifier columns.
 
         Models that compare with the distribution of the whole table use ``original`` if it is given, else ``data``.
         Rows with ``*`` in every quasi-identifier are suppressed and belong to no class. The meaning of empty cells is
-        declared by the column (:attr:`sfumato.schema.Column.missing`).
+        declared by the column (:attr:`sfumato.dataset.Column.missing`).
         """
         from sfumato.masking.evaluate import evaluate_model
 

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.declared import refuse_found_types
+from sfumato.dataset import Data
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.remove import Remove
 from sfumato.masking.model import PrivacyModel, about_released, models_of_run
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Change, Lineage, Verdict
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 __all__ = ["MaskingResult", "StepResult", "protect"]
 
@@ -42,7 +42,7 @@ class StepResult:
 class MaskingResult:
     """The masked data set with its row map, step results and verdicts."""
 
-    data: Dataset
+    data: Data
     lineage: Lineage
     steps: tuple[StepResult, ...]
     models: tuple[PrivacyModel, ...] = ()
@@ -54,7 +54,7 @@ class MaskingResult:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts on steps and models. A release has more: :func:`sfumato.verification.check.run_checks`."""
+        """The verdicts on steps and models. A release has more: :func:`sfumato.evaluation.check.run_checks`."""
         return (*self.step_verdicts, *self.model_verdicts)
 
     @property
@@ -64,7 +64,7 @@ class MaskingResult:
 
 
 def protect(
-    data: Dataset,
+    data: Data,
     *,
     steps: Sequence[Step],
     models: Sequence[PrivacyModel] = (),
@@ -90,7 +90,7 @@ def protect(
         if step.formal_guarantee:
             refuse_found_types(data.table)
         change = step.apply(data, context)
-        data = Dataset(table=change.table, schema=data.schema)
+        data = Data(table=change.table, schema=data.schema)
         lineage = lineage.then(change.rows)
         safe.update(change.touched)
         results.append(StepResult(step=step, change=change))

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data import read
+from sfumato.dataset import Data, Schema
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.masking.equivalence_classes import EquivalenceClasses
-from sfumato.schema import Dataset, Schema
 
 if TYPE_CHECKING:
     from sfumato.masking.model import PrivacyModel
@@ -27,7 +27,7 @@ def _read(path: Path, changed: float) -> pl.DataFrame:
     return read(path).frame
 
 
-def read_population(path: Path, data: Dataset) -> pl.DataFrame:
+def read_population(path: Path, data: Data) -> pl.DataFrame:
     """Read the quasi-identifiers of a population file, cast to their declared kinds."""
     frame = _read(path, path.stat().st_mtime if path.exists() else 0.0)
     missing = [name for name in data.quasi if name not in frame.columns]
@@ -41,7 +41,7 @@ def read_population(path: Path, data: Dataset) -> pl.DataFrame:
     return pl.DataFrame([schema.columns[name].cast(frame.get_column(name)) for name in data.quasi])
 
 
-def shared_population(models: Sequence[PrivacyModel], data: Dataset) -> pl.DataFrame | None:
+def shared_population(models: Sequence[PrivacyModel], data: Data) -> pl.DataFrame | None:
     """The population that the models name, or None. Two different populations in one search are refused."""
     frames = [frame for model in models if (frame := model.population_frame(data)) is not None]
     if len(frames) > 1 and not all(frame.equals(frames[0]) for frame in frames):

@@ -16,12 +16,12 @@ import polars as pl
 
 from sfumato.data import Table, read, to_native
 from sfumato.data.key_file import load_key
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.extras import missing_extra
 from sfumato.masking.base import Context, Step
 from sfumato.registry import registry
 from sfumato.rng import KeyedRng
-from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.secret import Permit, SecretValue
 
 try:
@@ -75,7 +75,7 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         step, checked = self._accepted_step(), self._checked(X, reset=False)
         table = self._table(checked)
         schema = Schema(columns={name: Column(role=Role.QUASI) for name in table.columns})
-        change = step.apply(Dataset(table=table, schema=schema), Context(rng=self._rng()))
+        change = step.apply(Data(table=table, schema=schema), Context(rng=self._rng()))
         if change.rows is not None or change.table.rows != table.rows or change.table.columns != table.columns:
             raise NotApplicable(
                 f"Step `{step.part_name()}` changes the rows or columns of a table, so it cannot be a transformer.",

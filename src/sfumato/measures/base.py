@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable, UnknownPart
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 __all__ = ["About", "Measure", "MeasureResult", "Picture", "ReleasePair", "default_measures", "judge", "measure_of"]
 
@@ -45,7 +45,7 @@ class Picture(StrEnum):
 class ReleasePair:
     """The original with its schema, and the release made of it."""
 
-    original: Dataset
+    original: Data
     release: Release
     lineage: Lineage | None = None
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.dataset import Kind
+from sfumato.dataset.casting import date_format, read_dates
 from sfumato.rng import Rng
-from sfumato.schema import Kind
-from sfumato.schema.casting import date_format, read_dates
 
 __all__ = ["Facts", "words_of"]
 

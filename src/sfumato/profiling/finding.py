@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.dataset import Kind, Role
 from sfumato.profiling.facts import Facts
-from sfumato.schema import Kind, Role
 
 __all__ = ["HIPAA", "Detector", "Finding"]
 

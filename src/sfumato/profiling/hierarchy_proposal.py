@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.dataset import Kind
 from sfumato.profiling.facts import Facts
-from sfumato.schema import Kind
 
 __all__ = ["propose_hierarchy"]
 

@@ -17,8 +17,8 @@ from typing import Any, cast
 import polars as pl
 
 from sfumato.data.missing import is_missing
-from sfumato.schema.casting import date_format
-from sfumato.schema.number_formats import number_format
+from sfumato.dataset.casting import date_format
+from sfumato.dataset.number_formats import number_format
 
 __all__ = ["Placeholder", "find_placeholders"]
 

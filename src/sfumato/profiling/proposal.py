@@ -15,6 +15,8 @@ from sfumato.data.numeric_types import integers_from_floats
 from sfumato.data.read_write import read as read_table
 from sfumato.data.table import ColumnLabels, Table
 from sfumato.data.type_inference import infer
+from sfumato.dataset import Kind, Role
+from sfumato.dataset.number_formats import NumberFormat, number_format, read_numbers
 from sfumato.profiling.derived import Determination, find_determinations
 from sfumato.profiling.detectors import DETECTORS
 from sfumato.profiling.facts import Facts
@@ -24,8 +26,6 @@ from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
 from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share
 from sfumato.profiling.units import person_number, shared_by_rows_of_a_person
 from sfumato.progress import AUTO, Progress
-from sfumato.schema import Kind, Role
-from sfumato.schema.number_formats import NumberFormat, number_format, read_numbers
 
 __all__ = ["ColumnProposal", "Proposal", "propose"]
 

@@ -8,10 +8,10 @@ from datetime import date
 from typing import Any
 
 from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
+from sfumato.dataset import Kind, Role
 from sfumato.profiling.proposal import ColumnProposal, Proposal
 from sfumato.profiling.safe_harbor import SafeHarborPlan, safe_harbor_plan
 from sfumato.profiling.singling_out import Combination
-from sfumato.schema import Kind, Role
 from sfumato.wording import counted
 
 __all__ = ["for_preset", "to_yaml"]

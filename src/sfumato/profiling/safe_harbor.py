@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.schema import Role
+from sfumato.dataset import Role
 
 __all__ = ["SafeHarborPlan", "safe_harbor_plan"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
+from sfumato.dataset import Role, Schema
 from sfumato.errors import UndecidedColumns
 from sfumato.profiling.exposure import Exposure, exposures
-from sfumato.schema import Role, Schema
 
 __all__ = ["refuse_undecided", "undecided"]
 

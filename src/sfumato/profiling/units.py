@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from sfumato.dataset import Kind, Role
 from sfumato.profiling.finding import Finding
-from sfumato.schema import Kind, Role
 
 __all__ = ["person_number", "shared_by_rows_of_a_person"]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.dataset import Column, Kind, Schema
 from sfumato.errors import BadParameter, MetadataMissing
 from sfumato.rationals import rational
-from sfumato.schema import Column, Kind, Schema
 
 __all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values", "distinct_values"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.dataset import Column, Domain, Schema
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
-from sfumato.schema import Column, Domain, Schema
 
 __all__ = ["catalog_from_dict", "catalog_to_dict"]
 

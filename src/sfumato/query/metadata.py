@@ -29,20 +29,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from sfumato.data.table import Table
-from sfumato.data.yaml_documents import accept_old_version_key, parse_yaml, read_text_file
-from sfumato.dp.ledger import Ledger
+from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.dataset import Column, Kind, Role, Schema
 from sfumato.engines.choice import is_address
 from sfumato.engines.engine import Engine
 from sfumato.errors import FileMissing, InvalidRecipe, UnknownColumn
 from sfumato.field_docs import DocumentedModel
+from sfumato.ledger.ledger import Ledger
 from sfumato.params import plain_message
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.policy.choice import ChosenPolicy
 from sfumato.query.session import Session
-from sfumato.schema import Column, Kind, Role, Schema
 from sfumato.wording import did_you_mean
 
 __all__ = ["Metadata", "load", "parse_metadata", "propose"]
@@ -117,11 +117,6 @@ class Metadata(_Declared):
     """The private tables."""
     public: dict[str, PublicMetadata] = {}
     """The public tables."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _version_key(cls, document: Any) -> Any:
-        return accept_old_version_key(document) if isinstance(document, dict) else document
 
     def session(
         self,

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import polars as pl
 
-from sfumato.dp.ledger import Ledger
+from sfumato.auditing.register import refuse_registered
 from sfumato.dp.loss import PrivacyLoss, sequential
 from sfumato.dp.receipt import Receipt
 from sfumato.engines.choice import choose_engine
@@ -27,6 +27,7 @@ from sfumato.engines.expressions import FALSE
 from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
+from sfumato.ledger.ledger import Ledger
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
@@ -37,7 +38,6 @@ from sfumato.query.options import CheckedOptions, QueryOptions, check_least
 from sfumato.query.plan.accuracy import doubling_plans, error_reached
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.policy.base import Policy
-from sfumato.query.policy.register import refuse_registered
 from sfumato.query.results.analysis import analysis
 from sfumato.query.results.answer import Answer, answer_rows, column_titles, html_table
 from sfumato.query.results.compound import ask_parts, explain_parts
@@ -99,7 +99,7 @@ class Session:
         """The smallest epsilon of a query; what its running time tells is then not almost free."""
         sources = {name: tables[name] for name in catalog.private}
         if policy is not None:
-            from sfumato.query.policy.table import PolicyTable
+            from sfumato.auditing.table import PolicyTable
 
             self._refuse_options(engine=engine)
             [source] = sources.values()
@@ -238,7 +238,7 @@ class Session:
             return self.run_plan(self.plan_noise(query, settings), sql)
 
     def _policy_explanation(self, *more: str) -> Explanation:
-        from sfumato.query.policy.table import policy_notes
+        from sfumato.auditing.table import policy_notes
 
         assert self.policy is not None
         return Explanation(policy=self.policy.part_name(), notes=(*policy_notes(self.policy), *more))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
+from sfumato.dataset import Role
 from sfumato.errors import BadParameter, UnknownColumn
-from sfumato.schema import Role
 from sfumato.wording import did_you_mean
 
 __all__ = ["decide"]

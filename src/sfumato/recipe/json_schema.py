@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from sfumato.dataset import Column
 from sfumato.errors import BadParameter
 from sfumato.graphs.edge_columns import DateUnit
 from sfumato.graphs.read_graph import Fault, Relations
@@ -16,7 +17,6 @@ from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Limits
 from sfumato.recipe.validate import SECTIONS
 from sfumato.registry import registry
-from sfumato.schema import Column
 
 __all__ = ["json_schema"]
 

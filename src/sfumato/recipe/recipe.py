@@ -10,12 +10,12 @@ from typing import Any, Literal
 from sfumato.attacks.base import Attack
 from sfumato.data.read_write import read
 from sfumato.data.yaml_documents import read_text_file, yaml_text
+from sfumato.dataset import Column, Data, Schema
 from sfumato.masking.base import Step
 from sfumato.masking.model import PrivacyModel
 from sfumato.measures.base import Measure
 from sfumato.params import Part
 from sfumato.recipe.about import AboutRelease
-from sfumato.schema import Column, Dataset, Schema
 
 __all__ = ["Accepted", "Limits", "Recipe", "Source"]
 
@@ -120,7 +120,7 @@ class Recipe:
         """Whether a step has a guarantee about one person, such as differential privacy."""
         return any(step.formal_guarantee for step in self.steps)
 
-    def open(self, source: Any, **options: Any) -> Dataset:
+    def open(self, source: Any, **options: Any) -> Data:
         """The data set that the recipe is about. A column that a recipe file does not name or decide is refused.
 
         Where a step has a guarantee, the table is read as it is declared, and nothing about it is found from its rows.
@@ -128,10 +128,10 @@ class Recipe:
         from sfumato.profiling.undecided import refuse_undecided
 
         if self.formal_guarantee:
-            data = Dataset.declared(source, self.schema, whole=self.path is not None, **options)
+            data = Data.declared(source, self.schema, whole=self.path is not None, **options)
             refuse_undecided(self.schema, data.table.frame.clear(), recipe=self.path)
             return data
-        data = Dataset.of(read(source, **options), self.schema)
+        data = Data.of(read(source, **options), self.schema)
         refuse_undecided(self.schema, data.table.frame, recipe=self.path)
         return data
 

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from sfumato.data.url import file_and_options
-from sfumato.data.yaml_documents import YamlDocument, accept_old_version_key, parse_yaml
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml
+from sfumato.dataset import Column, Schema
 from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError
 from sfumato.params import Part, plain_message
 from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe, Source
 from sfumato.registry import registry
-from sfumato.schema import Column, Schema
 from sfumato.wording import did_you_mean, with_article
 
 __all__ = ["SECTIONS", "recipe_from_dict", "recipe_from_document", "recipe_from_text"]
@@ -89,7 +89,6 @@ def recipe_from_document(
     if not isinstance(plain, dict):
         collect.add((), "a recipe is a mapping that starts with `sfumato: 1`")
         raise InvalidRecipe(collect.problems, source=document.source)
-    plain = accept_old_version_key(plain)
     if "tables" in plain and "columns" not in plain:
         collect.add(
             ("tables",),

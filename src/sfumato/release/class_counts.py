@@ -1,7 +1,7 @@
 """Counts of a release's equivalence classes, and the result of a privacy condition over them.
 
 These are the only types that the independent checks of privacy models work on. They hold plain Python integers and
-share no code with the masking search: :mod:`sfumato.verification.counts` fills them by SQL.
+share no code with the masking search: :mod:`sfumato.evaluation.counts` fills them by SQL.
 """
 
 from __future__ import annotations

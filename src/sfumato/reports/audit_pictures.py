@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.query.auditing.answer_graph import AnswerGraph
-from sfumato.query.auditing.past_answers import PastAnswers
+from sfumato.auditing.answer_graph import AnswerGraph
+from sfumato.auditing.past_answers import PastAnswers
 from sfumato.reports.figures import Figure
 from sfumato.reports.pictures import AFTER, BEFORE, BEFORE_SOFT, HEAT, INK, MUTED, Spec, base_spec
 

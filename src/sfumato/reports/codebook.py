@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import ColumnLabels, Table
+from sfumato.dataset import Kind
 from sfumato.reports.report_data import ReportData
 from sfumato.reports.text import ABOUT_LABELS, summary
-from sfumato.schema import Kind
 from sfumato.wording import counted
 
 __all__ = ["CODEBOOK", "README", "codebook", "readme"]

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import ROOT, Column, Role
 from sfumato.masking.base import method_of
 from sfumato.release import Lineage
 from sfumato.reports.report_data import ColumnSummary
-from sfumato.schema import ROOT, Column, Role
 
 __all__ = ["column_summaries", "done_in_words", "is_nothing_left"]
 

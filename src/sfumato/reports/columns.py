@@ -19,11 +19,11 @@ import polars as pl
 
 from sfumato.attacks.value_parser import bounds
 from sfumato.data.table import Table
+from sfumato.dataset import ROOT, BoundHierarchy, Column, Hierarchy, Kind, Role
+from sfumato.dataset.hierarchy import with_missing
 from sfumato.errors import SfumatoError
 from sfumato.reports.column_table import is_nothing_left
 from sfumato.reports.report_data import Bar, ColumnPicture
-from sfumato.schema import ROOT, BoundHierarchy, Column, Hierarchy, Kind, Role
-from sfumato.schema.hierarchy import with_missing
 
 __all__ = ["MISSING", "column_pictures"]
 

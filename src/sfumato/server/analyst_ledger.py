@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sfumato.dp.ledger import Balance, Ledger
-from sfumato.dp.ledger_accounts import Period
 from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure, pure
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import Conflict, NotComparable, OverBudget, UnknownBudget
+from sfumato.ledger.accounts import Period
+from sfumato.ledger.ledger import Balance, Ledger
 from sfumato.rationals import Number
 from sfumato.server.roles import Principal
 

@@ -12,9 +12,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter, FileMissing, LedgerBroken, NotApplicable, OutputExists
+from sfumato.ledger.ledger import Ledger
 from sfumato.server.heads import clear_rolled_back, refuse_rolled_back
 from sfumato.server.state import FILE, ServerState, now
 from sfumato.server.witness import Witness, charge_again, check_witness

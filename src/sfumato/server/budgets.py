@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.dp.exact_budget import cap_amount
-from sfumato.dp.ledger import Balance, Entry
-from sfumato.dp.ledger_accounts import Period
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
+from sfumato.ledger.accounts import Period
+from sfumato.ledger.exact_budget import cap_amount
+from sfumato.ledger.ledger import Balance, Entry
 from sfumato.server.state import ServerState, now
 
 __all__ = ["AccountBalance", "BudgetRequest", "Budgets"]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.data.yaml_documents import read_text_file
-from sfumato.dp.ledger import UNKEPT, Ledger, Transaction
 from sfumato.engines.choice import is_address
 from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
+from sfumato.ledger.ledger import UNKEPT, Ledger, Transaction
 from sfumato.query.metadata import Metadata, parse_metadata
 from sfumato.query.session import Session
 from sfumato.server.accounts.users import check_name, find_user

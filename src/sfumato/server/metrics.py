@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from sfumato import __version__
-from sfumato.dp.ledger import Ledger
+from sfumato.ledger.ledger import Ledger
 
 __all__ = ["Metrics"]
 

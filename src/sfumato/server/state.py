@@ -6,8 +6,8 @@ import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sfumato.dp.ledger import Ledger, Store, Transaction
-from sfumato.dp.stores.schema import SchemaVersion
+from sfumato.ledger.ledger import Ledger, Store, Transaction
+from sfumato.ledger.stores.schema import SchemaVersion
 
 __all__ = ["SERVER", "ServerState", "later", "now"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import LedgerRolledBack
+from sfumato.ledger.ledger import Ledger
 
 __all__ = ["Witness", "charge_again", "check_witness"]
 

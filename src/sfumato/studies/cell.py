@@ -8,6 +8,7 @@ from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome
 from sfumato.attacks.shared_simulations import shared_simulations
+from sfumato.dataset import Data
 from sfumato.deadline import Deadline, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
 from sfumato.evaluation import make_release, run_attacks, run_measures, with_control
@@ -18,12 +19,11 @@ from sfumato.measures.base import ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Limits, Recipe
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 __all__ = ["exceeds_limit", "refused_cell", "run_cell"]
 
 
-def run_cell(recipe: Recipe, data: Dataset, *, n_targets: int, seconds: float | None = None) -> dict[str, Any]:
+def run_cell(recipe: Recipe, data: Data, *, n_targets: int, seconds: float | None = None) -> dict[str, Any]:
     """Make and evaluate the release of a recipe. A refusal is a result of the cell and does not stop the study.
 
     Measures come first. Attacks run in the order of the battery, cheap ones first, within ``seconds``. If the recipe
@@ -49,7 +49,7 @@ def refused_cell(refusal: SfumatoError) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _run(recipe: Recipe, data: Dataset, n_targets: int, progress: Progress) -> dict[str, Any]:
+def _run(recipe: Recipe, data: Data, n_targets: int, progress: Progress) -> dict[str, Any]:
     rng, begin = Rng(recipe.seed), time.perf_counter()
     made = make_release(recipe, data, rng=rng, progress=progress)
     pair = ReleasePair(original=data, release=made.release, lineage=made.masked.lineage)

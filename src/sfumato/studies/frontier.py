@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.evaluation.checks.several_rows import SEVERAL_ROWS
 from sfumato.evaluation.formatting import percent, readable_name
 from sfumato.evaluation.limits import judge_entries
 from sfumato.recipe import Limits
 from sfumato.studies.plan import Candidate, StudyPlan
-from sfumato.verification.checks.several_rows import SEVERAL_ROWS
 
 __all__ = ["Point", "Study", "points_of"]
 

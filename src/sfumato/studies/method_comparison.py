@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Data, Role, Schema
 from sfumato.errors import SfumatoError
 from sfumato.evaluation import make_release, run_measures
 from sfumato.masking.base import Step
@@ -17,7 +18,6 @@ from sfumato.progress import SILENT
 from sfumato.recipe import Recipe
 from sfumato.registry import registry
 from sfumato.rng import Rng
-from sfumato.schema import Dataset, Role, Schema
 
 __all__ = ["MethodComparison", "MethodTrial", "compare_methods"]
 
@@ -106,7 +106,7 @@ def compare_methods(recipe: Recipe, data: Table, *, k: int, rows: int = 5000, se
     rows = min(rows, max(2 * k, _MOST_CELLS // frame.width))
     if frame.height > rows:
         frame = frame[Rng(seed).child("comparison").generator.choice(frame.height, rows, replace=False)]
-    sample = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    sample = Data.of(Table(frame=frame), Schema(columns=columns))
     trials = []
     for step in _steps(k):
         if "microaggregate" in step and data.rows > _MOST_ROWS:
@@ -128,7 +128,7 @@ def _steps(k: int) -> tuple[dict[str, dict[str, Any]], ...]:
     )
 
 
-def _trial(step: Mapping[str, Any], sample: Dataset, k: int, seed: int) -> MethodTrial:
+def _trial(step: Mapping[str, Any], sample: Data, k: int, seed: int) -> MethodTrial:
     [(name, setting)] = step.items()
     try:
         part = registry("method").get(name).build(setting)

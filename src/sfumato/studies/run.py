@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sfumato.dataset import Data
 from sfumato.errors import BadParameter, OutOfTime
 from sfumato.progress import SILENT, Progress
-from sfumato.schema import Dataset
 from sfumato.studies.cell import exceeds_limit, refused_cell
 from sfumato.studies.feasibility import refusal_of
 from sfumato.studies.frontier import Study, points_of
@@ -87,13 +87,13 @@ def run_study(
 _NO_TIME = OutOfTime("Not run: the time for the whole study was used up.", fix="Allow more with `total`; run it again.")
 
 
-def _original(plan: StudyPlan, data: Any) -> Dataset:
+def _original(plan: StudyPlan, data: Any) -> Data:
     source = data if data is not None else (plan.recipe.source.location if plan.recipe.source else None)
     if source is None:
         raise BadParameter("`data` is required.", fix="Add `data:` to the study, or pass a file or a table.")
     options = dict(plan.recipe.source.options) if data is None and plan.recipe.source else {}
     steps = [step for candidate in plan.candidates for step in candidate.steps]
-    return replace(plan.recipe, steps=steps).open(source.table if isinstance(source, Dataset) else source, **options)
+    return replace(plan.recipe, steps=steps).open(source.table if isinstance(source, Data) else source, **options)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Data
 from sfumato.recipe import Recipe
-from sfumato.schema import Dataset
 from sfumato.studies.cell import run_cell
 
 __all__ = ["Job", "run_jobs"]
@@ -53,7 +53,7 @@ Finished = tuple[Job, dict[str, Any] | None]
 
 def run_jobs(
     jobs: list[Job],
-    original: Dataset,
+    original: Data,
     *,
     n_targets: int,
     workers: int,
@@ -151,5 +151,5 @@ def _exit_with_parent(parent: int) -> None:
 def _run_recipe(recipe: dict[str, Any], n_targets: int, seconds: float | None) -> dict[str, Any]:
     parsed = Recipe.parse(recipe)
     if "dataset" not in _DATA:
-        _DATA["dataset"] = Dataset.of(Table(frame=_DATA["frame"]), parsed.schema)
+        _DATA["dataset"] = Data.of(Table(frame=_DATA["frame"]), parsed.schema)
     return run_cell(parsed, _DATA["dataset"], n_targets=n_targets, seconds=seconds)

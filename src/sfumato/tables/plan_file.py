@@ -11,9 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.run_account import charge_run
 from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.field_docs import DocumentedModel
+from sfumato.ledger.run_account import charge_run
 from sfumato.params import plain_message
 from sfumato.rationals import rational
 

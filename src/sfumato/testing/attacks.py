@@ -12,6 +12,7 @@ import polars as pl
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, Stage, evaluate_attack, risk
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.deadline import Deadline
 from sfumato.errors import OutOfTime, SfumatoError
 from sfumato.masking.base import Context, Step
@@ -19,7 +20,6 @@ from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.testing.measures import ODD_RELEASES
 from sfumato.testing.parts import check_part
 from sfumato.testing.population import population, population_frame
@@ -99,7 +99,7 @@ class AttackBench:
             control=Table(frame=population_frame(_ROWS, seed=2)) if control else None,
         )
 
-    def _mask(self, people: Dataset) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    def _mask(self, people: Data) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
         step = self.weak_step
         if step is None:
             return people.table.frame, []
@@ -115,14 +115,14 @@ class AttackBench:
         return AttackScenario(original=_events(1), release=release, aligned=True)
 
 
-def _in_households(people: Dataset) -> Dataset:
+def _in_households(people: Data) -> Data:
     """The same people in households of four; the release numbers the households otherwise."""
     frame = people.table.frame.with_columns(household=pl.int_range(pl.len()) // 4)
     columns = {**people.schema.columns, "household": Column(role=Role.HOUSEHOLD)}
-    return Dataset.of(Table(frame=frame), Schema(columns=columns))
+    return Data.of(Table(frame=frame), Schema(columns=columns))
 
 
-def _events(seed: int) -> Dataset:
+def _events(seed: int) -> Data:
     """A hundred people with a dozen rated films each."""
     draw = np.random.default_rng(seed)
     rows = 1200
@@ -134,7 +134,7 @@ def _events(seed: int) -> Dataset:
             "day": draw.integers(0, 700, rows),
         }
     )
-    return Dataset.of(Table(frame=table), Schema(columns={"film": Column(role=Role.QUASI)}, unit="user"))
+    return Data.of(Table(frame=table), Schema(columns={"film": Column(role=Role.QUASI)}, unit="user"))
 
 
 def unmasked_release_is_disclosed(bench: AttackBench) -> None:

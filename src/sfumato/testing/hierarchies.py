@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sfumato.schema import FileHierarchy, Hierarchy
-from sfumato.schema.hierarchy import BoundHierarchy, hierarchy_from_dict
+from sfumato.dataset import FileHierarchy, Hierarchy
+from sfumato.dataset.hierarchy import BoundHierarchy, hierarchy_from_dict
 from sfumato.testing.parts import run_checks
 
 __all__ = ["HIERARCHY_CHECKS", "check_hierarchy"]

@@ -7,9 +7,9 @@ from math import isfinite
 import numpy as np
 import polars as pl
 
-from sfumato.learning.integral.encoding import ColumnEncoding, Encoding
-from sfumato.learning.integral.learner import Learner
-from sfumato.learning.integral.records import Records
+from sfumato.integral.encoding import ColumnEncoding, Encoding
+from sfumato.integral.learner import Learner
+from sfumato.integral.records import Records
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 

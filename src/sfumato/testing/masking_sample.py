@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.dataset import Column, Data, Role, Schema
 
 __all__ = ["UNTOUCHED", "all_missing", "constant", "masking_frame", "masking_sample"]
 
@@ -49,7 +49,7 @@ def masking_frame(count: int = 240, seed: int = 1) -> pl.DataFrame:
     return table
 
 
-def masking_sample(table: pl.DataFrame | None = None) -> Dataset:
+def masking_sample(table: pl.DataFrame | None = None) -> Data:
     """The rows with roles, or another frame of the same columns."""
     roles = {
         "name": Role.IDENTIFIER,
@@ -59,10 +59,10 @@ def masking_sample(table: pl.DataFrame | None = None) -> Dataset:
         "household": Role.HOUSEHOLD,
     }
     schema = Schema(columns={name: Column(role=role) for name, role in roles.items()})
-    return Dataset.of(Table(frame=masking_frame() if table is None else table), schema)
+    return Data.of(Table(frame=masking_frame() if table is None else table), schema)
 
 
-def constant() -> Dataset:
+def constant() -> Data:
     """All rows are the same."""
     one = masking_frame(2).head(1)
     return masking_sample(
@@ -70,7 +70,7 @@ def constant() -> Dataset:
     )
 
 
-def all_missing() -> Dataset:
+def all_missing() -> Data:
     """Four columns have no value at all."""
     gone = [
         pl.lit(None, dtype=masking_frame().schema[name]).alias(name) for name in ("income", "age", "region", "admitted")

@@ -11,8 +11,8 @@ import numpy as np
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import ContributionBounds, Mechanism
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.run_account import charge_run
 from sfumato.errors import BadParameter, NoReceipt
+from sfumato.ledger.run_account import charge_run
 from sfumato.secret import Permit, SecretValue
 from sfumato.testing.parts import expect, run_checks
 

@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.evaluation.counts import count_classes
+from sfumato.evaluation.rules import verify
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, compress
 from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel
 from sfumato.release import State
-from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.testing.parts import check_part
-from sfumato.verification.counts import count_classes
-from sfumato.verification.rules import verify
 
 __all__ = ["MODEL_CHECKS", "check_model", "model_sample", "model_samples"]
 
@@ -37,7 +37,7 @@ def _on_classes(check: Callable[[PrivacyModel], None]) -> Callable[[PrivacyModel
     return checked
 
 
-def check_model(model: PrivacyModel, data: Dataset | None = None) -> None:
+def check_model(model: PrivacyModel, data: Data | None = None) -> None:
     """Raise AssertionError unless ``model`` keeps the contract of a privacy model.
 
     The model states its promise, what it protects and which parameters strengthen it. On every table the independent
@@ -54,7 +54,7 @@ def check_model(model: PrivacyModel, data: Dataset | None = None) -> None:
         check(model)
 
 
-def model_sample(seed: int = 1, *, rows: int = 200, distinct: int = 6) -> Dataset:
+def model_sample(seed: int = 1, *, rows: int = 200, distinct: int = 6) -> Data:
     """A random table of two quasi-identifiers and a sensitive column with a hierarchy."""
     draw = np.random.default_rng(seed)
     frame = pl.DataFrame(
@@ -66,15 +66,15 @@ def model_sample(seed: int = 1, *, rows: int = 200, distinct: int = 6) -> Datase
     )
     grade = Column.model_validate({"role": "sensitive", "hierarchy": _TAXONOMY})
     columns = {"zip": Column(role=Role.QUASI), "sex": Column(role=Role.QUASI), "grade": grade}
-    return Dataset.of(Table(frame=frame), Schema(columns=columns))
+    return Data.of(Table(frame=frame), Schema(columns=columns))
 
 
-def model_samples() -> tuple[Dataset, ...]:
+def model_samples() -> tuple[Data, ...]:
     """The tables on which :func:`check_model` tries a model."""
     return tuple(model_sample(seed, distinct=distinct) for seed, distinct in _SAMPLES)
 
 
-def _bind(model: PrivacyModel, data: Dataset) -> tuple[EquivalenceClasses, ModelRule]:
+def _bind(model: PrivacyModel, data: Data) -> tuple[EquivalenceClasses, ModelRule]:
     table = compress(data, population=model.population_frame(data))
     return table, model.bind(table)
 
@@ -136,7 +136,7 @@ def one_verdict_for_every_table(model: PrivacyModel) -> None:
 @_on_classes
 def without_quasi_identifiers_nothing_is_checked(model: PrivacyModel) -> None:
     data = model_sample()
-    bare = Dataset(table=data.table, schema=Schema(columns={"grade": data.schema.columns["grade"]}))
+    bare = Data(table=data.table, schema=Schema(columns={"grade": data.schema.columns["grade"]}))
     verdict = model.check(bare)
     assert verdict.state is State.NOT_CHECKED, "a table without quasi-identifiers has a verdict"
     assert verdict.reason, "a verdict of `not checked` gives no reason"
@@ -188,7 +188,7 @@ def independent_check_agrees(model: PrivacyModel) -> None:
     assert states == {State.HOLDS, State.FAILS}, "the parameters do not try both verdicts"
 
 
-def _independent_check_agrees(model: PrivacyModel, data: Dataset) -> State:
+def _independent_check_agrees(model: PrivacyModel, data: Data) -> State:
     verdict = model.check(data)
     if verdict.state is State.NOT_CHECKED:
         assert verdict.reason, "a verdict of `not checked` gives no reason"

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.dataset import Column, Data, Role, Schema
 
 __all__ = ["NUMBERS", "QUASI", "population", "population_frame"]
 
@@ -37,7 +37,7 @@ def population_frame(rows: int = 400, *, seed: int = 1) -> pl.DataFrame:
     )
 
 
-def population(rows: int = 400, *, seed: int = 1, sensitive: str = "diagnosis") -> Dataset:
+def population(rows: int = 400, *, seed: int = 1, sensitive: str = "diagnosis") -> Data:
     """The rows with roles: ``name`` identifies, ``diagnosis`` is sensitive, all others are quasi-identifiers.
 
     ``sensitive`` is another name for the sensitive column.
@@ -45,4 +45,4 @@ def population(rows: int = 400, *, seed: int = 1, sensitive: str = "diagnosis") 
     roles = {name: Column(role=Role.QUASI) for name in QUASI}
     schema = Schema(columns={"name": Column(role=Role.IDENTIFIER), **roles, sensitive: Column(role=Role.SENSITIVE)})
     frame = population_frame(rows, seed=seed).rename({"diagnosis": sensitive})
-    return Dataset.of(Table(frame=frame), schema)
+    return Data.of(Table(frame=frame), schema)

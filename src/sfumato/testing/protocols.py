@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.collecting.local.frequency_protocol import FrequencyProtocol
-from sfumato.collecting.local.number_protocol import NumberProtocol
+from sfumato.collecting.frequency_protocol import FrequencyProtocol
+from sfumato.collecting.number_protocol import NumberProtocol
 from sfumato.testing.parts import run_checks
 
 __all__ = ["FREQUENCY_PROTOCOL_CHECKS", "NUMBER_PROTOCOL_CHECKS", "check_frequency_protocol", "check_number_protocol"]

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.query import QueryAttack, evaluate_query_attack
-from sfumato.query.policies.bounded_noise import BoundedNoise
-from sfumato.query.policies.exact import Exact, ExactResponder
-from sfumato.query.policies.rounding import Rounding
+from sfumato.auditing.policies.bounded_noise import BoundedNoise
+from sfumato.auditing.policies.exact import Exact, ExactResponder
+from sfumato.auditing.policies.rounding import Rounding
 from sfumato.query.policy import Policy, Responder
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks

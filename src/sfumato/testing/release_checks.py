@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sfumato.data.table import Table
+from sfumato.evaluation.check import Check, verdicts_of
+from sfumato.evaluation.subjects import TableSubject
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.release import Lineage, State
 from sfumato.testing.parts import run_checks
 from sfumato.testing.population import population
-from sfumato.verification.check import Check, verdicts_of
-from sfumato.verification.subjects import TableSubject
 
 __all__ = ["RELEASE_CHECKS", "check_check"]
 

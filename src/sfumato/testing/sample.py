@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.dataset import Column, Data, Role, Schema
 
 __all__ = ["sample"]
 
 
-def sample(rows: int = 300, *, seed: int = 1, missing: bool = True) -> Dataset:
+def sample(rows: int = 300, *, seed: int = 1, missing: bool = True) -> Data:
     """A mixed table of people who do not exist.
 
     >>> sample(50).quasi
@@ -57,4 +57,4 @@ def sample(rows: int = 300, *, seed: int = 1, missing: bool = True) -> Dataset:
         "rent": Column(role=Role.SENSITIVE),
         "diagnosis": Column(role=Role.SENSITIVE),
     }
-    return Dataset.of(Table(frame=frame), Schema(columns=columns))
+    return Data.of(Table(frame=frame), Schema(columns=columns))

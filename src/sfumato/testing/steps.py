@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.dataset import Data
 from sfumato.errors import SfumatoError
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import Masking
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.release import Change
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 from sfumato.testing.masking_sample import UNTOUCHED, all_missing, constant, masking_frame, masking_sample
 from sfumato.testing.parts import check_part
 from sfumato.testing.sample import sample
@@ -23,7 +23,7 @@ from sfumato.testing.sample import sample
 __all__ = ["STEP_CHECKS", "check_step"]
 
 
-def check_step(step: Step, data: Dataset | None = None) -> None:
+def check_step(step: Step, data: Data | None = None) -> None:
     """Raise AssertionError unless ``step`` keeps the contract of a masking method.
 
     The input is not changed; the same seed gives the same table and all randomness comes from ``context.rng``; the row
@@ -63,11 +63,11 @@ class _RecordingRng(Rng):
         return super().child(*names)
 
 
-def _run(step: Step, data: Dataset, rng: Rng | None = None, *, k: int = 3) -> Change:
+def _run(step: Step, data: Data, rng: Rng | None = None, *, k: int = 3) -> Change:
     return step.apply(data, Context(rng=rng or Rng(7), models=(KAnonymity(k=k),)))
 
 
-def _kept(change: Change, data: Dataset) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _kept(change: Change, data: Data) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The row map, and the released rows that belong to a row of the input."""
     rows = np.arange(data.rows) if change.rows is None else change.rows
     return rows, np.flatnonzero(rows >= 0)
@@ -82,7 +82,7 @@ def _leaves(node: Any) -> list[Any]:
     return [node]
 
 
-def basic_contract(step: Step, data: Dataset | None = None) -> None:
+def basic_contract(step: Step, data: Data | None = None) -> None:
     """What holds on any table, here the public :func:`~sfumato.testing.sample`."""
     run = partial(_run, step, k=2)
     people = _accepted(step) if data is None else data
@@ -105,7 +105,7 @@ def basic_contract(step: Step, data: Dataset | None = None) -> None:
             _check_row_map(change, edge)
 
 
-def _accepted(step: Step) -> Dataset:
+def _accepted(step: Step) -> Data:
     """The sample with missing values, or without them for a step that refuses those."""
     try:
         _run(step, sample(), Rng(1), k=2)
@@ -114,14 +114,14 @@ def _accepted(step: Step) -> Dataset:
     return sample()
 
 
-def _without_values(data: Dataset) -> Dataset:
+def _without_values(data: Data) -> Data:
     """The same rows with one quasi-identifier all missing."""
     name = data.quasi[0]
     frame = data.table.frame
     return data.with_frame(frame.with_columns(frame[name].clear(n=frame.height).alias(name)))
 
 
-def _check_row_map(change: Change, data: Dataset) -> None:
+def _check_row_map(change: Change, data: Data) -> None:
     if change.rows is None:
         assert change.table.rows == data.rows, "rows were added or dropped without a row map"
         return

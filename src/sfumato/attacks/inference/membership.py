@@ -14,12 +14,12 @@ from sfumato.attacks.base import Attack, Discloses, Guesses, Stage, View
 from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import BoxTree, nearest
 from sfumato.attacks.remasking import run_steps, runnable_steps
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.deadline import quiet
 from sfumato.errors import OutOfTime
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
@@ -141,7 +141,7 @@ class Membership(Attack):
             for number in range(self.shadows):
                 own = rng.child("shadow", number)
                 half = np.sort(own.generator.permutation(people.height)[: people.height // 2])
-                data = Dataset(table=view.release.table.with_frame(people[half]), schema=schema)
+                data = Data(table=view.release.table.with_frame(people[half]), schema=schema)
                 masked = run_steps(data, steps, own, quiet(progress))[0]
                 release = Release(table=view.release.table.with_frame(masked), manifest=view.release.manifest)
                 score = self._score(replace(view, release=release, targets=people), own)

@@ -18,15 +18,15 @@ import polars as pl
 from sfumato.attacks.query._base import CountingResponder, QueryAttack, QueryOutcome
 from sfumato.attacks.query._sql import SqlResponder, secret_bit
 from sfumato.attacks.query._subset_sql import PeopleConditions
-from sfumato.dp.ledger import Ledger
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter
+from sfumato.ledger.ledger import Ledger
 from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.query.policies.differential_privacy import DifferentialPrivacy
 from sfumato.query.policy import Policy
 from sfumato.query.session import Session
 from sfumato.rng import Rng
-from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 __all__ = ["evaluate_query_attack", "evaluate_sql_attack", "sql_responder"]
 

@@ -23,10 +23,10 @@ import polars as pl
 
 from sfumato.attacks.base import Predicate
 from sfumato.attacks.value_parser import bounds
+from sfumato.dataset.hierarchy import BoundHierarchy, hierarchy_from_dict
 from sfumato.errors import SfumatoError
 from sfumato.masking.base import method_of
 from sfumato.release import Release
-from sfumato.schema.hierarchy import BoundHierarchy, hierarchy_from_dict
 
 __all__ = ["LikelyPredicate", "branches_beneath", "minimality_findings"]
 

@@ -16,13 +16,13 @@ from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.features import numbers
 from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
 from sfumato.masking.base import Context, Step, method_of
 from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
@@ -170,7 +170,7 @@ class _Replays:
         if self.release.manifest.get("order", "shuffled") == "shuffled":
             place = rng.child("order").generator.permutation(table.rows)
         schema = Schema(columns={name: Column(role=Role.QUASI) for name in table.columns})
-        data = Dataset(table=table.with_frame(table.frame[np.argsort(place)]), schema=schema)
+        data = Data(table=table.with_frame(table.frame[np.argsort(place)]), schema=schema)
         for position, step in self.steps:
             try:
                 change = step.apply(data, Context(rng=rng.child(position, step.part_name()), progress=progress))
@@ -180,7 +180,7 @@ class _Replays:
                 raise NotApplicable(f"The published step `{step.part_name()}` cannot be replayed: {refusal}") from None
             if change.table.rows != table.rows or not set(self.columns) <= set(change.table.columns):
                 raise NotApplicable(f"The published step `{step.part_name()}` changes rows or columns.")
-            data = Dataset(table=change.table, schema=schema)
+            data = Data(table=change.table, schema=schema)
         columns = [numbers(data.table.column(name)[place]) for name in self.columns]
         if any(column is None for column in columns):
             raise NotApplicable("A replayed column holds no numbers.")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import polars as pl
 
+from sfumato.auditing.answer_forms import ListForm
+from sfumato.auditing.auditor import Auditor, Decision
+from sfumato.auditing.k_assign import AssignAuditor
+from sfumato.auditing.rules import AuditRules
+from sfumato.auditing.simulatable import SimulatableAuditor
 from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
-from sfumato.query.auditing.answer_forms import ListForm
-from sfumato.query.auditing.auditor import Auditor, Decision
-from sfumato.query.auditing.k_assign import AssignAuditor
-from sfumato.query.auditing.rules import AuditRules
-from sfumato.query.auditing.simulatable import SimulatableAuditor
 
 __all__ = ["AuditDemo"]
 

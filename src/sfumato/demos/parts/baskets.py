@@ -10,13 +10,13 @@ from sfumato.api import attack, protect
 from sfumato.attacks.inference.hidden_results import HiddenResults
 from sfumato.data import write
 from sfumato.data.table import Table
+from sfumato.dataset import Schema
 from sfumato.demos.base import Demo, Say
 from sfumato.evaluation.formatting import percent
 from sfumato.masking import HideResults, ResultPrivacy
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.rng import Rng
-from sfumato.schema import Schema
 
 __all__ = ["BasketsDemo"]
 

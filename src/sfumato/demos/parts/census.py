@@ -12,8 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.demos.base import Demo, Say
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyMeasure
+from sfumato.ledger.ledger import Ledger
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.tables.geography import Geography

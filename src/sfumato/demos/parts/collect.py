@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sfumato.collecting.local.collector import Collection
-from sfumato.collecting.local.design import design_survey
-from sfumato.collecting.local.device import randomize_table, write_reports
-from sfumato.collecting.local.frequency_protocol import FrequencyProtocol
-from sfumato.collecting.local.longitudinal import Deployment, averaging_attack
-from sfumato.collecting.local.survey import Survey
+from sfumato.collecting.collector import Collection
+from sfumato.collecting.design import design_survey
+from sfumato.collecting.device import randomize_table, write_reports
+from sfumato.collecting.frequency_protocol import FrequencyProtocol
+from sfumato.collecting.longitudinal import Deployment, averaging_attack
+from sfumato.collecting.survey import Survey
 from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.base import Demo, Say

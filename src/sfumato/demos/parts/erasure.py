@@ -10,9 +10,9 @@ import polars as pl
 from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.base import Demo, Say
-from sfumato.learning.integral import Encoding, Records, decide_publication, explain_groups, suggest_changes
-from sfumato.learning.integral.learners.decision_tree import DecisionTreeLearner
-from sfumato.learning.integral.model_file import ModelFile
+from sfumato.integral import Encoding, Records, decide_publication, explain_groups, suggest_changes
+from sfumato.integral.learners.decision_tree import DecisionTreeLearner
+from sfumato.integral.model_file import ModelFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

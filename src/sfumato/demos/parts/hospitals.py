@@ -7,21 +7,21 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sfumato.collecting.parties.bloom_encoding import BloomEncoder
-from sfumato.collecting.parties.certificates import make_certificates
-from sfumato.collecting.parties.channels import LocalChannel
-from sfumato.collecting.parties.coordinator import Coordinator
-from sfumato.collecting.parties.encoding_attacks import pattern_attack
-from sfumato.collecting.parties.intersection_size import PrivateSet, SizeNoise
-from sfumato.collecting.parties.party import Party
-from sfumato.collecting.parties.party_file import PartyFile
-from sfumato.collecting.parties.trails import match_trails, rare_trails, suppress_visits
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.demos.base import Demo, Say
 from sfumato.demos.people import hospital
-from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import pure
-from sfumato.dp.run_account import charge_run
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.run_account import charge_run
+from sfumato.parties.bloom_encoding import BloomEncoder
+from sfumato.parties.certificates import make_certificates
+from sfumato.parties.channels import LocalChannel
+from sfumato.parties.coordinator import Coordinator
+from sfumato.parties.encoding_attacks import pattern_attack
+from sfumato.parties.intersection_size import PrivateSet, SizeNoise
+from sfumato.parties.party import Party
+from sfumato.parties.party_file import PartyFile
+from sfumato.parties.trails import match_trails, rare_trails, suppress_visits
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

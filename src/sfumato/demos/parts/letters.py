@@ -12,19 +12,19 @@ from sfumato.attacks.record_linkage.nearest_documents import NearestDocuments
 from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage
 from sfumato.data import write
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.demos.base import Demo, Say
-from sfumato.documents.known_notes import recall_by_kind
+from sfumato.demos.corpora.known_notes import recall_by_kind
+from sfumato.demos.corpora.synthetic_case_files import held_out_case_files
+from sfumato.demos.corpora.synthetic_messages import patient_messages
 from sfumato.documents.methods.deidentify_text import DeidentifyText
 from sfumato.documents.methods.normalize_style import NormalizeStyle
-from sfumato.documents.synthetic_case_files import held_out_case_files
-from sfumato.documents.synthetic_messages import patient_messages
 from sfumato.documents.text_findings import find_identifiers
 from sfumato.masking.base import Step
 from sfumato.masking.pipeline import protect
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
 
 __all__ = ["LettersDemo"]
 
@@ -83,7 +83,7 @@ class LettersDemo(Demo):
             "\n[bold]3. Attack what is left.[/bold] Patients found by their name, by a profile (age, profession, town, "
             "illness), and by the style of their posts elsewhere:"
         )
-        data = Dataset.of(
+        data = Data.of(
             Table(frame=drawn.messages.drop("name")),
             Schema(columns={"message": Column(role=Role.SENSITIVE)}, unit="patient"),
         )
@@ -105,7 +105,7 @@ class LettersDemo(Demo):
         return {"found": dict(found), "recall": recall, "methods": figures}
 
 
-def _rates(data: Dataset, steps: list[Step], folder: Path) -> dict[str, float]:
+def _rates(data: Data, steps: list[Step], folder: Path) -> dict[str, float]:
     """The share of patients that each attacker finds."""
     result = protect(data, steps=steps, rng=Rng(1))
     release = Release(table=result.data.table, manifest={})

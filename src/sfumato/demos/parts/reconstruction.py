@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.attacks.query import QueryOutcome, evaluate_query_attack
 from sfumato.attacks.query.reconstruction import Reconstruction as Attack
+from sfumato.auditing.policies.bounded_noise import BoundedNoise
 from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
-from sfumato.query.policies.bounded_noise import BoundedNoise
 from sfumato.query.policies.differential_privacy import DifferentialPrivacy
 from sfumato.rng import Rng
 

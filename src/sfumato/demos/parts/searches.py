@@ -13,7 +13,14 @@ from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage
 from sfumato.data import write
 from sfumato.data.table import Table
+from sfumato.dataset import Data, Schema
 from sfumato.demos.base import Demo, Say
+from sfumato.demos.corpora.synthetic_log import search_log
+from sfumato.events.methods.generalize_items import GeneralizeItems
+from sfumato.events.methods.microaggregate_units import MicroaggregateUnits
+from sfumato.events.methods.private_item_counts import PrivateItemCounts
+from sfumato.events.methods.remove_identifying_items import RemoveIdentifyingItems
+from sfumato.events.methods.suppress_items import SuppressItems
 from sfumato.masking.base import Context, Step
 from sfumato.masking.pipeline import MaskingResult, protect
 from sfumato.measures.base import ReleasePair
@@ -23,13 +30,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.release import Release
 from sfumato.rng import Rng
-from sfumato.schema import Dataset, Schema
-from sfumato.sequences.methods.generalize_items import GeneralizeItems
-from sfumato.sequences.methods.microaggregate_units import MicroaggregateUnits
-from sfumato.sequences.methods.private_item_counts import PrivateItemCounts
-from sfumato.sequences.methods.remove_identifying_items import RemoveIdentifyingItems
-from sfumato.sequences.methods.suppress_items import SuppressItems
-from sfumato.sequences.synthetic_log import search_log
 
 __all__ = ["SearchesDemo"]
 
@@ -73,7 +73,7 @@ class SearchesDemo(Demo):
         lines.write_csv(folder / "taxonomy.csv", separator=";", include_header=False)
         (folder / "recipe.yaml").write_text(RECIPE, encoding="utf-8")
         recipe = Recipe.load(folder / "recipe.yaml")
-        data = Dataset.of(Table(frame=log.events), recipe.schema)
+        data = Data.of(Table(frame=log.events), recipe.schema)
         trial = _Trial(data, folder / "directory.csv")
         say(
             f"\n[bold]1. A search engine publishes {log.events.height:,} queries of 1,200 people,[/bold] with a number "
@@ -127,7 +127,7 @@ class SearchesDemo(Demo):
 class _Trial:
     """A log with the attacks and measures of the demo."""
 
-    def __init__(self, data: Dataset, directory: Path) -> None:
+    def __init__(self, data: Data, directory: Path) -> None:
         self.data, self.path = data, directory
 
     def directory(self, seen: int | None = None) -> DirectoryLinkage:
@@ -138,7 +138,7 @@ class _Trial:
     def of(self, steps: Sequence[Step]) -> MaskingResult:
         """The masked log. The numbers of the users are pseudonyms already and stay."""
         columns = {name: column for name, column in self.data.schema.columns.items() if name != "user"}
-        plain = Dataset(table=self.data.table, schema=Schema(columns=columns, unit="user"))
+        plain = Data(table=self.data.table, schema=Schema(columns=columns, unit="user"))
         return protect(plain, steps=steps, rng=Rng(1))
 
     def rate(self, result: MaskingResult, attack: UnitLinking) -> float:

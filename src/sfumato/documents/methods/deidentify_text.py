@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.documents.tagger import tag
 from sfumato.documents.text_findings import TextFinding, known_names, merged
 from sfumato.documents.text_taxonomy import TextTaxonomy, age_band
@@ -19,7 +20,6 @@ from sfumato.errors import WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.release import Change, State, Verdict
-from sfumato.schema import Dataset
 
 __all__ = ["DeidentifyText"]
 
@@ -65,7 +65,7 @@ class DeidentifyText(Step):
     signed_by: str | None = None
     """Who has read the released texts and answers for them. Published with the release."""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         unit = self.person or data.schema.unit
         data.table.require([*self.columns, *([] if unit is None else [unit])])
         frame = data.table.frame

@@ -9,10 +9,10 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.errors import WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 __all__ = ["NormalizeStyle"]
 
@@ -60,7 +60,7 @@ class NormalizeStyle(Step):
     columns: Annotated[tuple[str, ...], Field(min_length=1)]
     """Columns with texts."""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         data.table.require(self.columns)
         frame = data.table.frame
         for name in self.columns:

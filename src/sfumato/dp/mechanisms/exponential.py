@@ -26,7 +26,8 @@ class Exponential(Mechanism):
     loss is 2·rate·sensitivity, or half of that for ``monotone`` utilities. Sampling is exact and takes the same work
     for all utilities. ``error`` bounds the difference between the best and the selected utility among ``candidates``.
 
-    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> from sfumato.dp import SecretValue, pure
+    >>> from sfumato.ledger import Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> mode = Exponential.for_epsilon(50, monotone=True)

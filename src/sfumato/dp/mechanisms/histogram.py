@@ -26,7 +26,8 @@ class Histogram(Mechanism):
     Empty cells get noise like all others. Sums over cells are post-processing. ``error`` bounds abs(noise) over all
     ``outputs`` cells.
 
-    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> from sfumato.dp import SecretValue, pure
+    >>> from sfumato.ledger import Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> ages = Histogram.for_epsilon(1)

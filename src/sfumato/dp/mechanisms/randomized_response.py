@@ -30,7 +30,8 @@ class RandomizedResponse(Mechanism):
     ``error`` bounds the estimated *share* of each category (Hoeffding) for ``people`` answers and ``outputs``
     categories.
 
-    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> from sfumato.dp import SecretValue, pure
+    >>> from sfumato.ledger import Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(5), dataset="poll")
     >>> poll = RandomizedResponse.for_epsilon(2, categories=2)

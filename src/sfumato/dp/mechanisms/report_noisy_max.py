@@ -26,7 +26,8 @@ class ReportNoisyMax(Mechanism):
     reported for an additional loss of sensitivity / count_scale. Ties go to the lowest index. ``error`` bounds the
     difference between the best and the winner's true count among ``candidates``.
 
-    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> from sfumato.dp import SecretValue, pure
+    >>> from sfumato.ledger import Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="votes")
     >>> largest = ReportNoisyMax.for_epsilon(50, monotone=True)

@@ -29,7 +29,8 @@ class SampleAndAggregate(Mechanism):
     analysis. The answer is useful if the values on blocks are close to the value on all units. A block on which the
     function fails counts as ``low``. ``error`` bounds the distance in rank among the blocks.
 
-    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> from sfumato.dp import SecretValue, pure
+    >>> from sfumato.ledger import Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="wages")
     >>> mean = SampleAndAggregate.for_epsilon(20, blocks=50, low=0, high=100, grid=1)

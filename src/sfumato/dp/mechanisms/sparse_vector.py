@@ -26,7 +26,8 @@ class SparseVector(Mechanism):
     report them at the same loss, or that do not stop, are not private. ``error`` bounds the distance from the threshold
     within which an answer can be wrong, for ``questions`` counts.
 
-    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> from sfumato.dp import SecretValue, pure
+    >>> from sfumato.ledger import Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="wards")
     >>> alarm = SparseVector(threshold=50, stop=1, threshold_scale="1/10", query_scale="1/10", monotone=True)

@@ -40,7 +40,8 @@ class TopKeys(Mechanism):
 
     ``error`` bounds the difference between the best and each selected count among ``candidates``.
 
-    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> from sfumato.dp import SecretValue, pure
+    >>> from sfumato.ledger import Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> top = TopKeys.for_budget(50, count=2)

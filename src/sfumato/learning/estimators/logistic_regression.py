@@ -51,7 +51,7 @@ class LogisticRegression(ClassifierMixin, ScoringClassifier):  # type: ignore[mi
     max_rows
         The largest number of rows of one person. It is not enforced here: the caller promises it.
     ledger, dataset
-        The budget ledger (a path, a URL or a :class:`~sfumato.dp.Ledger`) and the data set that is charged.
+        The budget ledger (a path, a URL or a :class:`~sfumato.ledger.Ledger`) and the data set that is charged.
 
     Attributes
     ----------

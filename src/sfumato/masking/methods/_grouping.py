@@ -9,12 +9,12 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field
 
+from sfumato.dataset import BoundHierarchy, Data, Kind
 from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.masking.methods._masking import Floats, Rows, numbers_of
 from sfumato.masking.methods._mdav import mdav, v_mdav
 from sfumato.masking.methods._univariate import optimal_univariate
-from sfumato.schema import BoundHierarchy, Dataset, Kind
 
 __all__ = ["ColumnGroup", "RecordSpace", "aggregate", "common_ancestor", "draw_centroids", "group_rows"]
 
@@ -53,7 +53,7 @@ class RecordSpace:
     m/H apart; without a hierarchy, equal values are 0 and different ones 1 apart.
     """
 
-    def __init__(self, data: Dataset, names: tuple[str, ...], rows: Rows, *, standardize: bool) -> None:
+    def __init__(self, data: Data, names: tuple[str, ...], rows: Rows, *, standardize: bool) -> None:
         self.names = names
         numbers: list[Floats] = []
         indicators: list[tuple[npt.NDArray[np.int64], int, float]] = []
@@ -174,7 +174,7 @@ def aggregate(series: pl.Series, kind: Kind, groups: Groups, how: str, weights: 
     return counted.group_by("group", maintain_order=True).first()["value"]
 
 
-def common_ancestor(data: Dataset, name: str, rows: Rows, groups: Groups) -> pl.Series:
+def common_ancestor(data: Data, name: str, rows: Rows, groups: Groups) -> pl.Series:
     """Per group the label at the lowest level of the hierarchy on which all its members agree, as text."""
     hierarchy = data.bound_hierarchy(name)
     codes = hierarchy.encode(data.table.column(name).gather(rows))

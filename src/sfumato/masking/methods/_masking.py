@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.dataset import Data, Kind, Role
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.masking.base import Step
-from sfumato.schema import Dataset, Kind, Role
 
 __all__ = [
     "NUMERIC",
@@ -100,7 +100,7 @@ def matrix_of(frame: pl.DataFrame, names: tuple[str, ...]) -> Floats:
     return matrix
 
 
-def weights_of(data: Dataset) -> Floats | None:
+def weights_of(data: Data) -> Floats | None:
     """The sampling weights, or None if the schema declares no weight column."""
     names = [name for name in data.schema.names(Role.WEIGHT) if name in data.table.columns]
     return data.table.column(names[0]).cast(pl.Float64).to_numpy() if names else None
@@ -125,11 +125,11 @@ class Masking(Step):
     strata: tuple[str, ...] = ()
     """Stratification columns: rows are masked among rows that agree in all of them."""
 
-    def chosen(self, data: Dataset) -> tuple[str, ...]:
+    def chosen(self, data: Data) -> tuple[str, ...]:
         """The columns that this step masks in this table; unknown or unsuitable ones are refused."""
         return fitting(data, self.columns, self.kinds, self.part_name(), self.strata)
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         weights = data.schema.names(Role.WEIGHT) if self.reads_weights else ()
         names, beside = self.chosen(data), (*self.strata, *(name for name in weights if name in data.table.columns))
         if not self.independent_columns:
@@ -138,7 +138,7 @@ class Masking(Step):
             (self.model_copy(update={"columns": (name,)}), tuple(dict.fromkeys((name, *beside)))) for name in names
         )
 
-    def parts(self, data: Dataset) -> Strata:
+    def parts(self, data: Data) -> Strata:
         """The rows, stratum by stratum."""
         data.table.require(self.strata)
         return split(data.table.frame, self.strata)
@@ -149,7 +149,7 @@ class Masking(Step):
 
 
 def fitting(
-    data: Dataset, columns: tuple[str, ...] | None, kinds: frozenset[Kind], part: str, strata: tuple[str, ...] = ()
+    data: Data, columns: tuple[str, ...] | None, kinds: frozenset[Kind], part: str, strata: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
     """The named columns, checked, or all quasi-identifier and sensitive columns of the kinds."""
     words = " or ".join(sorted(kinds))

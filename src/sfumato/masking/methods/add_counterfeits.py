@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data, Role
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
-from sfumato.schema import Dataset, Role
 
 __all__ = ["AddCounterfeits"]
 
@@ -31,8 +31,8 @@ class AddCounterfeits(Step):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": range(100)})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"age": range(100)})),
     ...                     Schema(columns={"age": Column(role="quasi")}))
     >>> change = AddCounterfeits(fraction=0.1).apply(people, Context(rng=Rng(1)))
     >>> change.table.rows, int((change.rows == -1).sum())
@@ -55,7 +55,7 @@ class AddCounterfeits(Step):
     """``pieces``: quasi-identifiers from one record, all other columns from another. ``independent``: every column
     from a record of its own."""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         frame, random = data.table.frame, context.rng.generator
         count = max(1, round(self.fraction * data.rows))
         hidden = {*data.removed(), *data.schema.names(Role.HOUSEHOLD)}

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.dataset import Column, Data
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Masking, numbers_of
 from sfumato.release import Change
-from sfumato.schema import Column, Dataset
 
 __all__ = ["Categorize"]
 
@@ -31,8 +31,8 @@ class Categorize(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": [3, 20, 95]})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"age": [3, 20, 95]})),
     ...                     Schema(columns={"age": Column(role="quasi")}))
     >>> Categorize(breaks=[20, 60]).apply(people, Context(rng=Rng(1))).table.frame["age"].to_list()
     ['< 20', '[20, 60)', '>= 60']
@@ -75,7 +75,7 @@ class Categorize(Masking):
         shape = "of equal width" if given.get("by") == "width" else "with equal numbers of people"
         return f"{given['bins']} ranges {shape}"
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         if self.strata:
             raise BadParameter("categorize: `strata` is not supported; intervals must be the same for all rows.")
         names, frame = self.chosen(data), data.table.frame

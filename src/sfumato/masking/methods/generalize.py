@@ -13,6 +13,8 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.row_codes import number_rows
+from sfumato.dataset import Column, Data
+from sfumato.dataset.hierarchy import ROOT
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
@@ -22,8 +24,6 @@ from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.space import LatticeSpace, Node
 from sfumato.rationals import floor_share
 from sfumato.release import Change
-from sfumato.schema import Column, Dataset
-from sfumato.schema.hierarchy import ROOT
 from sfumato.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Generalize(Step):
             return ""
         return declared.hierarchy.level_in_words(level) if declared.hierarchy is not None else "all values removed (*)"
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         table = _compressed(data, context, metric_of(self.metric))
         space, best, public, private = self.decide(table, context)
         frame, rows, whole = self._transform(data, space, best)
@@ -159,7 +159,7 @@ class Generalize(Step):
         }
         return space, best, public, private
 
-    def survey(self, data: Dataset, context: Context) -> LatticeSurvey:
+    def survey(self, data: Data, context: Context) -> LatticeSurvey:
         """Evaluate every combination of levels, for people who want to look at the lattice before they choose."""
         from sfumato.masking.search.lattice.survey import survey
 
@@ -206,7 +206,7 @@ class Generalize(Step):
         return ~released & ~partly, partly
 
     def _transform(
-        self, data: Dataset, space: LatticeSpace, best: Node
+        self, data: Data, space: LatticeSpace, best: Node
     ) -> tuple[pl.DataFrame, npt.NDArray[np.int64] | None, int]:
         """The frame at the chosen levels, its row map, and the number of completely suppressed rows."""
         table = space.table
@@ -230,7 +230,7 @@ class Generalize(Step):
         return frame.filter(pl.Series(~whole)), np.flatnonzero(~whole), gone
 
 
-def _compressed(data: Dataset, context: Context, metric: LossMetric) -> EquivalenceClasses:
+def _compressed(data: Data, context: Context, metric: LossMetric) -> EquivalenceClasses:
     if not data.quasi:
         raise NotApplicable(
             "generalize: no column has the role `quasi`.", fix="Give the columns outsiders know that role."

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
+from sfumato.dataset import Data
 from sfumato.errors import BadParameter, ExtraMissing, NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.masking.item_sets import Item, ItemSet, frequent_item_sets, item_rows, least_count
@@ -23,7 +24,6 @@ from sfumato.masking.search.hide_item_sets import (
     exact_removal,
 )
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 __all__ = ["HideResults"]
 
@@ -90,7 +90,7 @@ class HideResults(Step):
     def public(self) -> dict[str, Any]:
         return {name: value for name, value in super().public().items() if name != "results"}
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         tasks = [task for task in (self, *context.models) if isinstance(task, HideResults | ResultPrivacy)]
         tasks = [task for task in tasks if task.results]
         if not tasks:
@@ -133,7 +133,7 @@ class HideResults(Step):
         )
 
     def _without_items(
-        self, task: HideResults | ResultPrivacy, frame: pl.DataFrame, data: Dataset, random: np.random.Generator
+        self, task: HideResults | ResultPrivacy, frame: pl.DataFrame, data: Data, random: np.random.Generator
     ) -> tuple[pl.DataFrame, RemovedItems | None]:
         """The table after the rules and item sets of a task were hidden."""
         wanted = [result for result in task.results if isinstance(result, RuleResult | ItemsTogether)]
@@ -166,7 +166,7 @@ class HideResults(Step):
         return frame, outcome
 
     def _watched(
-        self, frame: pl.DataFrame, sensitive: set[ItemSet], items: list[Item], data: Dataset, support: float
+        self, frame: pl.DataFrame, sensitive: set[ItemSet], items: list[Item], data: Data, support: float
     ) -> list[ItemSet]:
         """Frequent item sets that share an item with the hidden ones and contain none of them; the strongest first."""
         columns = [name for name in frame.columns if name not in data.identifiers]

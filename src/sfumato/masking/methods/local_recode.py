@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import compress
@@ -27,7 +28,6 @@ from sfumato.masking.search.local_recoding.clustering import cluster_units
 from sfumato.masking.search.merge_clusters import merge_until
 from sfumato.masking.search.partition_check import Conditions, columns_with_gaps, refuse_wildcards
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 __all__ = ["LocalRecode"]
 
@@ -66,10 +66,10 @@ class LocalRecode(Step):
     passes: Annotated[int, Field(ge=0)] = 3
     """Number of local-search passes that dissolve clusters or move rows."""
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ((self, (*data.quasi, *data.sensitive)),)
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         refuse_wildcards(data.schema, columns_with_gaps(data), self.part_name())
         metric = metric_of(self.metric)
         table = compress(data)
@@ -121,7 +121,7 @@ def _unweighted(trees: HierarchyArrays, levels: npt.NDArray[np.int16], weights: 
     return cell_losses(trees, levels) / np.where(weights > 0, weights, 1.0)
 
 
-def _granularity(data: Dataset, names: tuple[str, ...], shown: list[pl.Series]) -> float:
+def _granularity(data: Data, names: tuple[str, ...], shown: list[pl.Series]) -> float:
     """1 minus the mean loss per cell: the share of detail that is kept."""
     total = 0.0
     for name, series in zip(names, shown, strict=True):

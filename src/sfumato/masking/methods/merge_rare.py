@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data, Kind
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Masking
 from sfumato.release import Change
-from sfumato.schema import Dataset, Kind
 
 __all__ = ["MergeRare"]
 
@@ -29,8 +29,8 @@ class MergeRare(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"job": list("aaaabbcd")})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"job": list("aaaabbcd")})),
     ...                     Schema(columns={"job": Column(role="quasi")}))
     >>> "".join(MergeRare(min_count=2, label="x").apply(people, Context(rng=Rng(1))).table.frame["job"])
     'aaaabbxx'
@@ -55,7 +55,7 @@ class MergeRare(Masking):
     def pooled_label(cls, parameters: Mapping[str, Any]) -> str:
         return str(parameters.get("label", "other"))
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame
         data.table.require(self.strata)
         masked, merged = [], {}

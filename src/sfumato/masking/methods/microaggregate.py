@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.dataset import Column, Data, Kind, Role
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._grouping import (
@@ -23,7 +24,6 @@ from sfumato.masking.methods._grouping import (
 )
 from sfumato.masking.methods._masking import Masking, Rows, fitting, refuse_not_finite, weights_of
 from sfumato.release import Change
-from sfumato.schema import Column, Dataset, Kind, Role
 
 if TYPE_CHECKING:
     from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
@@ -55,8 +55,8 @@ class Microaggregate(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"pay": [1, 2, 3, 101, 102, 103]})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"pay": [1, 2, 3, 101, 102, 103]})),
     ...                     Schema(columns={"pay": Column(role="quasi")}))
     >>> Microaggregate(k=3).apply(people, Context(rng=Rng(1))).table.frame["pay"].to_list()
     [2.0, 2.0, 2.0, 102.0, 102.0, 102.0]
@@ -148,7 +148,7 @@ class Microaggregate(Masking):
         ]
         return {**parameters, "groups": [group for group in groups if group["columns"]]}
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         weights = data.schema.names(Role.WEIGHT) if self.weighted else ()
         beside = (*self.strata, *(name for name in weights if name in data.table.columns))
         tasks = self._tasks(data)
@@ -176,7 +176,7 @@ class Microaggregate(Masking):
         k = next((k for names, k in published.get("groups", ()) if column in names), "k")
         return f"average of groups of at least {k} similar records"
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         frame, strata, tasks = data.table.frame, self.parts(data), self._tasks(data)
         weights = weights_of(data) if self.weighted else None
         masked: dict[str, list[pl.Series]] = {name: [] for names, _ in tasks for name in names}
@@ -216,7 +216,7 @@ class Microaggregate(Masking):
         table = data.table.with_frame(frame.with_columns(new))
         return Change(table=table, public=public, private={"cells_blanked_for_rare_gaps": blanked})
 
-    def _tasks(self, data: Dataset) -> list[tuple[tuple[str, ...], int]]:
+    def _tasks(self, data: Data) -> list[tuple[tuple[str, ...], int]]:
         """The columns that are grouped together, and the k of each group."""
         if self.groups:
             tasks = [(fitting(data, g.columns, self.kinds, self.part_name(), self.strata), g.k) for g in self.groups]
@@ -228,11 +228,11 @@ class Microaggregate(Masking):
             self._refuse_categories(data, tasks)
         return tasks
 
-    def _names(self, data: Dataset) -> tuple[str, ...]:
+    def _names(self, data: Data) -> tuple[str, ...]:
         kinds = NUMBER_LIKE if self.algorithm in _UNIVARIATE and self.columns is None else self.kinds
         return fitting(data, self.columns, kinds, self.part_name(), self.strata)
 
-    def _refuse_categories(self, data: Dataset, tasks: list[tuple[tuple[str, ...], int]]) -> None:
+    def _refuse_categories(self, data: Data, tasks: list[tuple[tuple[str, ...], int]]) -> None:
         for (name, *_), _k in tasks:
             if data.kind(name) not in NUMBER_LIKE:
                 raise BadParameter(
@@ -242,7 +242,7 @@ class Microaggregate(Masking):
 
     def _mask(
         self,
-        data: Dataset,
+        data: Data,
         names: tuple[str, ...],
         rows: Rows,
         k: int,
@@ -264,7 +264,7 @@ class Microaggregate(Masking):
             answer.append((name, centres.gather(take)))
         return answer
 
-    def _blank(self, data: Dataset, name: str, count: int) -> pl.Series:
+    def _blank(self, data: Data, name: str, count: int) -> pl.Series:
         return pl.Series(name, [None] * count, dtype=data.table.column(name).dtype)
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Column, Data, Kind, Role, Schema
 from sfumato.errors import BadParameter, NotApplicable, WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
@@ -20,7 +21,6 @@ from sfumato.masking.search.mondrian.kernels import BY, cut_cells, extents
 from sfumato.masking.search.partition_check import Conditions, columns_with_gaps, refuse_wildcards
 from sfumato.progress import Progress
 from sfumato.release import Change
-from sfumato.schema import Column, Dataset, Kind, Role, Schema
 
 if TYPE_CHECKING:
     from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
@@ -69,10 +69,10 @@ class Mondrian(Step):
     weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
     """Weight of each column. Default: 1. A column of weight 0 is never cut."""
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ((self, (*data.quasi, *data.sensitive)),)
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         refuse_wildcards(data.schema, columns_with_gaps(data), self.part_name())
         self._check_columns(data)
         plain = _without_number_bands(data)
@@ -102,7 +102,7 @@ class Mondrian(Step):
         boxes, labels, public, private = self._cut(counts.classes(), kinds, context)
         return StoredChange(table=with_class_labels(table, counts, boxes.of, labels), public=public, private=private)
 
-    def _check_columns(self, data: Dataset) -> None:
+    def _check_columns(self, data: Data) -> None:
         unknown = [name for name in self.weights if name not in data.quasi]
         if unknown:
             raise BadParameter(
@@ -159,16 +159,16 @@ class _Boxes:
         self.low, self.high = extents(place, starts, ends)
 
 
-def _without_number_bands(data: Dataset) -> Dataset:
+def _without_number_bands(data: Data) -> Data:
     """The table without hierarchies of numbers and dates, which may be cut anywhere."""
     columns = dict(data.schema.columns)
     for name in data.quasi:
         if data.kind(name) in _ORDERED:
             columns[name] = Column(role=Role.QUASI, kind=columns[name].kind, missing=columns[name].missing)
-    return Dataset(table=data.table, schema=Schema(columns=columns, unit=data.schema.unit))
+    return Data(table=data.table, schema=Schema(columns=columns, unit=data.schema.unit))
 
 
-def _by_rows(table: EquivalenceClasses, data: Dataset) -> EquivalenceClasses:
+def _by_rows(table: EquivalenceClasses, data: Data) -> EquivalenceClasses:
     """One unit per row, so that rows with equal values can be separated."""
     assert table.of_row is not None
     rows = np.arange(len(table.of_row), dtype=np.int32)

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
 from sfumato.masking.methods._covariance import moments, robust_moments, square_root
 from sfumato.masking.methods._masking import Floats, Masking, Strata, matrix_of, split
 from sfumato.masking.methods._rotation import rotate
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 __all__ = ["Noise"]
 
@@ -39,9 +39,9 @@ class Noise(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
+    >>> from sfumato.dataset import Column, Schema
     >>> values = np.random.default_rng(0).normal(100, 10, 20_000)
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"pay": values})), Schema(columns={"pay": Column(role="quasi")}))
+    >>> people = Data.of(Table(frame=pl.DataFrame({"pay": values})), Schema(columns={"pay": Column(role="quasi")}))
     >>> step = Noise(variance_ratio=0.21)
     >>> masked = step.apply(people, Context(rng=Rng(1))).table.frame
     >>> round(masked["pay"].var() / 100, 1), round(float(step.recover(masked)[1][0, 0]) / 100, 1)
@@ -83,7 +83,7 @@ class Noise(Masking):
     outlier_factor: Annotated[float, Field(ge=1, le=100)] = 4.0
     """Outlier-aware only: factor of the noise variance for outlying records."""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame
         matrix = matrix_of(frame, names)
         for number, rows in enumerate(self.parts(data)):

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.dataset import Column, Data, Kind
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Masking, fitting, split
 from sfumato.masking.methods._pram_matrix import TransitionMatrix
 from sfumato.release import Change
-from sfumato.schema import Column, Dataset, Kind
 
 __all__ = ["Pram"]
 
@@ -39,8 +39,8 @@ class Pram(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"ill": ["no"] * 900 + ["yes"] * 100})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"ill": ["no"] * 900 + ["yes"] * 100})),
     ...                     Schema(columns={"ill": Column(role="sensitive")}))
     >>> change = Pram(keep=0.8).apply(people, Context(rng=Rng(1)))
     >>> matrix = TransitionMatrix.generated(["no", "yes"], keep=0.8)
@@ -101,7 +101,7 @@ class Pram(Masking):
             raise ValueError("give `keep` (to generate matrices) or `matrix`")
         return self
 
-    def chosen(self, data: Dataset) -> tuple[str, ...]:
+    def chosen(self, data: Data) -> tuple[str, ...]:
         named = self.columns if self.columns is not None or self.keep is not None else tuple(self.matrix)
         kinds = self.kinds if named is None else self.kinds | {Kind.INTEGER}
         return fitting(data, named, kinds, self.part_name(), self.strata)
@@ -114,7 +114,7 @@ class Pram(Masking):
         stays = "" if keep is None else f", kept with probability {keep:g}"
         return f"categories changed at random (PRAM{stays})"
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame
         data.table.require(self.strata)
         strata = split(frame, self.strata)

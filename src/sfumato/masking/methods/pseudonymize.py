@@ -13,11 +13,11 @@ from pydantic import Field
 
 from sfumato.data import write_secret
 from sfumato.data.key_file import load_key, write_key
+from sfumato.dataset import Data
 from sfumato.errors import BadParameter, OutputExists, WriteFailed
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.release import Change
-from sfumato.schema import Dataset
 from sfumato.secret import Permit, SecretValue
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Pseudonymize(Step):
     """Also write the table pseudonym → identifier to this file, for authorized re-identification. A file with different
     content is not replaced."""
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ((self, self._names(data)),)
 
     def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
@@ -79,14 +79,14 @@ class Pseudonymize(Step):
             touched=frozenset(names),
         )
 
-    def _names(self, data: Dataset) -> tuple[str, ...]:
+    def _names(self, data: Data) -> tuple[str, ...]:
         names = data.identifiers if self.columns is None else self.columns
         data.table.require(names)
         if not names:
             raise BadParameter("pseudonymize: no column has the role identifier.", fix="Name the columns, or drop it.")
         return names
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names = self._names(data)
         key, created = _load_or_make(self.key)
         replaced: list[pl.Series] = []

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.kernels import kernel
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import ORDERED, Masking, Rows, refuse_not_finite, sorted_rows
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 __all__ = ["RankSwap"]
 
@@ -39,8 +39,8 @@ class RankSwap(Masking):
     >>> from sfumato.data.table import Table
     >>> from sfumato.masking.base import Context
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Dataset, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": list(range(20, 60))})),
+    >>> from sfumato.dataset import Column, Data, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"age": list(range(20, 60))})),
     ...                     Schema(columns={"age": Column(role="quasi")}))
     >>> masked = RankSwap(p=10).apply(people, Context(rng=Rng(1))).table.frame["age"]
     >>> int((masked - people.table.frame["age"]).abs().max()), masked.sort().equals(people.table.frame["age"])
@@ -66,7 +66,7 @@ class RankSwap(Masking):
     buckets of p percent; the partner's bucket lies s buckets above with probability proportional to 2^-(s+1).
     ``p-distribution``: the distance to the partner is Normal with mean and standard deviation p/2 percent."""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names, strata = self.chosen(data), self.parts(data)
         frame = data.table.frame
         stratum = np.empty(data.rows, dtype=np.uint32)

@@ -7,9 +7,9 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 __all__ = ["Recode"]
 
@@ -24,8 +24,8 @@ class Recode(Step):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"job": ["nurse", "surgeon", "clerk"]})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"job": ["nurse", "surgeon", "clerk"]})),
     ...                     Schema(columns={"job": Column(role="quasi")}))
     >>> step = Recode(map={"job": {"nurse": "health", "surgeon": "health"}}, other="else")
     >>> step.apply(people, Context(rng=Rng(1))).table.frame["job"].to_list()
@@ -45,11 +45,11 @@ class Recode(Step):
     other: str | None = None
     """Replacement for values that the table does not list. Default: they are unchanged."""
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         data.table.require(tuple(self.map))
         return tuple((self.model_copy(update={"map": {name: table}}), (name,)) for name, table in self.map.items())
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         frame = data.table.frame
         data.table.require(tuple(self.map))
         masked = []

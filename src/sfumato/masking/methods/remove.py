@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 if TYPE_CHECKING:
     from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
@@ -34,7 +34,7 @@ class Remove(Step):
     columns: tuple[str, ...] | None = None
     """The columns to remove. Default: all identifiers, and columns with the role ``drop``."""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names = self._names(data)
         frame = data.table.frame.drop(names)
         return Change(table=data.table.with_frame(frame), public={"columns": list(names)}, touched=frozenset(names))
@@ -45,7 +45,7 @@ class Remove(Step):
         names = self._names(table.empty)
         return StoredChange(table=table.without(names), public={"columns": list(names)}, touched=frozenset(names))
 
-    def _names(self, data: Dataset) -> tuple[str, ...]:
+    def _names(self, data: Data) -> tuple[str, ...]:
         names = data.removed() if self.columns is None else self.columns
         data.table.require(names)
         if set(names) >= set(data.table.columns):

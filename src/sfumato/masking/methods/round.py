@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.errors import WrongKind
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Floats, Masking, Strata, numbers_of
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 __all__ = ["Round"]
 
@@ -30,8 +30,8 @@ class Round(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"pay": [1203, 1251, 998]})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"pay": [1203, 1251, 998]})),
     ...                     Schema(columns={"pay": Column(role="quasi")}))
     >>> Round(base=100).apply(people, Context(rng=Rng(1))).table.frame["pay"].to_list()
     [1200, 1300, 1000]
@@ -52,7 +52,7 @@ class Round(Masking):
     makes it right on average, else down. ``controlled``: up or down so that the column's total (of each stratum) is
     the nearest multiple of its true total; the largest remainders go up."""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names, frame, strata = self.chosen(data), data.table.frame, self.parts(data)
         masked = []
         for name in names:

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data, Role
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import split
 from sfumato.release import Change
-from sfumato.schema import Dataset, Role
 
 __all__ = ["Sample"]
 
@@ -28,8 +28,8 @@ class Sample(Step):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": range(100)})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"age": range(100)})),
     ...                     Schema(columns={"age": Column(role="quasi")}))
     >>> Sample(fraction=0.1).apply(people, Context(rng=Rng(1))).table.rows
     10
@@ -48,12 +48,12 @@ class Sample(Step):
     strata: tuple[str, ...] = ()
     """Columns whose combinations are sampled separately, at the same fraction."""
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         data.table.require(self.strata)
         weights = tuple(name for name in data.schema.names(Role.WEIGHT) if name in data.table.columns)
         return ((self, (*self.strata, *weights) or data.table.columns[:1]),)
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         data.table.require(self.strata)
         random, frame = context.rng.generator, data.table.frame
         rows = []

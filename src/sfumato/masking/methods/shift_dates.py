@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data, Kind
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import Masking, numbered
 from sfumato.release import Change
-from sfumato.schema import Dataset, Kind
 
 __all__ = ["ShiftDates"]
 
@@ -34,9 +34,9 @@ class ShiftDates(Masking):
     >>> from datetime import date
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
+    >>> from sfumato.dataset import Column, Schema
     >>> stay = pl.DataFrame({"who": [1, 2], "came": [date(2024, 5, 1)] * 2, "went": [date(2024, 5, 9)] * 2})
-    >>> people = Dataset.of(Table(frame=stay),
+    >>> people = Data.of(Table(frame=stay),
     ...                     Schema(columns={"came": Column(role="quasi"), "went": Column(role="quasi")}))
     >>> masked = ShiftDates(days=30, person="who").apply(people, Context(rng=Rng(1))).table.frame
     >>> (masked["went"] - masked["came"]).dt.total_days().to_list(), (masked["came"] == stay["came"]).any()
@@ -63,11 +63,11 @@ class ShiftDates(Masking):
     person: str | None = None
     """Column that identifies a person. Default: the privacy unit of the schema, else every row is a person."""
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         unit = self.person or data.schema.unit
         return ((self, tuple(dict.fromkeys((*self.chosen(data), *([] if unit is None else [unit]))))),)
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame
         unit = self.person or data.schema.unit
         step = 7 if self.weekdays else 1

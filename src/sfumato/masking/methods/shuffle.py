@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sfumato.dataset import Data
 from sfumato.errors import BadParameter, TooFewRows
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import ORDERED, Floats, Masking, Rows, fitting, refuse_not_finite, sorted_rows
 from sfumato.release import Change
-from sfumato.schema import Dataset
 
 __all__ = ["Shuffle"]
 
@@ -33,10 +33,10 @@ class Shuffle(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
+    >>> from sfumato.dataset import Column, Schema
     >>> draw = np.random.default_rng(0)
     >>> age = draw.normal(size=5000)
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": age, "pay": age + draw.normal(size=5000)})),
+    >>> people = Data.of(Table(frame=pl.DataFrame({"age": age, "pay": age + draw.normal(size=5000)})),
     ...                     Schema(columns={"age": Column(role="quasi"), "pay": Column(role="sensitive")}))
     >>> masked = Shuffle().apply(people, Context(rng=Rng(1))).table.frame
     >>> masked["pay"].sort().equals(people.table.frame["pay"].sort())
@@ -61,7 +61,7 @@ class Shuffle(Masking):
     """Unchanged columns whose relation to the confidential ones is preserved. Default: all other quasi-identifiers of
     numbers, dates, or at most 100 categories."""
 
-    def chosen(self, data: Dataset) -> tuple[str, ...]:
+    def chosen(self, data: Data) -> tuple[str, ...]:
         names = self.columns
         if names is None:
             for candidates in (data.sensitive, data.quasi):
@@ -70,7 +70,7 @@ class Shuffle(Masking):
                     names = suitable
         return fitting(data, names, self.kinds, self.part_name(), self.strata)
 
-    def _given(self, data: Dataset, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _given(self, data: Data, names: tuple[str, ...]) -> tuple[str, ...]:
         taken = {*names, *self.strata}
         if self.given is None:
             return tuple(
@@ -85,11 +85,11 @@ class Shuffle(Masking):
             )
         return self.given
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         names = self.chosen(data)
         return ((self, tuple(dict.fromkeys((*names, *self._given(data, names), *self.strata)))),)
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names = self.chosen(data)
         given, frame = self._given(data, names), data.table.frame
         for name in (*names, *given):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
@@ -20,7 +21,6 @@ from sfumato.masking.search.local_recoding.clustering import cluster_units
 from sfumato.masking.search.merge_clusters import merge_until
 from sfumato.masking.search.partition_check import Conditions
 from sfumato.release import Change
-from sfumato.schema import Column, Dataset, Role, Schema
 
 __all__ = ["SuppressCells"]
 
@@ -56,10 +56,10 @@ class SuppressCells(Step):
     importance: dict[str, Annotated[float, Field(gt=0, le=1e9)]] = {}
     """Cost of an emptied cell, by column. Default: 1. Expensive columns are spared."""
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ((self, (*data.quasi, *data.sensitive)),)
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         unknown = [name for name in self.importance if name not in data.quasi]
         if unknown:
             raise BadParameter(
@@ -101,7 +101,7 @@ class SuppressCells(Step):
             },
         )
 
-    def _wildcards(self, data: Dataset, table: EquivalenceClasses, costs: Any, context: Context) -> tuple[Mask, bool]:
+    def _wildcards(self, data: Data, table: EquivalenceClasses, costs: Any, context: Context) -> tuple[Mask, bool]:
         conditions = Conditions(table, context.class_models, method=self.part_name())
         if not conditions.sizes_only:
             raise NotApplicable(
@@ -124,7 +124,7 @@ class SuppressCells(Step):
         )
 
     def _alike(
-        self, data: Dataset, table: EquivalenceClasses, costs: Any, context: Context
+        self, data: Data, table: EquivalenceClasses, costs: Any, context: Context
     ) -> tuple[EquivalenceClasses, Mask]:
         conditions = Conditions(table, context.class_models, method=self.part_name())
         table, home = with_spares(table, data, conditions.least)
@@ -138,9 +138,9 @@ class SuppressCells(Step):
         return table, lowest_groups(trees, cluster, count)[cluster] > 0
 
 
-def _without_hierarchies(data: Dataset) -> Dataset:
+def _without_hierarchies(data: Data) -> Data:
     """The table with two-level hierarchies: the value, or suppressed."""
     columns = dict(data.schema.columns)
     for name in data.quasi:
         columns[name] = Column(role=Role.QUASI, kind=columns[name].kind, missing=columns[name].missing)
-    return Dataset(table=data.table, schema=Schema(columns=columns, unit=data.schema.unit))
+    return Data(table=data.table, schema=Schema(columns=columns, unit=data.schema.unit))

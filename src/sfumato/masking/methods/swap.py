@@ -10,11 +10,11 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data, Kind
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import ORDERED, Masking, Rows, fitting, numbered, refuse_not_finite, split
 from sfumato.release import Change
-from sfumato.schema import Dataset, Kind
 
 __all__ = ["Swap"]
 
@@ -35,8 +35,8 @@ class Swap(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"town": list("aabbccdd"), "pay": range(8)})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"town": list("aabbccdd"), "pay": range(8)})),
     ...                     Schema(columns={"town": Column(role="quasi"), "pay": Column(role="sensitive")}))
     >>> masked = Swap(rate=1.0).apply(people, Context(rng=Rng(1))).table.frame
     >>> sorted(masked["town"]) == sorted("aabbccdd"), masked["pay"].to_list() == list(range(8))
@@ -71,13 +71,13 @@ class Swap(Masking):
     """Column that groups rows into households; whole households of the same size are exchanged, member by member in
     the order of the file, and a household is as risky as its riskiest member."""
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         household = () if self.household is None else (self.household,)
         columns = (*(self.columns or ()), *data.quasi, *self.strata, *self.near, *(self.keys or ()), *household)
         data.table.require(columns)
         return ((self, tuple(dict.fromkeys(columns))),)
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names = self.columns
         if names is None:
             names = tuple(n for n in data.quasi if n not in self.strata and n != self.household)
@@ -96,7 +96,7 @@ class Swap(Masking):
             private={"records_swapped": len(mine) * 2, "chosen_without_partner": alone},
         )
 
-    def _units(self, data: Dataset) -> _Units:
+    def _units(self, data: Data) -> _Units:
         data.table.require((*self.strata, *self.near, *(self.keys or ())))
         frame = data.table.frame
         for name in self.near:

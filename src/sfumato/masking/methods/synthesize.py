@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data, Kind
 from sfumato.errors import BadParameter, TooFewRows
 from sfumato.extras import missing_extra
 from sfumato.masking.base import Context, Step
@@ -16,7 +17,6 @@ from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows
 from sfumato.masking.methods._smoothing import smoothed
 from sfumato.release import Change
-from sfumato.schema import Dataset, Kind
 
 __all__ = ["Synthesize"]
 
@@ -46,10 +46,10 @@ class Synthesize(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
+    >>> from sfumato.dataset import Column, Schema
     >>> draw = np.random.default_rng(0)
     >>> age = draw.normal(size=2000)
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": age, "pay": age + draw.normal(size=2000)})),
+    >>> people = Data.of(Table(frame=pl.DataFrame({"age": age, "pay": age + draw.normal(size=2000)})),
     ...                     Schema(columns={"age": Column(role="quasi"), "pay": Column(role="sensitive")}))
     >>> made = Synthesize(model="copula").apply(people, Context(rng=Rng(1))).table.frame
     >>> round(made.select(pl.corr("age", "pay")).item(), 1)
@@ -83,15 +83,15 @@ class Synthesize(Masking):
     columns: tuple[str, ...] | None = None
     """Columns to synthesize, in the order of the trees. Default: all columns but identifiers."""
 
-    def chosen(self, data: Dataset) -> tuple[str, ...]:
+    def chosen(self, data: Data) -> tuple[str, ...]:
         if self.columns is None:
             return tuple(n for n in data.table.columns if n not in {*data.removed(), *self.strata})
         return super().chosen(data)
 
-    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+    def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ()
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame
         if not names:
             raise BadParameter(

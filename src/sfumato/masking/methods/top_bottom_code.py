@@ -11,11 +11,11 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.dataset import Column, Data
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Floats, Masking, numbers_of, weights_of
 from sfumato.release import Change
-from sfumato.schema import Column, Dataset
 
 __all__ = ["TopBottomCode"]
 
@@ -35,8 +35,8 @@ class TopBottomCode(Masking):
     >>> import polars as pl
     >>> from sfumato.data.table import Table
     >>> from sfumato.rng import Rng
-    >>> from sfumato.schema import Column, Schema
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": [3, 40, 95, 99]})),
+    >>> from sfumato.dataset import Column, Schema
+    >>> people = Data.of(Table(frame=pl.DataFrame({"age": [3, 40, 95, 99]})),
     ...                     Schema(columns={"age": Column(role="quasi")}))
     >>> TopBottomCode(top=90).apply(people, Context(rng=Rng(1))).table.frame["age"].to_list()
     [3, 40, 90, 90]
@@ -100,14 +100,14 @@ class TopBottomCode(Masking):
                 words.append(f"{name} {given[f'{name}_percent']:g}% coded")
         return ", ".join(words) or "top or bottom coded"
 
-    def chosen(self, data: Dataset) -> tuple[str, ...]:
+    def chosen(self, data: Data) -> tuple[str, ...]:
         named = [set(limit) for limit in (self.top, self.bottom) if isinstance(limit, dict)]
         if self.columns is None and named:
             wanted = set[str]().union(*named)
             return self.model_copy(update={"columns": tuple(sorted(wanted))}).chosen(data)
         return super().chosen(data)
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         names, frame, weights = self.chosen(data), data.table.frame, weights_of(data)
         strata = self.parts(data)
         masked, coded = [], {}

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
+from sfumato.dataset import Data
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel
 from sfumato.masking.population import people_per_class, read_population
 from sfumato.params import InputFile
 from sfumato.release.class_counts import ConditionResult, ReleaseCounts
-from sfumato.schema import Dataset
 
 
 class DeltaPresence(PrivacyModel):
@@ -46,7 +46,7 @@ class DeltaPresence(PrivacyModel):
             raise ValueError("low must not be above high")
         return self
 
-    def population_frame(self, data: Dataset) -> pl.DataFrame:
+    def population_frame(self, data: Data) -> pl.DataFrame:
         return read_population(self.population, data)
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:

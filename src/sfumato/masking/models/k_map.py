@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
 from sfumato.masking.population import people_per_class, read_population
 from sfumato.params import InputFile
 from sfumato.release.class_counts import ConditionResult, ReleaseCounts
-from sfumato.schema import Dataset
 
 
 class KMap(PrivacyModel):
@@ -38,7 +38,7 @@ class KMap(PrivacyModel):
     population: InputFile
     """A table of the population with the same quasi-identifier columns."""
 
-    def population_frame(self, data: Dataset) -> pl.DataFrame:
+    def population_frame(self, data: Data) -> pl.DataFrame:
         return read_population(self.population, data)
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:

@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.masking.model import ModelRule, PrivacyModel
 from sfumato.masking.results import HiddenResult, ItemsTogether, RuleResult, comes_out
 from sfumato.release import State, Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
-from sfumato.schema import Dataset
 
 __all__ = ["ResultPrivacy"]
 
@@ -67,7 +67,7 @@ class ResultPrivacy(PrivacyModel):
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         raise NotApplicable("result-privacy is about all rows of a table, not about its equivalence classes.")
 
-    def check(self, data: Dataset, *, original: Dataset | None = None) -> Verdict:
+    def check(self, data: Data, *, original: Data | None = None) -> Verdict:
         name, frame = self.part_name(), data.table.frame
         absent = [column for one in self.results for column in one.columns if column not in frame.columns]
         if frame.height == 0:

@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar, Self
 import polars as pl
 from pydantic import Field, model_validator
 
+from sfumato.dataset import Data
+from sfumato.dataset.hierarchies.zip3 import SMALL_AREAS, ThreeDigits
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.masking.model import ModelRule, PrivacyModel
 from sfumato.release import State, Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
-from sfumato.schema import Dataset
-from sfumato.schema.hierarchies.zip3 import SMALL_AREAS, ThreeDigits
 from sfumato.wording import counted
 
 __all__ = ["SafeHarbor"]
@@ -71,7 +71,7 @@ class SafeHarbor(PrivacyModel):
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         raise NotApplicable("safe-harbor is about the values of columns, not about equivalence classes.")
 
-    def check(self, data: Dataset, *, original: Dataset | None = None) -> Verdict:
+    def check(self, data: Data, *, original: Data | None = None) -> Verdict:
         frame = data.table.frame
         text = frame.select(pl.all().cast(pl.String, strict=False))
         shown: dict[str, pl.Expr] = {}

@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.masking.out_of_core.stored_table import ROW, StoredChange, StoredTable
 from sfumato.registry import registry
-from sfumato.schema import Dataset
 
 if TYPE_CHECKING:
     from sfumato.masking.base import Context, Step
@@ -37,7 +37,7 @@ def apply_by_columns(step: Step, table: StoredTable, context: Context) -> Stored
     for part, names in passes:
         _check_memory(step, table, names)
         frame = table.load(names)
-        numbers, data = frame.get_column(ROW), Dataset(table=Table(frame=frame.select(names)), schema=table.schema)
+        numbers, data = frame.get_column(ROW), Data(table=Table(frame=frame.select(names)), schema=table.schema)
         del frame
         change = part.apply(data, context)
         if change.rows is not None and bool((change.rows < 0).any()):

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter
 from sfumato.masking.model import PrivacyModel
 from sfumato.masking.out_of_core import sqlgen
 from sfumato.masking.out_of_core.counts import CodedColumn, Counted, pack_codes, packed, tracked_columns
 from sfumato.masking.out_of_core.stored_table import StoredTable, unique_name
-from sfumato.schema import Column, Dataset, Role, Schema
 
 __all__ = ["coded_column", "count_classes", "count_combinations", "raise_levels", "with_class_labels"]
 
@@ -25,9 +25,7 @@ def coded_column(table: StoredTable, name: str, *, level: int = 0, with_hierarch
     """A column with its distinct values; without ``with_hierarchy`` each value stands for itself."""
     values = table.values(name).get_column("value").alias(name)
     column = Column(role=Role.PLAIN, hierarchy=table.schema.column(name).hierarchy if with_hierarchy else None)
-    hierarchy = Dataset(table=Table(frame=values.to_frame()), schema=Schema(columns={name: column})).bound_hierarchy(
-        name
-    )
+    hierarchy = Data(table=Table(frame=values.to_frame()), schema=Schema(columns={name: column})).bound_hierarchy(name)
     if level > hierarchy.height:
         raise BadParameter(
             f"generalize: level {level} of `{name}` is not within its hierarchy (0 to {hierarchy.height}).", column=name

@@ -16,11 +16,11 @@ import polars as pl
 
 from sfumato.data.row_codes import number_rows
 from sfumato.data.table import Table
+from sfumato.dataset import ROOT, BoundHierarchy, Column, Data, Role, Schema
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import EquivalenceClasses, TrackedColumn, compress
 from sfumato.masking.evaluate import classes_as_shown
 from sfumato.masking.model import PrivacyModel
-from sfumato.schema import ROOT, BoundHierarchy, Column, Dataset, Role, Schema
 
 __all__ = [
     "CodedColumn",
@@ -176,15 +176,15 @@ class Counted:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
-    def sample(self) -> Dataset:
+    def sample(self) -> Data:
         """The schema over one row, for questions about columns."""
         frame = pl.DataFrame([column.decode(self.codes[:1, i]) for i, column in enumerate(self.columns)])
-        return Dataset(table=Table(frame=frame), schema=self.schema)
+        return Data(table=Table(frame=frame), schema=self.schema)
 
-    def combinations(self) -> Dataset:
+    def combinations(self) -> Data:
         """All combinations as rows. Large; needed only for comparison with a population."""
         frame = pl.DataFrame([column.decode(self.codes[:, i]) for i, column in enumerate(self.columns)])
-        return Dataset(table=Table(frame=frame), schema=self.schema)
+        return Data(table=Table(frame=frame), schema=self.schema)
 
     def take(self, chosen: npt.NDArray[np.bool_]) -> Counted:
         """Some of the combinations."""
@@ -266,5 +266,5 @@ def classes_of_release(counted: Counted, population: pl.DataFrame | None = None)
     if population is None:
         return kept.classes()
     columns = {name: Column(role=Role.QUASI, hierarchy=kept.schema.column(name).hierarchy) for name in kept.names}
-    rows = Dataset(table=kept.combinations().table, schema=Schema(columns=columns))
+    rows = Data(table=kept.combinations().table, schema=Schema(columns=columns))
     return kept.spread_over(classes_as_shown(rows, population=population))

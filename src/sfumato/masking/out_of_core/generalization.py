@@ -11,6 +11,7 @@ import polars as pl
 
 from sfumato.data.row_codes import number_rows
 from sfumato.data.sql_quoting import quoted_text
+from sfumato.dataset import ROOT
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.masking.metric import metric_of
@@ -18,7 +19,6 @@ from sfumato.masking.out_of_core.counting import coded_column, count_combination
 from sfumato.masking.out_of_core.counts import CodedColumn, compressed, refuse_overlap, tracked_columns
 from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 from sfumato.masking.population import shared_population
-from sfumato.schema import ROOT
 
 if TYPE_CHECKING:
     from sfumato.masking.base import Context

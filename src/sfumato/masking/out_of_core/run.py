@@ -15,6 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from sfumato.data.atomic import replacing
+from sfumato.dataset import Role, Schema
 from sfumato.engines.choice import masking_engine
 from sfumato.engines.engine import Engine
 from sfumato.errors import BadParameter, EmptyTable, UnknownFormat
@@ -27,7 +28,6 @@ from sfumato.masking.out_of_core.verdicts import judge_table, references_of
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
 from sfumato.rng import KeyedRng, Rng
-from sfumato.schema import Role, Schema
 
 __all__ = ["ProtectedFile", "protect_file"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sfumato.data.declared import BOOLEANS
 from sfumato.data.sql_quoting import quoted_name, quoted_text
-from sfumato.schema import Kind
+from sfumato.dataset import Kind
 
 __all__ = [
     "KeyColumn",

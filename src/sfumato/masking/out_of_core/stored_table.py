@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import Table
+from sfumato.dataset import Data, Kind, Schema
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import UnknownColumn, WrongKind
 from sfumato.masking.out_of_core import sqlgen
-from sfumato.schema import Dataset, Kind, Schema
 from sfumato.wording import did_you_mean
 
 __all__ = ["COMBINATIONS", "ROW", "StoredChange", "StoredTable", "unique_name"]
@@ -79,11 +79,11 @@ class StoredTable:
         return int(self.workspace.query(f"SELECT COUNT(*) AS n FROM ({self.sql}) AS t", "counting rows").item())
 
     @cached_property
-    def empty(self) -> Dataset:
+    def empty(self) -> Data:
         """Columns and types without rows, for questions about columns."""
         columns = ", ".join(f"t.{cell}" for cell in self.cells.values())
         frame = self.workspace.query(f"SELECT {columns} FROM ({self.sql}) AS t LIMIT 0", "reading the columns")
-        return Dataset(table=Table(frame=self._named(frame)), schema=self.schema)
+        return Data(table=Table(frame=self._named(frame)), schema=self.schema)
 
     def values(self, name: str) -> pl.DataFrame:
         """The distinct values of a column (``value``) and how many rows hold each (``n``)."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.dataset import BoundHierarchy, Role, Schema
 from sfumato.engines.choice import masking_engine
 from sfumato.engines.engine import Engine
 from sfumato.errors import HierarchyGap, NotApplicable
@@ -19,7 +20,6 @@ from sfumato.masking.out_of_core.counts import CodedColumn, classes_of_release, 
 from sfumato.masking.out_of_core.stored_table import StoredTable
 from sfumato.progress import SILENT, Progress
 from sfumato.release import State, Verdict
-from sfumato.schema import BoundHierarchy, Role, Schema
 
 __all__ = ["Reference", "check_file", "judge_table", "references_of"]
 

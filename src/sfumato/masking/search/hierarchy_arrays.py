@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.dataset import BoundHierarchy, Data
 from sfumato.masking.equivalence_classes import EquivalenceClasses
-from sfumato.schema import BoundHierarchy, Dataset
 
 __all__ = [
     "HierarchyArrays",
@@ -63,7 +63,7 @@ class HierarchyArrays:
         return HierarchyArrays(groups=self.groups[units], loss=self.loss, offset=self.offset, rows=self.rows[units])
 
 
-def with_spares(table: EquivalenceClasses, data: Dataset, k: int) -> tuple[EquivalenceClasses, Ints]:
+def with_spares(table: EquivalenceClasses, data: Data, k: int) -> tuple[EquivalenceClasses, Ints]:
     """Split classes of more than k rows into a core and spare rows that neighbours may use.
 
     Returns a table in which such a class is a core of at least k rows and up to k - 1 units of one row each, and for

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.dataset import Data, Schema
 from sfumato.errors import BadParameter, NotApplicable, Unmet
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import ModelRule, PrivacyModel
-from sfumato.schema import Dataset, Schema
 
 __all__ = ["Conditions", "columns_with_gaps", "refuse_wildcards"]
 
@@ -105,6 +105,6 @@ def refuse_wildcards(schema: Schema, missing: Iterable[str], method: str) -> Non
             )
 
 
-def columns_with_gaps(data: Dataset) -> tuple[str, ...]:
+def columns_with_gaps(data: Data) -> tuple[str, ...]:
     """Quasi-identifiers with missing values."""
     return tuple(name for name in data.quasi if data.table.column(name).null_count())

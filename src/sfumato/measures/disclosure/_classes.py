@@ -10,11 +10,11 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.row_codes import first_rows, number_rows, value_codes
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.masking.evaluate import rows_without_values
 from sfumato.masking.wildcard_matching import wildcard_sums
 from sfumato.measures.base import ReleasePair
-from sfumato.schema import Dataset
 
 __all__ = ["ReleasedClasses", "classes", "quasi_of", "released_classes"]
 
@@ -52,7 +52,7 @@ class ReleasedClasses:
         return int((self.label >= 0).sum())
 
 
-def quasi_of(data: Dataset) -> tuple[str, ...]:
+def quasi_of(data: Data) -> tuple[str, ...]:
     """The quasi-identifiers present; without any, nothing about classes can be said."""
     if not data.quasi:
         raise NotApplicable(
@@ -63,7 +63,7 @@ def quasi_of(data: Dataset) -> tuple[str, ...]:
 
 def released_classes(pair: ReleasePair) -> ReleasedClasses:
     """Classes of the release over its quasi-identifiers."""
-    released = Dataset(table=pair.release.table, schema=pair.original.schema)
+    released = Data(table=pair.release.table, schema=pair.original.schema)
     names = quasi_of(released)
     return classes(pair.masked, names, {name: pair.original.schema.column(name).missing for name in names})
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.features import numbers
+from sfumato.dataset import Role
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import ReleasePair
-from sfumato.schema import Role
 
 __all__ = ["Beside", "beside"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.dataset import Data, Role
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.disclosure._classes import classes, quasi_of
 from sfumato.measures.disclosure._population import individual_risk
-from sfumato.schema import Dataset, Role
 
 __all__ = ["Weighted", "weighted_risk"]
 
@@ -30,7 +30,7 @@ class Weighted:
 
 def weighted_risk(pair: ReleasePair, fraction: float | None, formula: str) -> Weighted:
     """Individual risk from the release's weight column, or from one sampling fraction for all."""
-    released = Dataset(table=pair.release.table, schema=pair.original.schema)
+    released = Data(table=pair.release.table, schema=pair.original.schema)
     names = quasi_of(released)
     columns = [name for name in pair.original.schema.names(Role.WEIGHT) if name in released.table.columns]
     if fraction is not None:

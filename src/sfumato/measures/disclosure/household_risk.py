@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Role
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._weighted import weighted_risk
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-from sfumato.schema import Role
 
 __all__ = ["HouseholdRisk"]
 

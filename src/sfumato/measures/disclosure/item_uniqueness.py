@@ -13,10 +13,10 @@ from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.normalize import canonical_codes
 from sfumato.data.row_codes import number_rows, value_codes
 from sfumato.errors import NotApplicable
+from sfumato.events.item_sets import distinct_sorted
 from sfumato.measures.base import About, Measure, MeasureResult, Picture, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-from sfumato.sequences.item_sets import distinct_sorted
 
 __all__ = ["ItemUniqueness"]
 

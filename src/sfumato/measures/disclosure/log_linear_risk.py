@@ -11,12 +11,12 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 __all__ = ["LogLinearRisk"]
 
@@ -48,7 +48,7 @@ class LogLinearRisk(Measure):
     """Terms of the model."""
 
     def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        names = quasi_of(Dataset(table=pair.release.table, schema=pair.original.schema))
+        names = quasi_of(Data(table=pair.release.table, schema=pair.original.schema))
         codes = [pair.masked[name].rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for name in names]
         codes = [np.unique(code, return_inverse=True)[1].astype(np.int64) for code in codes]
         unique = pair.masked.select(pl.struct(names).is_unique()).to_series().to_numpy()

@@ -12,12 +12,12 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.row_codes import number_rows
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress, Tick
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 __all__ = ["Suda"]
 
@@ -49,7 +49,7 @@ class Suda(Measure):
     """Weight of a minimal sample unique of k of M columns: (M - k)!, or (2^(M-k) - 1) / C(M, k)."""
 
     def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        names = quasi_of(Dataset(table=pair.release.table, schema=pair.original.schema))
+        names = quasi_of(Data(table=pair.release.table, schema=pair.original.schema))
         codes = [pair.masked[name].rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for name in names]
         depth = min(self.size or len(names), len(names))
         sets = sum(comb(len(names), count) for count in range(1, depth + 1))

@@ -15,8 +15,8 @@ import polars as pl
 from scipy import sparse
 
 from sfumato.attacks.value_coverage import coverage
+from sfumato.dataset import Role
 from sfumato.measures.base import ReleasePair
-from sfumato.schema import Role
 
 __all__ = ["Spread", "comparable", "distance", "spread"]
 

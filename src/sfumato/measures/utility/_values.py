@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.dataset import Kind
 from sfumato.errors import NotApplicable
 from sfumato.extras import missing_extra
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.utility._spread import comparable, spread
-from sfumato.schema import Kind
 
 __all__ = [
     "CodedValues",

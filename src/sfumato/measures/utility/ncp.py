@@ -10,11 +10,11 @@ import polars as pl
 
 from sfumato.attacks.value_coverage import coverage
 from sfumato.attacks.value_parser import bounds
+from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 __all__ = ["NcpMeasure"]
 
@@ -135,7 +135,7 @@ def _widths(labels: pl.Series, low: float, high: float) -> Floats:
     return found
 
 
-def _domain_size(data: Dataset, name: str) -> int:
+def _domain_size(data: Data, name: str) -> int:
     domain = data.schema.column(name).domain
     if domain is not None and domain.values is not None:
         return len(domain.values)
@@ -144,7 +144,7 @@ def _domain_size(data: Dataset, name: str) -> int:
     return data.table.column(name).drop_nulls().n_unique()
 
 
-def _by_leaves(data: Dataset, name: str, labels: pl.Series, each: Floats) -> Floats:
+def _by_leaves(data: Data, name: str, labels: pl.Series, each: Floats) -> Floats:
     """Where the label is one of the hierarchy's, its own leaves count, whether or not they occur in the data."""
     hierarchy = data.bound_hierarchy(name)
     size: dict[str | None, int] = {}

@@ -14,10 +14,10 @@ from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.normalize import canonical_codes
 from sfumato.data.row_codes import positions, sorted_codes
 from sfumato.errors import NotApplicable
+from sfumato.events.item_sets import distinct_sorted
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-from sfumato.sequences.item_sets import distinct_sorted
 
 __all__ = ["Recommender"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sfumato.dataset import Kind, Role
+from sfumato.dataset.casting import fit
 from sfumato.profiling.facts import Facts
 from sfumato.profiling.finding import Detector, Finding
-from sfumato.schema import Kind, Role
-from sfumato.schema.casting import fit
 
 __all__ = ["DETECTORS"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sfumato.dataset import Kind, Role
 from sfumato.profiling.check_digits import bsn, dni, iban, luhn, nir, vin
 from sfumato.profiling.finding import Detector
 from sfumato.profiling.name_patterns import Clue
-from sfumato.schema import Kind, Role
 
 __all__ = ["DETECTORS"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sfumato.dataset import Kind, Role
 from sfumato.profiling.finding import Detector
 from sfumato.profiling.name_patterns import Clue
-from sfumato.schema import Kind, Role
 
 __all__ = ["DETECTORS"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sfumato.dataset import Kind, Role
 from sfumato.profiling.facts import Facts
 from sfumato.profiling.finding import Detector, Finding
-from sfumato.schema import Kind, Role
 
 __all__ = ["DETECTORS"]
 

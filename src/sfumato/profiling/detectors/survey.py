@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sfumato.dataset import Role
 from sfumato.profiling.facts import Facts
 from sfumato.profiling.finding import Detector, Finding
-from sfumato.schema import Role
 
 __all__ = ["DETECTORS"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
+from sfumato.dataset import Kind
 from sfumato.engines.contribution_bounding import CODE_BITS
 from sfumato.engines.expressions import (
     Arithmetic,
@@ -29,7 +30,6 @@ from sfumato.engines.statements import Query as Statement
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.relational import columns_of
 from sfumato.query.sql.parse import GroupKey, Query
-from sfumato.schema import Kind
 
 __all__ = [
     "GROUP_NUMBER",

@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import ceil, log2
 from typing import Any
 
+from sfumato.dataset import Kind
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.engines.expressions import (
@@ -32,7 +33,6 @@ from sfumato.engines.expressions import (
 from sfumato.engines.functions import Function
 from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.rationals import Number, rational
-from sfumato.schema import Kind
 
 __all__ = [
     "Aggregate",

@@ -19,6 +19,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from sfumato.dataset import Kind
 from sfumato.dp.analytic_gaussian import SMALLEST_DELTA, squared_for
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanism import ContributionBounds, Mechanism
@@ -39,7 +40,6 @@ from sfumato.query.plan.pooled_noise import pooled_error
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.parse import GroupKey, Query
 from sfumato.rationals import Number
-from sfumato.schema import Kind
 
 __all__ = ["MarginalDraw", "SetPlan", "SetsPlan", "plan_sets"]
 

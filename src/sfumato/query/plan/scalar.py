@@ -9,10 +9,10 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import Cast, Expression, constant, double
 from sfumato.engines.text_patterns import reads_as
 from sfumato.errors import QueryRefused
-from sfumato.schema import Kind
 
 __all__ = ["MOST_VALUES", "TYPES", "Scalar", "flag", "literal", "same_family"]
 

@@ -1,4 +1,4 @@
-"""The contract of a query answering policy: one class per policy in ``sfumato.query.policies``.
+"""The contract of a query answering policy: one class per policy in ``sfumato.auditing.policies``.
 
 A policy is opened over a column of numbers, one per person, and answers one kind of query: the sum (of a 0/1 column:
 the count) over a set of people. Attacks on query answers see this interface only, so every attack runs against every
@@ -20,7 +20,7 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     import polars as pl
 
-    from sfumato.query.policy.table import PolicyTable, TableResponder
+    from sfumato.auditing.table import PolicyTable, TableResponder
 
 __all__ = ["Flags", "Policy", "Responder", "SubsetResponder", "Values"]
 
@@ -129,6 +129,6 @@ class Policy(Part):
 
     def open_table(self, table: PolicyTable) -> TableResponder:
         """Start answering SQL about a table."""
-        from sfumato.query.policy.table import SubsetTableResponder
+        from sfumato.auditing.table import SubsetTableResponder
 
         return SubsetTableResponder(self, table)

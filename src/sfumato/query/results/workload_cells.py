@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.dataset import Kind
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.expressions import (
     NOTHING,
@@ -30,7 +31,6 @@ from sfumato.engines.statements import Join, Select, Source, Values
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.relational import PlanNode, Scan, columns_of
 from sfumato.query.plan.scalar import Scalar
-from sfumato.schema import Kind
 
 if TYPE_CHECKING:
     from sfumato.query.session import Session

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import (
     NOTHING,
     Arithmetic,
@@ -26,7 +27,6 @@ from sfumato.engines.expressions import (
 from sfumato.engines.functions import Function, RoundTo
 from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.query.sql.dates import date_difference, shifted
-from sfumato.schema import Kind
 
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler

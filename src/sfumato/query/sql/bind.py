@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Kind
 from sfumato.engines.aggregation import Largest
 from sfumato.engines.expressions import STORED_TEXT, ColumnRef, Read, standing_for
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
@@ -25,7 +26,6 @@ from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES
 from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_values, split_conditions, unit_test
 from sfumato.query.sql.unit_windows import unit_window
 from sfumato.rationals import rational
-from sfumato.schema import Kind
 from sfumato.wording import did_you_mean
 
 __all__ = ["Binder", "scan_table"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp, tokenize
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import (
     TRUE,
     Compare,
@@ -24,7 +25,6 @@ from sfumato.engines.functions import Like, Matches
 from sfumato.engines.regular_expressions import PatternRefused, parse_pattern
 from sfumato.query.plan.scalar import Scalar, flag, literal, same_family
 from sfumato.rationals import rational
-from sfumato.schema import Kind
 
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler

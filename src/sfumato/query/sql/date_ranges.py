@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import And, ColumnRef, Compare, Constant, Expression
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.expressions import ColumnScope
-from sfumato.schema import Kind
 
 __all__ = ["date_ranges", "wider"]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import (
     NOTHING,
     Arithmetic,
@@ -30,7 +31,6 @@ from sfumato.engines.expressions import (
 from sfumato.engines.functions import AddInterval, DatePart, DateTrunc, DayNumber, JoinedText, Substring
 from sfumato.query.plan.scalar import MOST_VALUES, Scalar, literal
 from sfumato.query.sql.calendar import FIRST, LAST, add_interval, truncated, truncations, unit_number
-from sfumato.schema import Kind
 
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import (
     MOST_TEXT,
     NOTHING,
@@ -38,7 +39,6 @@ from sfumato.query.sql.conditions import CONDITION_RULES
 from sfumato.query.sql.dates import DATE_RULES, date_part
 from sfumato.query.sql.functions import FUNCTION_RULES
 from sfumato.query.sql.refusal import called, nearest, refuse
-from sfumato.schema import Kind
 from sfumato.wording import did_you_mean
 
 __all__ = ["ColumnScope", "ExpressionCompiler"]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Domain, Kind
 from sfumato.engines.expressions import Cast, Coalesce, constant
 from sfumato.engines.functions import Function, JoinedText, Like, Shaped, Substring
 from sfumato.engines.text_patterns import reads_as
 from sfumato.query.plan.scalar import MOST_VALUES, TYPES, Scalar, flag, literal
-from sfumato.schema import Domain, Kind
 
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import Cast, ColumnRef, Expression, constant, equal, when
 from sfumato.engines.functions import Function
 from sfumato.query.catalog import PublicTable
@@ -19,7 +20,6 @@ from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
 from sfumato.rationals import rational
-from sfumato.schema import Kind
 
 __all__ = ["JoinBinder"]
 

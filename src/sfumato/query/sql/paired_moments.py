@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import Arithmetic, Expression, all_of, constant
 from sfumato.query.plan.aggregates import Aggregate, Count, moments_aggregate, present
 from sfumato.query.plan.outputs import Clipped, Mean, Measured, Operation, Output, SpreadOf, Value
 from sfumato.query.plan.scalar import Scalar
-from sfumato.schema import Kind
 
 __all__ = ["PairedMoments"]
 

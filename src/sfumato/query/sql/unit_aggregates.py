@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Kind
 from sfumato.engines.aggregation import CountRows, Largest, Total
 from sfumato.engines.expressions import NOTHING, TRUE, Arithmetic, Case, Cast, Expression, Not, NullIf, constant, equal
 from sfumato.engines.functions import Function
 from sfumato.query.plan.aggregates import bounds_problem, present, sum_aggregate
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.expressions import ExpressionCompiler
-from sfumato.schema import Kind
 
 __all__ = ["UNIT_AGGREGATES"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Kind
 from sfumato.engines.expressions import ColumnRef
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.plan.unit_nodes import UnitWindow
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.refusal import called
-from sfumato.schema import Kind
 
 __all__ = ["unit_window"]
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sfumato.dp.ledger import Transaction
 from sfumato.errors import BadParameter, NotSignedIn, TooManyRequests
 from sfumato.extras import missing_extra
+from sfumato.ledger.ledger import Transaction
 from sfumato.server.accounts.users import User, Users, find_user
 from sfumato.server.state import ServerState, later, now
 

@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sfumato.dp.ledger import Transaction
 from sfumato.errors import BadParameter, Conflict, NoSuchItem
+from sfumato.ledger.ledger import Transaction
 from sfumato.server.roles import AccountRole, Principal, Scope
 from sfumato.server.state import ServerState, later, now
 

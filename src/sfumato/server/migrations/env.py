@@ -1,4 +1,4 @@
-"""Alembic environment: runs the scripts on the connection that :func:`sfumato.dp.stores.schema.migrate` opened."""
+"""Alembic environment: runs the scripts on the connection that :func:`sfumato.ledger.stores.schema.migrate` opened."""
 
 from alembic import context
 

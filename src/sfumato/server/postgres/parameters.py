@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.dataset import Domain, Kind
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
-from sfumato.schema import Domain, Kind
 from sfumato.server.postgres.catalog_relations import relations
 from sfumato.server.postgres.messages import Bind
 from sfumato.server.postgres.sqlstates import SqlError

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sfumato.auditing.policy_query import parse_policy_query
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.outputs import Key, Measured, Output, Value
-from sfumato.query.policy.policy_query import parse_policy_query
 from sfumato.query.results.answer import column_titles
 from sfumato.query.sql.parse import GroupKey, parse_query
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, TEXT, PostgresType

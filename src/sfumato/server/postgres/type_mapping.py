@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
-from sfumato.schema import Kind
+from sfumato.dataset import Kind
 
 __all__ = ["BY_NAME", "BY_OID", "KIND_TYPES", "TEXT", "BadValue", "PostgresType", "array_of", "decode", "encode"]
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from sfumato.dp.loss_history import loss_history
 from sfumato.errors import AccessDenied, NoSuchItem
+from sfumato.ledger.loss_history import loss_history
 from sfumato.server.datasets import RegisteredDataset
 from sfumato.server.rest.context import ContextOf, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from sfumato.dp.ledger_accounts import Period
 from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure
 from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
+from sfumato.ledger.accounts import Period
 from sfumato.rationals import rational
 from sfumato.server.datasets import DatasetState
 from sfumato.server.roles import AccountRole, Scope

@@ -13,19 +13,19 @@ import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.data.declared import refuse_found_types
-from sfumato.dp.ledger import Ledger
+from sfumato.dataset import Column, Data, Role
 from sfumato.dp.loss import approximate
 from sfumato.dp.receipt import UNKEPT_COST
-from sfumato.dp.run_account import charge_run
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.field_docs import DocumentedModel
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.run_account import charge_run
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rationals import rational
 from sfumato.release import Change, State, Verdict
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role
 from sfumato.synthesis.column_domain import ColumnCells, category_cells, range_cells
 from sfumato.synthesis.constraints import check_constraints
 from sfumato.synthesis.fit import FitRun, HouseholdPlan, SynthesisPlan, bounded_rows, fit_households, fit_model
@@ -90,11 +90,11 @@ class PrivateSynthesis(Step):
     In Python, :meth:`fit` returns the model itself, with intervals for its marginals.
 
     >>> from sfumato.data.table import Table
-    >>> from sfumato.schema import Schema
+    >>> from sfumato.dataset import Schema
     >>> draw = np.random.default_rng(0)
     >>> smoker = draw.random(5000) < 0.3
     >>> ill = draw.random(5000) < 0.1 + 0.4 * smoker
-    >>> people = Dataset.of(Table(frame=pl.DataFrame({"smoker": smoker, "ill": ill})), Schema(columns={}))
+    >>> people = Data.of(Table(frame=pl.DataFrame({"smoker": smoker, "ill": ill})), Schema(columns={}))
     >>> model = PrivateSynthesis(epsilon=1, delta=1e-6).fit(people)
     >>> rows = model.sample(random=np.random.default_rng(1))
     >>> 0.4 < rows.filter(pl.col("smoker"))["ill"].mean() < 0.6
@@ -171,7 +171,7 @@ class PrivateSynthesis(Step):
     def rehearsed(self) -> Step:
         return self.model_copy(update={"ledger": None, "dataset": None})
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def apply(self, data: Data, context: Context) -> Change:
         if context.before:
             raise NotApplicable(
                 "private-synthesis must be the first step: its guarantee does not hold for values that another step "
@@ -207,7 +207,7 @@ class PrivateSynthesis(Step):
         )
 
     def fit(
-        self, data: Dataset, *, ledger: Ledger | Path | None = None, rng: Rng | None = None, progress: Progress = SILENT
+        self, data: Data, *, ledger: Ledger | Path | None = None, rng: Rng | None = None, progress: Progress = SILENT
     ) -> SynthesisModel:
         """Fit a model and charge a ledger for it. Everything drawn from the model afterwards is free.
 
@@ -220,7 +220,7 @@ class PrivateSynthesis(Step):
         return fit_model(kept, run)
 
     def fit_households(
-        self, data: Dataset, *, ledger: Ledger | Path | None = None, rng: Rng | None = None, progress: Progress = SILENT
+        self, data: Data, *, ledger: Ledger | Path | None = None, rng: Rng | None = None, progress: Progress = SILENT
     ) -> HouseholdModel:
         """Fit a model of people in households, as :meth:`fit` does for a single table."""
         if self.households is None:
@@ -230,7 +230,7 @@ class PrivateSynthesis(Step):
         return fit_households(kept, run, run.plan.households)
 
     def _charged(
-        self, data: Dataset, ledger: Ledger | Path | None, rng: Rng | None, progress: Progress
+        self, data: Data, ledger: Ledger | Path | None, rng: Rng | None, progress: Progress
     ) -> tuple[pl.DataFrame, FitRun]:
         """Rows with bounded contributions, and a run whose budget is paid."""
         refuse_found_types(data.table)
@@ -258,7 +258,7 @@ class PrivateSynthesis(Step):
             guarantee=guarantee, constraints=self.constraints,
         )  # fmt: skip
 
-    def chosen(self, data: Dataset) -> tuple[str, ...]:
+    def chosen(self, data: Data) -> tuple[str, ...]:
         """The columns that are synthesized."""
         if self.columns is not None:
             data.table.require(self.columns)
@@ -270,7 +270,7 @@ class PrivateSynthesis(Step):
             name for name in data.table.columns if data.schema.column(name).role in roles and name != data.schema.unit
         )
 
-    def _plan(self, data: Dataset) -> SynthesisPlan:
+    def _plan(self, data: Data) -> SynthesisPlan:
         """Everything that is decided without looking at a row."""
         names, schema = self.chosen(data), data.schema
         households = self._households(data, names)
@@ -317,7 +317,7 @@ class PrivateSynthesis(Step):
             workload=self.workload,
         )
 
-    def _households(self, data: Dataset, names: tuple[str, ...]) -> HouseholdPlan | None:
+    def _households(self, data: Data, names: tuple[str, ...]) -> HouseholdPlan | None:
         """The two levels of the table, if the step has them."""
         if (home := self.households) is None:
             return None
@@ -344,7 +344,7 @@ class PrivateSynthesis(Step):
         size = home.size or next(name for n in range(99) if (name := "members" + n * "_") not in data.table.columns)
         return HouseholdPlan(id=key, columns=home.columns, size=size, released=home.size, share=rational(home.share))
 
-    def _cells(self, data: Dataset, name: str, column: Column) -> ColumnCells | None:
+    def _cells(self, data: Data, name: str, column: Column) -> ColumnCells | None:
         domain: Any = self.domains.get(name) or column.domain
         dtype = data.table.frame.schema[name]
         if domain is None:

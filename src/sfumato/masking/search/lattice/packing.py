@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.schema.hierarchy import BoundHierarchy
+from sfumato.dataset.hierarchy import BoundHierarchy
 
 __all__ = ["Packing"]
 

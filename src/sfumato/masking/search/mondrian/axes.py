@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.dataset import ROOT, BoundHierarchy, Kind
 from sfumato.masking.search.hierarchy_arrays import as_plain_text, labels_of
-from sfumato.schema import ROOT, BoundHierarchy, Kind
 
 __all__ = ["Axes", "Axis", "axes_of"]
 

@@ -1,0 +1,5 @@
+"""Exact answers, and when to refuse them: auditors that decide from the queries already answered."""
+
+from sfumato.registry import exports
+
+__getattr__, __dir__ = exports(__name__)

@@ -1,0 +1,88 @@
+"""Graphs of answers: which values each person can have by each answer alone, and by all answers together.
+
+The query graph of an answer connects the people of the query with the values that the answer leaves them. The merged
+graph has the edges that every query graph of a person has. It ignores that one assignment must agree with all answers
+at once; its error are the edges that no assignment uses. T_Δ2 is the table of values that delta-2 matchings prove
+possible: a part of what is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.auditing.answer_forms import ListForm
+from sfumato.auditing.atoms import AnswerConstraint, Flags, Ints
+from sfumato.auditing.column_audits import ValuesAudit
+from sfumato.auditing.delta2 import Delta2Auditor
+
+__all__ = ["AnswerGraph", "answer_graph"]
+
+_DELTA2_PEOPLE, _DELTA2_QUERIES = 300, 40
+"""Delta-2 matchings are computed up to this size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerGraph:
+    """People in at least one query, by values and by queries. For the owner only."""
+
+    people: Ints
+    """Rows of the people, those with the fewest values first."""
+    labels: tuple[str, ...]
+    """The possible values."""
+    asked: Flags
+    """People by queries: who is in which query."""
+    merged: Flags
+    """People by values: the merged graph."""
+    possible: Flags
+    """People by values: edges that an assignment uses."""
+    delta2: Flags | None
+    """People by values: T_Δ2. None for answers that are not lists, and for large logs."""
+    true: Ints
+    """The position of the true value of each person: one assignment that agrees with all answers."""
+
+    @property
+    def error(self) -> int:
+        """Edges of the merged graph that no assignment uses."""
+        return int((self.merged & ~self.possible).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers of edges, without values."""
+        return {
+            "people": len(self.people), "merged_edges": int(self.merged.sum()),
+            "possible_edges": int(self.possible.sum()), "merged_error": self.error,
+            "delta2_edges": None if self.delta2 is None else int(self.delta2.sum()),
+        }  # fmt: skip
+
+
+def answer_graph(
+    audit: ValuesAudit, answers: Sequence[tuple[Ints, AnswerConstraint, Any]], possible: Flags
+) -> AnswerGraph:
+    """The graphs of answers: rows, constraint and form of each. ``possible``: people by values, by all answers."""
+    people, values = possible.shape
+    merged = np.ones((people, values), np.bool_)
+    asked = np.zeros((people, len(answers)), np.bool_)
+    for number, (rows, constraint, _) in enumerate(answers):
+        others = np.setdiff1d(rows, audit.known)
+        if len(others):
+            auditor = audit.new_auditor()
+            auditor.recall([(rows, constraint)])
+            merged[others] &= auditor.possible()[others[0]]
+            asked[others, number] = True
+    delta2 = None
+    lists = all(isinstance(form, ListForm) for _, _, form in answers)
+    if lists and people <= _DELTA2_PEOPLE and len(answers) <= _DELTA2_QUERIES:
+        matchings = Delta2Auditor(audit.codes, values=values)
+        for rows, _, _ in answers:
+            matchings.accept(np.setdiff1d(rows, audit.known).tolist())
+        delta2 = matchings.table()
+    chosen = np.flatnonzero(asked.any(axis=1))
+    chosen = chosen[np.lexsort((chosen, possible[chosen].sum(axis=1)))]
+    return AnswerGraph(
+        people=chosen, labels=tuple("missing" if label is None else str(label) for label in audit.labels),
+        asked=asked[chosen], merged=merged[chosen], possible=possible[chosen],
+        delta2=None if delta2 is None else delta2[chosen], true=audit.codes[chosen],
+    )  # fmt: skip

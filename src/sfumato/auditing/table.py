@@ -1,0 +1,268 @@
+"""SQL about one table answered by a policy other than differential privacy.
+
+Queries are parsed by the front end of private queries. The engine finds the people a query is about and their values;
+the policy answers or refuses. What a policy must remember is stored in the ledger's database: the auditor's decisions,
+each written before its answer is returned, and the seed of samples and masked copies, so that a restart changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.auditing.policies.exact import ExactResponder
+from sfumato.auditing.policy_query import ROW, PolicyQuery, parse_policy_query
+from sfumato.auditing.register import register_table, same_database
+from sfumato.auditing.row_order import canonical_order
+from sfumato.dataset import Column, Kind, Role
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.engine import Running
+from sfumato.engines.expressions import Read
+from sfumato.engines.statements import Query, Select, Stored
+from sfumato.errors import AnswerDenied, AnswerFailed, BadParameter, EmptyTable, MetadataMissing
+from sfumato.ledger.ledger import Store
+from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.scalar import TYPES
+from sfumato.query.policy.base import Policy
+from sfumato.query.policy.subsets import pack
+from sfumato.rng import Rng
+from sfumato.secret import Permit
+
+__all__ = ["PolicyTable", "SubsetTableResponder", "TableAnswer", "TableResponder", "policy_notes", "read_declared"]
+
+_ELSEWHERE = '{"kept": "in another ledger"}'
+"""The policy of a table whose memory another ledger keeps."""
+_POLARS: dict[Kind, Any] = {
+    Kind.INTEGER: pl.Int64, Kind.NUMBER: pl.Float64, Kind.CATEGORY: pl.String, Kind.DATE: pl.Date,
+    Kind.DATETIME: pl.Datetime, Kind.BOOLEAN: pl.Boolean,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableAnswer:
+    """What a policy answered: one column of values."""
+
+    title: str
+    values: tuple[Any, ...]
+    """One number, or the values of a column in sorted order; None where there is no answer."""
+    counterfeits: int = 0
+    """How many of the values are false, added by the auditor."""
+
+
+class TableResponder(Protocol):
+    """Answers SQL about one table."""
+
+    def parse(self, sql: str) -> PolicyQuery:
+        """The query; what the policy does not answer is refused from its text alone."""
+        ...
+
+    def ask(self, sql: str) -> TableAnswer:
+        """The policy's answer; a refusal by the policy is :class:`~sfumato.errors.AnswerDenied`."""
+        ...
+
+
+class PolicyTable:
+    """One private table, each row of which is a person, opened for a policy."""
+
+    def __init__(self, catalog: Catalog, source: Any, *, policy: Policy, store: Store) -> None:
+        [self.table] = catalog.private.values()
+        self.catalog, self.policy, self.store = catalog, policy, store
+        columns = self.table.schema.columns
+        self.sensitive = tuple(name for name, column in columns.items() if column.role is Role.SENSITIVE)
+        frame = read_declared(policy.source(source), self.table)
+        frame = frame[canonical_order(frame)]
+        self._enter = partial(
+            register_table, dataset=catalog.dataset, place=source, frame=frame, sensitive=self.sensitive
+        )
+        self.entry = self._enter(store, policy=self._declarations(frame))
+        if policy.in_people:
+            self._require_bounds(frame)
+        self.frame = policy.mask_table(frame, self.sensitive, self.rng()) if policy.masks_table else frame
+
+    @cached_property
+    def engine(self) -> Running:
+        """The table with numbered rows, and the public tables, in memory."""
+        public = {name: table.frame.to_arrow() for name, table in self.catalog.public.items()}
+        return Duckdb(threads=1).start({self.table.name: self.frame.with_row_index(ROW).to_arrow(), **public})
+
+    def _require_bounds(self, frame: pl.DataFrame) -> None:
+        """Raise an error, for the owner, if a number lies outside its declared bounds: it would not be hidden."""
+        for name, column in self.table.schema.columns.items():
+            ends = column_ends(column)
+            if ends is not None and frame.schema[name].is_numeric() and not frame[name].is_between(*ends).all():
+                raise MetadataMissing(
+                    f"Not every value of `{name}` lies within the bounds declared for it.",
+                    fix="Declare bounds that hold for everybody, or clip the data to them.", column=name,
+                )  # fmt: skip
+
+    def move_from(self, store: Store) -> None:
+        """Take the memory over from another ledger, which must have none of the table, and bind the table there.
+
+        Two ledgers would keep two memories of the same people.
+        """
+        if not same_database(store, self.entry):
+            self._enter(store, policy=_ELSEWHERE).claim(store)
+
+    def claim(self) -> None:
+        """Bind the table to its policy, before the first answer."""
+        self.entry.claim(self.store)
+
+    def rng(self) -> Rng:
+        """Randomness of the policy: that of the table's entry for policies that keep it, new randomness for others."""
+        return Rng(int.from_bytes(self.entry.secret[:16])) if self.policy.keeps_randomness else Rng()
+
+    def _declarations(self, frame: pl.DataFrame) -> str:
+        """The policy, and everything declared that answers depend on."""
+        columns = {name: column.model_dump(mode="json") for name, column in self.table.schema.columns.items()}
+        public = [(name, table.key, table.frame.write_csv()) for name, table in sorted(self.catalog.public.items())]
+        joined = hashlib.sha256(repr(public).encode()).hexdigest()
+        rules = self.policy.recorded(frame, self.sensitive)
+        return json.dumps({self.policy.part_name(): rules, "columns": columns, "public": joined}, sort_keys=True)
+
+
+class SubsetTableResponder:
+    """COUNT, SUM and AVG over the people that a query selects, answered by :meth:`Policy.open`."""
+
+    def __init__(self, policy: Policy, table: PolicyTable) -> None:
+        self._policy, self._table = policy, table
+
+    def parse(self, sql: str) -> PolicyQuery:
+        query = parse_policy_query(sql, self._table.catalog)
+        if query.kind not in ("count", "sum", "avg"):
+            raise query.refuse(query.node, f"Policy `{self._policy.part_name()}` answers COUNT, SUM and AVG.")
+        if query.value is not None and query.column is None:
+            # SUM(CASE WHEN id = 7 THEN bill ELSE 0 END) is about one person whatever the condition selects, and
+            # SUM(bill * 1000000) makes the policy's rounding or noise negligible.
+            raise query.refuse(
+                query.node,
+                f"Policy `{self._policy.part_name()}` answers about columns of the table, not about expressions.",
+                "Use COUNT(*), or COUNT, SUM or AVG of one column, with a WHERE.",
+            )
+        hidden = query.about(self._table.sensitive) if self._policy.limits_sets else ()
+        if hidden and self._policy.in_people:
+            raise query.refuse(
+                hidden[0].node,
+                f"Policy `{self._policy.part_name()}` answers no conditions on a sensitive column: equal answers would "
+                "tell that they select the same people.",
+                "Use conditions on other columns; SUM and AVG of a sensitive column of numbers are answered.",
+            )
+        self._unit(query)
+        return query
+
+    def ask(self, sql: str) -> TableAnswer:
+        query = self.parse(sql)
+        values, present, selected = self._people(query)
+        rng, unit = self._table.rng(), self._unit(query)
+        answer = self._sum(values, selected, self._own(rng, "count" if query.kind == "count" else "sum", query), unit)
+        if query.kind == "avg":
+            count = self._sum(present, selected, self._own(rng, "count", query))
+            answer = answer / count if count > 0 else None
+        whole = query.kind == "count" or (query.kind == "sum" and query.value and query.value.kind is Kind.INTEGER)
+        value = int(answer) if whole and answer is not None and answer.is_integer() else answer
+        return TableAnswer(title=query.title, values=(value,))
+
+    def _people(self, query: PolicyQuery) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Per person: the value, whether there is one, and whether the answer is about the person."""
+        hidden = query.about(self._table.sensitive) if self._policy.limits_sets else ()
+        if hidden:
+            everybody = np.arange(self._table.frame.height)
+            public = self._numbers(query.people(part for part in query.conditions if part not in hidden))
+            holds = np.isin(everybody, self._numbers(query.holders(hidden))).astype(np.int64)
+            return holds, holds, np.isin(everybody, public)
+        rows = self._table.engine.run(query.valued()).open(Permit(f"policy {self._policy.part_name()}"))
+        people = self._table.frame.height
+        whole = query.value is None or query.kind == "count" or query.value.kind is Kind.INTEGER
+        values = np.zeros(people, np.int64 if whole else np.float64)
+        present, selected = np.zeros(people, np.int64), np.zeros(people, np.bool_)
+        for row, value, has_value in rows:
+            values[row], present[row], selected[row] = value, bool(has_value), True
+        return values, present, self._policy.query_set(selected, present.astype(np.bool_))
+
+    def _numbers(self, people: Query) -> npt.NDArray[np.int64]:
+        """Numbers of the rows that a statement selects."""
+        return self._table.engine.row_numbers(people).open(Permit(f"policy {self._policy.part_name()}"))
+
+    def _own(self, rng: Rng, total: str, query: PolicyQuery) -> Rng:
+        """Noise of its own for each total of each column: the same noise would tell the exact difference of two.
+
+        Samples are of people, the same for every column.
+        """
+        return rng.child(f"{total} {query.column}") if self._policy.in_people else rng
+
+    def _unit(self, query: PolicyQuery) -> float:
+        """The most that one person can contribute to the answer, in which a policy ``in_people`` measures."""
+        if not self._policy.in_people or query.kind == "count" or query.column is None:
+            return 1.0
+        column = self._table.table.schema.columns[query.column]
+        if column.kind is Kind.BOOLEAN:
+            return 1.0
+        ends = column_ends(column)
+        if ends is None or ends == (0, 0):
+            raise query.refuse(
+                query.node,
+                f"Policy `{self._policy.part_name()}` needs declared bounds of `{query.column}`.",
+                "The owner declares `domain: {low: ..., high: ...}`.",
+            )
+        return max(abs(ends[0]), abs(ends[1]), ends[1] - ends[0])
+
+    def _sum(self, values: np.ndarray[Any, Any], selected: np.ndarray[Any, Any], rng: Rng, unit: float = 1.0) -> Any:
+        """The policy's sum over the selected people, or its refusal."""
+        policy = self._policy
+        scaled = values if unit == 1 else values / unit
+        responder = ExactResponder(values) if policy.masks_table else policy.open(scaled, rng)
+        answer = responder.ask(pack(selected)[0])
+        if answer is None:
+            raise AnswerDenied(f"Policy `{policy.part_name()}` refuses this set of people.", fix=policy.promise_text())
+        return answer * unit
+
+
+def column_ends(column: Column) -> tuple[float, float] | None:
+    """The smallest and largest number declared for a column, if there are any."""
+    domain = column.domain
+    if domain is None:
+        return None
+    if domain.low is not None and domain.high is not None:
+        return domain.low, domain.high
+    listed = [value for value in domain.values or () if isinstance(value, int | float)]
+    return (min(listed), max(listed)) if listed else None
+
+
+def policy_notes(policy: Policy) -> tuple[str, ...]:
+    """What a policy does, that it is not differential privacy, and the attacks that break it."""
+    parameters = policy.model_dump(mode="json", exclude_none=True, exclude={"file", "known"}, exclude_defaults=True)
+    with_ = f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
+    broken = f"Attacks that break it: {', '.join(policy.broken_by)}." if policy.broken_by else "No guarantee is proved."
+    return (
+        f"Policy `{policy.part_name()}`{with_} does not provide differential privacy.",
+        policy.promise_text(),
+        broken,
+    )
+
+
+def read_declared(source: Any, table: PrivateTable) -> pl.DataFrame:
+    """The declared columns, each value cast to its declared kind, as private queries read them."""
+    kinds: Mapping[str, Kind] = {name: column.kind for name, column in table.schema.columns.items() if column.kind}
+    items = tuple((f"c{i}", Read((table.name, name), TYPES[kind])) for i, (name, kind) in enumerate(kinds.items()))
+    data = source.to_arrow() if isinstance(source, pl.DataFrame) else source
+    try:
+        rows = Duckdb().start({table.name: data}).run(Select(items, Stored(table.name)))
+    except AnswerFailed:
+        raise BadParameter(
+            f"the declared columns of `{table.name}` cannot be read from its data.",
+            fix="Compare the metadata with the file.",
+        ) from None
+    frame = pl.DataFrame(
+        rows.open(Permit("policy")), schema={name: _POLARS[kind] for name, kind in kinds.items()}, orient="row"
+    )
+    if not frame.height:
+        raise EmptyTable(f"Table `{table.name}` has no rows.")
+    return frame.with_columns(pl.selectors.float().fill_nan(None))

@@ -1,1 +1,0 @@
-"""Several collectors: one query over the tables of many parties, who share only the noisy total."""

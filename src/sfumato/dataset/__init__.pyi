@@ -1,0 +1,20 @@
+# Made by `make docs`.
+from sfumato.dataset.hierarchy import BoundHierarchy as BoundHierarchy
+from sfumato.dataset.hierarchies.breaks import BreaksHierarchy as BreaksHierarchy
+from sfumato.dataset.column import Column as Column
+from sfumato.dataset.data import Data as Data
+from sfumato.dataset.hierarchies.dates import DatesHierarchy as DatesHierarchy
+from sfumato.dataset.column import Domain as Domain
+from sfumato.dataset.hierarchies.file import FileHierarchy as FileHierarchy
+from sfumato.dataset.hierarchies.groups import GroupsHierarchy as GroupsHierarchy
+from sfumato.dataset.hierarchy import Hierarchy as Hierarchy
+from sfumato.dataset.hierarchies.intervals import IntervalsHierarchy as IntervalsHierarchy
+from sfumato.dataset.column import Kind as Kind
+from sfumato.dataset.hierarchy import Level as Level
+from sfumato.dataset.hierarchies.mask import MaskHierarchy as MaskHierarchy
+from sfumato.dataset.hierarchy import ROOT as ROOT
+from sfumato.dataset.column import Role as Role
+from sfumato.dataset.data import Schema as Schema
+from sfumato.dataset.hierarchies.table import TableHierarchy as TableHierarchy
+from sfumato.dataset.hierarchies.taxonomy import TaxonomyHierarchy as TaxonomyHierarchy
+from sfumato.dataset.hierarchies.zip3 import Zip3Hierarchy as Zip3Hierarchy

@@ -1,0 +1,116 @@
+"""People with several rows that can be linked: what is judged row by row does not hold for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from sfumato.dataset import Role
+from sfumato.evaluation.check import Check, Need, Subject
+from sfumato.masking.base import method_of
+from sfumato.release import State, Verdict
+
+__all__ = ["SEVERAL_ROWS", "SeveralRows", "judged_for_people"]
+
+SEVERAL_ROWS = "people with several rows"
+"""The name of the verdict."""
+
+
+class SeveralRows(Check):
+    """No person or household has several released rows that can be linked to each other.
+
+    Models and attacks judge rows. Rows that are known to belong together tell more than each of them: eight noisy
+    incomes of one person, as one vector, identify people whom no single row identifies. Such a release is not judged
+    for people, unless a step guarantees something about all rows of a person together.
+
+    Rows are linked by a released unit, household or pseudonym, by an order that was kept, by released values that are
+    the same in all rows of a person and that nobody else has, or by a column in which somebody has several rows with
+    values of their own: case numbers with a counter, or amounts that are nearly the same, tell whose they are. What
+    such values have in common is not looked for, so some releases are not judged that could be.
+    """
+
+    @classmethod
+    def verdict_name(cls) -> str:
+        return SEVERAL_ROWS
+
+    def applies(self, subject: Subject) -> bool:
+        return not subject.synthetic and (subject.schema.unit is not None or bool(_grouping(subject)))
+
+    def judge(self, subject: Subject) -> tuple[Verdict, ...]:
+        by = next((name for name in _grouping(subject) if _repeats(subject, name)), None)
+        if by is not None:
+            linked = _not_judged(f"the column `{by}` tells which rows belong together")
+            return () if _covered(subject) else (linked,)
+        if subject.schema.unit is None or subject.schema.unit in subject.columns:
+            return ()
+        subject.require((Need.ORIGINAL, Need.LINEAGE))
+        if not subject.people.is_duplicated().any():
+            return ()
+        if subject.order == "kept":
+            return (_not_judged("the rows are in the order of the original"),)
+        columns = _linking_columns(subject)
+        if columns:
+            names = ", ".join(f"`{name}`" for name in columns)
+            return (_not_judged(f"the values of {names} are the same in all rows of a person and single some out"),)
+        own = next((name for name in subject.columns if _own_values(subject, name)), None)
+        if own is not None:
+            return (_not_judged(f"the column `{own}` has values that only they have, by which rows may be linked"),)
+        return ()
+
+
+def judged_for_people(verdicts: Sequence[Verdict]) -> bool:
+    """Whether what is judged for rows holds for people, as far as these verdicts say."""
+    return all(verdict.holds for verdict in verdicts if verdict.model == SEVERAL_ROWS)
+
+
+def _grouping(subject: Subject) -> tuple[str, ...]:
+    """Released columns that tell which rows belong together; a released identifier is a pseudonym."""
+    schema = subject.schema
+    declared = (schema.unit, *schema.names(Role.IDENTIFIER), *schema.names(Role.HOUSEHOLD))
+    return tuple(dict.fromkeys(name for name in declared if name is not None and name in subject.columns))
+
+
+def _repeats(subject: Subject, name: str) -> bool:
+    values = subject.released([name]).to_series().drop_nulls()
+    return values.n_unique() < len(values)
+
+
+def _covered(subject: Subject) -> bool:
+    """Whether a step guarantees something about all released rows of a person together, and that holds."""
+    steps = [step for step in subject.steps if method_of(step).covers_people]
+    frame = subject.released(subject.columns) if steps else pl.DataFrame()
+    return any(v.holds for step in steps for v in method_of(step).verify_release(step, frame))
+
+
+def _linking_columns(subject: Subject) -> list[str]:
+    """The released columns that are constant for every person, if some person is alone with their values; else none."""
+    people, rows = subject.people, subject.from_people
+    constant: list[pl.Series] = []
+    for name in subject.columns:
+        values = subject.released([name]).to_series()[rows].alias("value")
+        pairs = pl.DataFrame([people, values]).unique()
+        if pairs.height == people.n_unique():
+            constant.append(values.alias(name))
+    if not constant:
+        return []
+    table = pl.DataFrame([values.alias(f"c{i}") for i, values in enumerate(constant)]).with_columns(people)
+    alone = table.group_by(pl.exclude("person")).agg(pl.col("person").n_unique(), pl.len().alias("rows"))
+    single = alone.filter((pl.col("person") == 1) & (pl.col("rows") > 1))
+    return [values.name for values in constant] if single.height else []
+
+
+def _own_values(subject: Subject, name: str) -> bool:
+    """Whether somebody has values in several rows of a column that nobody else has."""
+    values = subject.released([name]).to_series()[subject.from_people].alias("value")
+    table = pl.DataFrame([subject.people, values]).drop_nulls()
+    alone = table.group_by("value").agg(pl.col("person").n_unique().alias("people"), pl.col("person").first(), pl.len())
+    return bool((alone.filter(pl.col("people") == 1).group_by("person").agg(pl.col("len").sum())["len"] > 1).any())
+
+
+def _not_judged(why: str) -> Verdict:
+    reason = (
+        f"Not judged for people: somebody has several rows, and {why}. Models and attacks judge single rows. Release "
+        "one row a person, or no column that links rows."
+    )
+    return Verdict(model=SEVERAL_ROWS, state=State.NOT_CHECKED, reason=reason)

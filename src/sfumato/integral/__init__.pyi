@@ -1,0 +1,19 @@
+# Made by `make docs`.
+from sfumato.integral.modification import ChangeKind as ChangeKind
+from sfumato.integral.encoding import ColumnEncoding as ColumnEncoding
+from sfumato.integral.encoding import Encoding as Encoding
+from sfumato.integral.explanations import Explanations as Explanations
+from sfumato.integral.learner import Learner as Learner
+from sfumato.integral.modification import Modification as Modification
+from sfumato.integral.publication import Publication as Publication
+from sfumato.integral.records import Records as Records
+from sfumato.integral.generators import RecurrentModel as RecurrentModel
+from sfumato.integral.generators import RecurrentModels as RecurrentModels
+from sfumato.integral.publication import Suggestion as Suggestion
+from sfumato.integral.generators import all_generators as all_generators
+from sfumato.integral.publication import decide_publication as decide_publication
+from sfumato.integral.explanations import explain as explain
+from sfumato.integral.explanations import explain_groups as explain_groups
+from sfumato.integral.local_search import explain_nearby as explain_nearby
+from sfumato.integral.generators import sampled_generators as sampled_generators
+from sfumato.integral.publication import suggest_changes as suggest_changes

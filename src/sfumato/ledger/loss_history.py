@@ -1,0 +1,78 @@
+"""Accumulated privacy loss over time: what the ledger had charged to an account after each charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
+from sfumato.ledger.accounts import Account, Period, amount_of, charge_of, total_after
+from sfumato.ledger.composition import spent_of
+from sfumato.ledger.exact_budget import Amount, loss_of
+from sfumato.ledger.ledger import Entry, Ledger
+
+__all__ = ["LossPoint", "loss_history"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossPoint:
+    """The account after one entry of the ledger."""
+
+    at: str
+    entry: int
+    spent: PrivacyLoss
+    cap: PrivacyLoss | None
+
+    def to_dict(self) -> dict[str, Any]:
+        cap = None if self.cap is None else self.cap.to_dict()
+        return {"at": self.at, "entry": self.entry, "spent": self.spent.to_dict(), "cap": cap}
+
+
+def loss_history(ledger: Ledger, *, dataset: str, analyst: str = "", most: int = 500) -> tuple[LossPoint, ...]:
+    """The loss of a data set, or of an analyst on it, after every charge and every new lifetime cap.
+
+    The loss after a charge is the one that :meth:`~sfumato.ledger.ledger.Ledger.balance` returned then. At most
+    ``most`` entries are evaluated, evenly spread and with the last one.
+
+    >>> from sfumato.dp.loss import pure
+    >>> ledger = Ledger.unkept()
+    >>> entry = ledger.set_cap(pure(1), dataset="hospital")
+    >>> receipt = ledger.reserve(pure("0.25"), dataset="hospital", analyst="ada", unit="row", query="1")
+    >>> [str(point.spent) for point in loss_history(ledger, dataset="hospital")]
+    ['ε = 0', 'ε = 0.25']
+    """
+    account = Account(dataset, analyst)
+    kept = [entry for entry in ledger.entries() if _concerns(entry, account)]
+    step = max(1, -(-len(kept) // most))
+    shown = {entry.number for entry in kept[::-1][::step]}
+    cap: Amount | None = None
+    total: Amount | None = None
+    first: Amount | None = None
+    points = []
+    for entry in kept:
+        if entry.kind == Period.LIFETIME:
+            cap = amount_of(entry.measure, entry.size, entry.delta)
+        else:
+            charge = charge_of(entry.measure, entry.size, entry.delta, entry.totals)
+            first, total = first or charge, total_after(entry.totals, account, charge.measure)
+        if entry.number in shown:
+            points.append(LossPoint(at=entry.at, entry=entry.number, spent=_spent(total, cap, first),
+                                    cap=None if cap is None else loss_of(cap)))  # fmt: skip
+    return tuple(points)
+
+
+def _concerns(entry: Entry, account: Account) -> bool:
+    if entry.dataset != account.dataset:
+        return False
+    if entry.kind == "spend":
+        return account.analyst in ("", entry.analyst)
+    return entry.kind == Period.LIFETIME and entry.analyst == account.analyst
+
+
+def _spent(total: Amount | None, cap: Amount | None, first: Amount | None) -> PrivacyLoss:
+    if total is None:
+        measure = PrivacyMeasure.EPSILON if cap is None else cap.measure
+        return loss_of(Amount(measure=measure))
+    if total.bounds is None or cap is None or not cap.delta:
+        return loss_of(total)
+    return spent_of(total, cap, first)

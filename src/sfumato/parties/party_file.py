@@ -1,0 +1,103 @@
+"""The party file: where one party keeps its data, its ledger and its key. It stays with the party.
+
+.. code-block:: yaml
+
+    sfumato: 1
+    party: north
+    parties: parties.yaml          # what all parties agree on
+    data: {visits: visits.parquet}
+    ledger: ledger.db
+    key: keys/north.key
+    certificate: keys/north.crt
+    authority: keys/authority.crt
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import ConfigDict, Field
+
+from sfumato.errors import BadParameter
+from sfumato.field_docs import DocumentedModel
+from sfumato.parties.agreement import Agreement, load_model
+from sfumato.parties.certificates import load_identity, server_context
+from sfumato.parties.party import Party
+from sfumato.parties.serve import PartyServer
+from sfumato.wording import did_you_mean
+
+__all__ = ["PartyFile"]
+
+
+class PartyFile(DocumentedModel):
+    """One party's own settings. Paths are relative to the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sfumato: Literal[1]
+    """Version of the file's language."""
+    party: str
+    """Name of this party in the parties file."""
+    parties: str
+    """The parties file."""
+    data: Annotated[dict[str, str], Field(min_length=1)]
+    """Parquet or CSV file, or postgresql:// address, of each table."""
+    ledger: str
+    """SQLite file or postgresql:// address."""
+    key: str
+    """Ed25519 key of this party, in PEM format. Nobody else may read it."""
+    certificate: str
+    """TLS certificate of that key."""
+    authority: str
+    """Certificate of the authority that vouches for analysts."""
+    listen: str | None = None
+    """Address to listen on, as host:port; all addresses at the port of the parties file if left out."""
+    engine: str | None = None
+    """duckdb, postgres or spark. Chosen by the location of the data if left out."""
+    pace: Annotated[float, Field(gt=0)] | None = None
+    """Seconds. Contributions are sent at multiples of it, which hides how long the query took."""
+
+    smallest_epsilon: Annotated[float, Field(gt=0)] | None = None
+    """The smallest epsilon of one question. Without it, questions at almost no cost tell their running time."""
+
+    @classmethod
+    def load(cls, path: Path) -> PartyFile:
+        """Read and check the file; every problem is told with its line."""
+        return load_model(cls, path, kind="party file")
+
+    def open(self, base: Path) -> Party:
+        """Open the tables, the ledger and the key."""
+        place = base / self.parties
+        agreement = Agreement.load(place)
+        if self.party not in agreement.parties:
+            raise BadParameter(
+                f"the parties file names no party `{self.party}`.", fix=did_you_mean(self.party, agreement.parties)
+            )
+        missing = sorted(set(agreement.tables) ^ set(self.data))
+        if missing:
+            raise BadParameter(f"`data` must name the tables of the parties file; see `{missing[0]}`.")
+        home = base.absolute()  # the parties file, and with it the public tables, may lie elsewhere
+        data = {name: where if "://" in where else str(home / where) for name, where in self.data.items()}
+        ledger = self.ledger if "://" in self.ledger else str(home / self.ledger)
+        metadata = agreement.metadata(data, ledger=ledger).model_copy(update={"least": self.smallest_epsilon})
+        session = metadata.session(base=place.parent, analyst="-", engine=self.engine)
+        identity = load_identity(base / self.key)
+        return Party(name=self.party, agreement=agreement, session=session, identity=identity, pace=self.pace)
+
+    def server(self, base: Path) -> PartyServer:
+        """The HTTPS service of this party, listening."""
+        party = self.open(base)
+        context = server_context(
+            certificate=base / self.certificate, key=base / self.key, authority=base / self.authority
+        )
+        return PartyServer(self._place(party.agreement), party=party, context=context)
+
+    def _place(self, agreement: Agreement) -> tuple[str, int]:
+        try:
+            parts = urlsplit(agreement.parties[self.party].address if self.listen is None else f"//{self.listen}")
+            port = 443 if parts.port is None else parts.port
+        except ValueError:
+            raise BadParameter("`listen` is written host:port.") from None
+        return (parts.hostname or "0.0.0.0" if self.listen else "0.0.0.0"), port

@@ -1,0 +1,113 @@
+"""Contribution limits that cut: the answer says so, and has no interval that would miss the truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+
+from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dp.loss import approximate, concentrated, pure, sequential
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.errors import AnswerFailed, BadParameter
+from sfumato.ledger.ledger import Ledger
+from sfumato.query import Catalog, PrivateTable, Session
+from sfumato.query.plan.aggregates import FittingUnits
+from sfumato.query.plan.loss_check import check_loss
+from sfumato.query.plan.planner import plan_query
+from sfumato.query.sql.parse import parse_query
+
+COLUMNS = {
+    "who": Column(role=Role.PLAIN, kind=Kind.INTEGER),
+    "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=tuple("abcd"))),
+    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=10)),
+}
+
+
+def catalog(unit: str | None = "who", rows: int = 1, groups: int = 1) -> Catalog:
+    limits = {"rows": rows, "groups": groups} if unit else {}
+    return Catalog(
+        dataset="d", private={"t": PrivateTable(name="t", schema=Schema(columns=COLUMNS, unit=unit), **limits)}
+    )
+
+
+def session(own: int, people: int = 3000, **options: Any) -> Session:
+    """People with so many rows each, in as many cities as there are."""
+    size = own * people
+    frame = pl.DataFrame({"who": [i // own for i in range(size)], "city": ["abcd"[i % 4] for i in range(size)],
+                          "x": [float(i % 7) for i in range(size)]})  # fmt: skip
+    book = Ledger.open(":memory:")
+    book.set_cap(approximate(10**6, "0.1"), dataset="d")
+    engine = options.pop("engine", None)
+    return Session(catalog(**options), {"t": frame}, ledger=book, analyst="a", engine=engine)
+
+
+@pytest.mark.parametrize("sql", ["SELECT COUNT(*) FROM t", "SELECT city, COUNT(*) FROM t GROUP BY city",
+                                 "SELECT AVG(x) FROM t", "SELECT MAX(x) FROM t"])  # fmt: skip
+def test_an_answer_without_what_was_cut_has_no_interval_and_says_why(sql: str) -> None:
+    answer = session(own=4, rows=1).ask(sql, epsilon=5)
+    assert answer.kept is not None
+    assert answer.kept.high < 0.1
+    assert all(cell.low is None and cell.high is None for row in answer.rows for cell in row)
+    assert "have no intervals" in str(answer)
+    assert answer.to_dict()["kept"]["high"] == answer.kept.high
+
+
+def test_limits_that_cut_nothing_keep_the_intervals() -> None:
+    asked = session(own=4, rows=4)
+    answer = asked.ask("SELECT COUNT(*) FROM t", epsilon=5)
+    assert answer.rows[0][0].low <= 12_000 <= answer.rows[0][0].high
+    assert answer.kept is not None
+    assert answer.kept.low > 0.9
+    assert answer.kept.high == 1
+    assert asked.ask("SELECT COUNT(*) FROM t", epsilon=5).kept == answer.kept  # stored with it
+
+
+@pytest.mark.parametrize("engine", [Duckdb(compiled=0, threads=1), Duckdb(threads=1)])
+@pytest.mark.parametrize(("rows", "groups", "delta", "fits"), [
+    (1, 4, 0, True), (1, 3, 0, False), (1, 4, "1e-6", True), (2, 1, "1e-6", True), (1, 1, "1e-6", False),
+])  # fmt: skip
+def test_sampling_and_clipping_have_their_own_limits(
+    engine: Duckdb, rows: int, groups: int, delta: Any, fits: bool
+) -> None:
+    """Four rows in four groups: within 1 x 4, and, scaled to a norm, within sqrt(1) x 2 as well."""
+    asked = session(own=4, rows=rows, groups=groups, engine=engine)
+    bounding = "clip" if delta and groups == 4 else None
+    answer = asked.ask("SELECT city, COUNT(*) FROM t GROUP BY city", epsilon=20, delta=delta, bounding=bounding)
+    sampled = "at random" in answer.explanation.bounding
+    assert answer.kept is not None
+    assert (answer.kept.value > 0.5) == (fits and not (sampled and groups < 4))
+
+
+def test_nothing_is_measured_where_nothing_can_be_cut() -> None:
+    for sql, known in (
+        ("SELECT COUNT(*) FROM t", catalog(None)),
+        ("SELECT COUNT(DISTINCT who) FROM t", catalog()),
+        ("SELECT AVG(CLIP(n, 0, 9)) FROM (SELECT who, COUNT(*) AS n FROM t GROUP BY who) AS s", catalog()),
+    ):
+        plan = plan_query(parse_query(sql, known), pure(1), fit="1/20")
+        assert not any(isinstance(m, FittingUnits) for m in plan.query.aggregates)
+        assert plan == plan_query(parse_query(sql, known), pure(1))
+
+
+@pytest.mark.parametrize("cost", [pure(1), approximate(1, "1e-6"), concentrated("0.1", "1e-6")])
+def test_the_cost_includes_the_measurement(cost: Any) -> None:
+    plan = plan_query(parse_query("SELECT city, COUNT(*) FROM t GROUP BY city", catalog()), cost, fit="1/5")
+    [measurement] = [m for m in plan.measurements if m.aggregate == len(plan.query.aggregates) - 1]
+    assert isinstance(measurement.mechanism, Laplace)
+    assert sequential(plan.parts) <= plan.cost <= replace(cost, curve=plan.cost.curve)
+    mutant = replace(measurement, mechanism=Laplace.for_epsilon(2, sensitivity=1, grid=1))
+    rest = tuple(m for m in plan.measurements if m is not measurement)
+    with pytest.raises(AnswerFailed, match="disagree"):
+        check_loss(replace(plan, measurements=(*rest, mutant)))
+
+
+def test_a_share_must_leave_something() -> None:
+    query = parse_query("SELECT COUNT(*) FROM t", catalog())
+    for fit in (1, -1, Fraction(3, 2)):
+        with pytest.raises(BadParameter, match="fit"):
+            plan_query(query, pure(1), fit=fit)

@@ -1,0 +1,232 @@
+"""Server processes: kill -9 under load, graceful end, slow and broken clients, the Python client and the commands."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `server` is not installed")
+import sfumato
+from server_sample import COUNT, write_hospital
+from sfumato.cli import main
+from sfumato.dp.loss import pure
+from sfumato.errors import BadParameter, NotSignedIn, OverBudget, QueryRefused
+from sfumato.ledger.ledger import Ledger
+from sfumato.query.metadata import load
+from sfumato.query.session import Session
+
+pytestmark = pytest.mark.xdist_group("server-process")  # one server for all, which the last test ends
+
+ROOT = Path(__file__).parents[2]
+OWN_OF_SERVERS = {
+    "answer", "checked", "for_analyst", "key_of", "move_memory_from", "plan_noise", "recall", "reserve", "run_plan",
+    "run_plans", "running",
+}  # fmt: skip
+"""Steps of an answer, which are taken on the server."""
+
+
+def benchmark() -> ModuleType:
+    path = ROOT / "benchmarks" / "serve.py"
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec = importlib.util.spec_from_file_location("benchmark_serve", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def wrong(found: dict[str, Any]) -> dict[str, Any]:
+    """What must not be: figures above zero, or a run without kills, answers and refusals."""
+    zero = ("grains overspent", "unpaid answers", "paid twice", "questions with two answers", "other refusals")
+    some = ("killed", "answered", "over budget", "chain verifies")
+    return {name: found[name] for name in found if (name in zero and found[name]) or (name in some and not found[name])}
+
+
+@pytest.mark.parametrize("option", ["--port", "--postgres-port"])
+def test_a_busy_port_is_refused_in_words(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        ports = {"--port": "0", "--postgres-port": "0", option: str(port)}
+        options = [word for pair in ports.items() for word in pair]
+        assert main(["serve", "--state", str(tmp_path / "state"), *options]) == 2
+    said = capsys.readouterr().err
+    assert f"port {port} of 127.0.0.1 is in use" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_processes_are_killed_under_load(tmp_path: Path) -> None:
+    found = benchmark().load(tmp_path, state=None, analysts=6, questions=60, count=2, pause=1.0, threads=6)
+    assert wrong(found) == {}
+
+
+@pytest.mark.slow
+def test_processes_on_postgresql_are_killed_under_load(tmp_path: Path, postgresql: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS server_load")
+        connection.execute("CREATE DATABASE server_load")
+    state = postgresql.replace("/postgres", "/server_load")
+    found = benchmark().load(tmp_path, state=state, analysts=6, questions=42, count=2, pause=1.0, threads=6)
+    assert wrong(found) == {}
+
+
+def test_the_comparison_sees_an_unpaid_answer_and_a_double_charge(tmp_path: Path) -> None:
+    module = benchmark()
+    service, _ = module.prepare(tmp_path, tmp_path / "state", analysts=1, each=5)
+    good = module.compare(service, {})
+    assert (good["grains overspent"], good["unpaid answers"], good["paid twice"]) == (0, 0, 0)
+    from sfumato.dp.loss import pure
+
+    for _ in range(2):
+        service.state.ledger.reserve(
+            pure("0.01"), dataset="hospital", analyst="analyst0", unit="row", query="q", text="sql"
+        )
+    service.state.ledger.carry_over(pure(1), dataset="hospital", analyst="analyst0", unit="row", about="beyond")
+    with service.state.store.write() as transaction:
+        number = transaction.query("SELECT max(number) FROM sfumato_ledger")[0][0]
+        transaction.query("INSERT INTO sfumato_queries (number, text) VALUES (?, ?)", number, "other")
+    bad = module.compare(service, {("analyst0", "never paid"): 1.0})
+    assert (bad["unpaid answers"], bad["paid twice"]) == (1, 1)
+    assert bad["grains overspent"] > 0
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """`sfumato serve` on the hospital, and an analyst's token, all by the command line."""
+    folder = tmp_path_factory.mktemp("serve")
+    path = write_hospital(folder)
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "home"), "SFUMATO_SERVER_REQUEST_SECONDS": "1.5"}
+    command = [sys.executable, "-m", "sfumato", "serve", str(path), "--state", str(folder / "state"), "--port", "0",
+               "--postgres-port", "-1", "--epsilon", "3"]  # fmt: skip
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        said = ""
+        while "Add an analyst" not in said:
+            line = process.stdout.readline()
+            assert line, process.stderr.read()  # type: ignore[union-attr]
+            said += line
+        url = re.search(r"Web: +(\S+)", said)[1]  # type: ignore[index]
+        add = [sys.executable, "-m", "sfumato", "server", "--state", str(folder / "state"), "user", "add", "ada",
+               "--dataset", "hospital", "--epsilon", "1"]  # fmt: skip
+        token = subprocess.run(add, capture_output=True, text=True, check=True, env=environment).stdout.strip()
+        yield {"url": url, "token": token, "process": process, "folder": folder, "said": said}
+        if process.poll() is None:
+            process.kill()
+
+
+def test_the_python_client_has_the_methods_of_a_session(running: dict[str, Any], tmp_path: Path) -> None:
+    session = sfumato.connect(running["url"], token=running["token"])
+    answer = session.ask("SELECT ward, COUNT(*) AS n FROM patients GROUP BY ward", epsilon="0.1")
+    assert answer.frame.columns == ["ward", "n"]
+    assert answer.intervals.columns == ["ward", "n", "n_low", "n_high"]
+    assert session.explain(COUNT, epsilon="0.1").cost == "ε = 0.1"
+    assert session.table("patients").by("ward").count("n").ask(epsilon="0.1").columns == ("ward", "n")
+    rows = session.connect(epsilon="0.1").cursor().execute(f"{COUNT} WHERE age > ?", (30,)).fetchall()
+    assert len(rows) == 1
+    queries = [f"{COUNT} WHERE age < {age}" for age in (20, 60)]
+    together = session.workload(queries, epsilon=0.1)
+    assert (together.cached, len(together.values), together.loss) == (False, 2, pure("0.1"))
+    assert session.workload(queries, epsilon=Fraction(1, 10)) == replace(together, cached=True)
+    metadata = load(running["folder"] / "hospital.yaml")
+    assert session.catalog == metadata.catalog(running["folder"])
+    local = Session(
+        session.catalog, metadata.sources(running["folder"]), ledger=Ledger.open(tmp_path / "own.db"), analyst="ada"
+    )
+    for options in ({"epsilon": "0.1"}, {"epsilon": 1, "delta": 1e-6}, {"rho": Fraction(1, 3)}):
+        assert session.analyze(COUNT, **options) == local.analyze(COUNT, **options)  # type: ignore[arg-type]
+    public = {name for name in vars(Session) if not name.startswith("_")} - OWN_OF_SERVERS
+    assert {name for name in public if not hasattr(session, name)} == set(), "methods of a session"
+    assert session.ask("SHOW TABLES").rows[0][0].value == "patients"
+    left = session.remaining()
+    assert left is not None
+    assert left.size < 1
+    assert session.schema()[0]["name"] == "patients"
+    with pytest.raises(QueryRefused, match="nonsense"):
+        session.ask("SELECT COUNT(*) FROM nonsense", epsilon="0.1")
+    with pytest.raises(OverBudget) as refusal:
+        session.ask(COUNT, epsilon="1")
+    assert refusal.value.fix
+    with pytest.raises(NotSignedIn):
+        sfumato.connect(running["url"], token="sfu_wrong")
+    with pytest.raises(BadParameter, match="https"):
+        sfumato.connect("http://example.org", token="sfu_x")
+
+
+def test_the_command_asks_a_server(
+    running: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SFUMATO_TOKEN", running["token"])
+    assert main(["query", "--server", running["url"], "hospital", COUNT, "--epsilon", "0.01", "--json"]) == 0
+    assert '"columns"' in capsys.readouterr().out
+    assert main(["query", "--server", running["url"], "hospital", COUNT, "--epsilon", "1"]) == 1
+    assert main(["query", "--server", running["url"], "clinic", COUNT, "--epsilon", "0.01"]) == 2
+
+
+def raw(running: dict[str, Any]) -> socket.socket:
+    host, _, port = running["url"].removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",  # nothing at all
+        b"GET / HTTP/1.1\r\nHost: ",  # half a head
+        b"POST /api/v1/sign-in HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+        b"\x00\xff\x16\x03\x01 this is no HTTP\r\n\r\n",
+    ],
+)
+def test_slow_and_broken_clients_are_closed_and_others_are_served(running: dict[str, Any], sent: bytes) -> None:
+    place = running["url"].removeprefix("http://").encode()
+    with raw(running) as slow:
+        slow.sendall(sent.replace(b"HOST", place))
+        started = time.monotonic()
+        assert sfumato.connect(running["url"], token=running["token"]).explain(COUNT, epsilon="0.1").cost
+        while slow.recv(4096):
+            pass
+        assert time.monotonic() - started < 15, "the server closes the connection"
+
+
+def test_a_hundred_megabytes_are_refused_without_being_read(running: dict[str, Any]) -> None:
+    place = running["url"].removeprefix("http://")
+    head = f"POST /api/v1/datasets/hospital/ask HTTP/1.1\r\nHost: {place}\r\nContent-Length: 100000000\r\n\r\n"
+    with raw(running) as client:
+        client.sendall(head.encode())
+        assert b"413" in client.recv(4096)
+
+
+def test_the_end_is_graceful_and_the_witness_is_current(running: dict[str, Any]) -> None:
+    process: subprocess.Popen[str] = running["process"]
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in (0, -signal.SIGTERM)
+    assert running["token"] not in errors + running["said"]
+    assert COUNT not in errors
+    [witness] = (running["folder"] / "home" / "sfumato").glob("witness-*.json")
+    number, digest = Ledger.open(running["folder"] / "state" / "server.db").head()
+    assert f'"number": {number}, "hash": "{digest}"' in witness.read_text()
