@@ -24,7 +24,7 @@ from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.wording import did_you_mean
 
-__all__ = ["InputFile", "Part", "part_name", "plain_message"]
+__all__ = ["InputFile", "Location", "Part", "part_name", "plain_message"]
 
 
 def part_name(class_name: str) -> str:
@@ -36,15 +36,19 @@ def part_name(class_name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
 
 
-def _relative_to_recipe(value: object, info: ValidationInfo) -> object:
+def located(value: object, info: ValidationInfo) -> object:
+    """A file name relative to the folder of its document (``base`` in the context), a URL, ``-`` or ``:memory:`` as it
+    is. The only place that knows where the files of a document are."""
     base = (info.context or {}).get("base")
-    if base is None or not isinstance(value, str | Path) or "://" in str(value):
+    if base is None or not isinstance(value, str | Path) or str(value) in ("", "-", ":memory:") or "://" in str(value):
         return value
-    return Path(base, value)
+    return str(Path(base, value))
 
 
-InputFile = Annotated[Path, BeforeValidator(_relative_to_recipe)]
-"""A file named in a recipe: relative to the recipe's own folder."""
+InputFile = Annotated[Path, BeforeValidator(located)]
+"""A file named in a document: relative to the document's own folder."""
+Location = Annotated[str, BeforeValidator(located)]
+"""A file as :data:`InputFile`, or the URL of a database, as text."""
 
 
 class Part(DocumentedModel):

@@ -7,16 +7,15 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from sfumato.collecting.frequency_protocol import Epsilon, FrequencyProtocol
 from sfumato.collecting.longitudinal import Deployment
 from sfumato.collecting.number_protocol import Bound, NumberProtocol
-from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.data.yaml_documents import load_document, parse_yaml, validated
 from sfumato.dp.loss import PrivacyLoss
-from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
-from sfumato.params import plain_message
 from sfumato.registry import registry
 
 __all__ = ["Repeats", "Survey", "SurveyQuestion"]
@@ -102,22 +101,14 @@ class Survey(DocumentedModel):
     @classmethod
     def load(cls, path: str | Path) -> Survey:
         """Read a survey file; all problems in one error, with their lines."""
-        text = read_text_file(path, kind="survey", fix="Write one as docs/collecting.md shows.")
-        return cls.parse(text, source=str(path))
+        survey = load_document(cls, path, kind="survey", fix="Write one as docs/collecting.md shows.")
+        survey.protocols()
+        return survey
 
     @classmethod
     def parse(cls, text: str, *, source: str = "survey") -> Survey:
-        document = parse_yaml(text, source=source)
-        try:
-            survey = cls.model_validate(document.value)
-        except ValidationError as failure:
-            problems = [
-                document.problem(
-                    [part for part in error["loc"] if not str(part).startswith("function-")], plain_message(error)
-                )
-                for error in failure.errors()
-            ]
-            raise InvalidRecipe(problems, source=source) from None
+        """A survey from YAML text."""
+        survey = validated(cls, parse_yaml(text, source=source))
         survey.protocols()
         return survey
 

@@ -64,6 +64,8 @@ def parse_url(url: str) -> Address:
 
     >>> parse_url("duckdb:///people.duckdb?table=people").location
     'people.duckdb'
+    >>> parse_url("postgresql://me:secret@db.example/census#people") == parse_url("postgresql://me:secret@db.example/census?table=people")
+    True
     >>> parse_url("postgresql://me:secret@db.example/census?table=people")
     Address(kind='postgresql', name='db.example/census', table='people', query=None)
     """
@@ -74,7 +76,7 @@ def parse_url(url: str) -> Address:
             f"`{parts.scheme}://` is not a database that can be read.", fix="Known: duckdb://, postgresql://."
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    table, query = options.pop("table", None), options.pop("query", None)
+    table, query = options.pop("table", None) or unquote(parts.fragment) or None, options.pop("query", None)
     path = unquote(parts.path)
     if kind == "duckdb":
         location = name = path[1:]

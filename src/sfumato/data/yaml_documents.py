@@ -1,27 +1,38 @@
-"""YAML documents with line numbers: recipes, studies and metadata files, read and written."""
+"""YAML documents with line numbers: data sets, recipes, plans and settings, read, validated and written.
+
+:func:`load_document` is the one place that turns a file into a pydantic model and its mistakes into lines of the file.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
 
 from sfumato.data.format import format_for
 from sfumato.errors import FileMissing, InvalidRecipe, NotThatFormat, Problem, UnknownFormat
+from sfumato.params import plain_message
 
 __all__ = [
     "YamlDocument",
+    "load_document",
     "parse_yaml",
     "read_text_file",
+    "validated",
     "yaml_flow",
     "yaml_scalar",
     "yaml_text",
 ]
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _PLAIN_SCALAR = re.compile(r"(?:\.{0,2}/)*[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")
 _RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
@@ -35,11 +46,20 @@ class YamlDocument:
     tree: Any = None
     """None for plain data that was never text; such a document has no line numbers."""
     source: str
+    moved: Mapping[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    """Keys of ``value`` that stand elsewhere in the text, and where: a short form that was written out in full."""
+
+    def written(self, path: Sequence[str | int]) -> tuple[str | int, ...]:
+        """A path in ``value`` as it stands in the text."""
+        for full, short in self.moved.items():
+            if tuple(path[: len(full)]) == full:
+                return (*short, *path[len(full) :])
+        return tuple(path)
 
     def line(self, path: Sequence[str | int]) -> int | None:
         """Line of the deepest key of ``path`` that is in the document; None if there is none."""
         node, line = self.tree, None
-        for key in path:
+        for key in self.written(path):
             if isinstance(node, dict) and key in node:
                 line = node.lc.key(key)[0] + 1  # type: ignore[attr-defined]
             elif isinstance(node, list) and isinstance(key, int) and key < len(node):
@@ -51,7 +71,47 @@ class YamlDocument:
 
     def problem(self, path: Sequence[str | int], message: str) -> Problem:
         """A problem at ``path``, with its line."""
-        return Problem(where=".".join(map(str, path)), line=self.line(path), message=message)
+        return Problem(where=".".join(map(str, self.written(path))), line=self.line(path), message=message)
+
+
+def load_document(model: type[Model], path: str | Path, *, kind: str, fix: str) -> Model:
+    """Read a YAML file into a model; all its problems are in one error, with their lines.
+
+    ``kind`` is what messages call the file and ``fix`` how to get one. Files that it names are relative to it: fields
+    of the types :data:`sfumato.params.Location` and :data:`~sfumato.params.InputFile` are resolved here.
+    """
+    text = read_text_file(path, kind=kind, fix=fix)
+    return validated(model, parse_yaml(text, source=Path(path).name), base=Path(path).parent)
+
+
+def validated(model: type[Model], document: YamlDocument, *, base: Path | None = None) -> Model:
+    """A parsed document as a model; ``base`` is the folder that the paths in it start from."""
+    try:
+        return model.model_validate(document.value, context={"base": base})
+    except ValidationError as failure:
+        raise InvalidRecipe(
+            [
+                document.problem(place, plain_message(error, _model_at(model, place)))
+                for error in failure.errors()
+                # pydantic names validators among the keys
+                for place in [[key for key in error["loc"] if not str(key).startswith("function-")]]
+            ],
+            source=document.source,
+        ) from None
+
+
+def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
+    """The model that the last key of ``path`` belongs to; None if that is not plain to see."""
+    kind: Any = model
+    for key in path[:-1]:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            field = kind.model_fields.get(str(key))
+            kind = None if field is None else field.annotation
+        else:
+            kind = get_args(kind)[-1] if get_args(kind) else None
+        while get_origin(kind) in (Annotated, Union, UnionType):
+            kind = get_args(kind)[0]  # the type beside its validators, or beside None
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def read_text_file(path: str | Path, *, kind: str, fix: str) -> str:

@@ -152,8 +152,8 @@ class Column(DocumentedModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    role: Role
-    """The role of the column in a disclosure."""
+    role: Role = Role.UNDECIDED
+    """The role of the column in a disclosure. A release needs it."""
     kind: Kind | None = None
     """Kind of values. Default: as stored in the file."""
     hierarchy: SerializeAsAny[Hierarchy] | None = None
@@ -201,6 +201,15 @@ class Column(DocumentedModel):
     @classmethod
     def _named_part(cls, value: object, info: Any) -> object:
         return hierarchy_from_dict(value, base=(info.context or {}).get("base"))
+
+    @property
+    def askable(self) -> bool:
+        """Whether queries may name the column: not if it identifies people, is dropped, or waits for a decision.
+
+        A declaration that says nothing of a role is one for queries.
+        """
+        waits = self.role is Role.UNDECIDED and "role" in self.model_fields_set
+        return not waits and self.role not in (Role.IDENTIFIER, Role.DROP)
 
     def cast(self, series: pl.Series) -> pl.Series:
         """Cast a column to its declared kind and blank its missing codes.

@@ -28,22 +28,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from sfumato.data.yaml_documents import parse_yaml, read_text_file
-from sfumato.errors import InvalidRecipe
+from sfumato.data.yaml_documents import load_document
 from sfumato.field_docs import DocumentedModel
-from sfumato.params import plain_message
 from sfumato.parties.residues import MOST_PARTIES
 from sfumato.query.catalog import Catalog
 from sfumato.query.metadata import Metadata, PublicMetadata, TableMetadata
 
-__all__ = ["Agreement", "PartyAddress", "SharedTable", "Tolerance", "load_model"]
+__all__ = ["Agreement", "PartyAddress", "SharedTable", "Tolerance"]
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
-Model = TypeVar("Model", bound=BaseModel)
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
 
 
@@ -172,15 +169,4 @@ class Agreement(DocumentedModel):
     @classmethod
     def load(cls, path: Path) -> Agreement:
         """Read and check the file; every problem is told with its line."""
-        return load_model(cls, path, kind="parties file")
-
-
-def load_model(model: type[Model], path: Path, *, kind: str) -> Model:
-    """Read a YAML file into a model, with all problems and their lines in one error."""
-    document = parse_yaml(read_text_file(path, kind=kind, fix="Write one as docs/parties.md shows."), source=path.name)
-    value: Any = document.value
-    try:
-        return model.model_validate(value, context={"base": path.parent})
-    except ValidationError as failure:
-        problems = [document.problem(e["loc"], plain_message(e, model)) for e in failure.errors()]
-        raise InvalidRecipe(problems, source=path.name) from None
+        return load_document(cls, path, kind="parties file", fix="Write one as docs/parties.md shows.")

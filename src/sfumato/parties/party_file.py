@@ -20,9 +20,10 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field
 
+from sfumato.data.yaml_documents import load_document
 from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
-from sfumato.parties.agreement import Agreement, load_model
+from sfumato.parties.agreement import Agreement
 from sfumato.parties.certificates import load_identity, server_context
 from sfumato.parties.party import Party
 from sfumato.parties.serve import PartyServer
@@ -65,7 +66,7 @@ class PartyFile(DocumentedModel):
     @classmethod
     def load(cls, path: Path) -> PartyFile:
         """Read and check the file; every problem is told with its line."""
-        return load_model(cls, path, kind="party file")
+        return load_document(cls, path, kind="party file", fix="Write one as docs/parties.md shows.")
 
     def open(self, base: Path) -> Party:
         """Open the tables, the ledger and the key."""

@@ -150,6 +150,8 @@ def _columns(collect: _Collector, value: object) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for name, setting in value.items():
         plain = {"role": setting} if isinstance(setting, str) else setting
+        if isinstance(plain, dict) and "role" not in plain:
+            collect.add(("columns", name, "role"), "is required")
         column = collect.model(Column, plain, ("columns", name))
         if column is not None:
             columns[str(name)] = column

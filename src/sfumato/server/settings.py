@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator
 
-from sfumato.data.yaml_documents import parse_yaml, read_text_file
-from sfumato.errors import InvalidRecipe, Problem
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated
 from sfumato.field_docs import DocumentedModel
-from sfumato.params import plain_message
 
 __all__ = ["OidcSettings", "ServerSettings", "load_settings"]
 
@@ -104,22 +103,13 @@ def load_settings(
     path: Path | None, *, given: Mapping[str, Any], environment: Mapping[str, str] | None = None
 ) -> ServerSettings:
     """The settings from a file, the environment and the command line, the latter first."""
-    stated: dict[str, Any] = {}
-    document = None
+    document = YamlDocument(value={}, source="settings")
     if path is not None:
         text = read_text_file(path, kind="settings file", fix="`docs/server-operations.md` lists the settings.")
         document = parse_yaml(text, source=path.name)
-        stated = dict(document.value or {})
-    stated = _merged(stated, _from_environment(os.environ if environment is None else environment))
+    stated = _merged(dict(document.value or {}), _from_environment(os.environ if environment is None else environment))
     stated |= {name: value for name, value in given.items() if value is not None}
-    try:
-        return ServerSettings.model_validate(stated)
-    except ValidationError as failure:
-        problems = [
-            Problem(where=".".join(map(str, error["loc"])), line=None, message=plain_message(error))
-            for error in failure.errors()
-        ]
-        raise InvalidRecipe(problems, source=path.name if path else "settings") from None
+    return validated(ServerSettings, replace(document, value=stated))
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.params import Part
+from sfumato.dataset.document import AnsweringPolicy
 from sfumato.query.policy.subsets import Bits, random_subsets
 from sfumato.rng import Rng
 
@@ -66,7 +66,7 @@ class SubsetResponder:
         return random_subsets(count, self.people, rng)
 
 
-class Policy(Part):
+class Policy(AnsweringPolicy):
     """How an owner answers queries. Everything another module must know about a policy is a field or method of it."""
 
     promise: ClassVar[str] = ""
@@ -85,8 +85,6 @@ class Policy(Part):
     """Whether answers are changed by an amount in numbers of people. Sums are then divided by the most that one person
     can contribute by the declared domain, which the column must have; and the people are those whom columns that are
     not sensitive select, because any other set, or how many of it have a value, would tell by equal answers."""
-    spends_budget: ClassVar[bool] = False
-    """Whether each query brings its own cost and the ledger holds the budget (differential privacy)."""
     masks_table: ClassVar[bool] = False
     """Whether a masked copy of the table is made once, from which all queries are answered exactly."""
 
@@ -102,10 +100,6 @@ class Policy(Part):
     def needs_sensitive(self) -> bool:
         """Whether the owner must declare sensitive columns."""
         return self.in_people
-
-    def table_problem(self) -> str:
-        """Why these parameters cannot be used in a metadata file; empty if they can."""
-        return ""
 
     def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, Any]:
         """The parameters as they are entered in the register of tables, where a table has one policy for good."""

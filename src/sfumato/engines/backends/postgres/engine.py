@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import polars as pl
 from pydantic import Field
@@ -167,8 +167,10 @@ def _place(name: str, source: str) -> tuple[str, str]:
             "PostgreSQL answers from its own tables and from frames, not from files.",
             fix="Name the table as postgresql://user@host/base#schema.table, or use DuckDB.",
         )
-    path = unquote(parts.fragment) or name
-    return urlunsplit(parts._replace(fragment="")), ".".join(quoted_name(part) for part in path.split("."))
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    path = options.pop("table", "") or unquote(parts.fragment) or name
+    server = parts._replace(fragment="", query=urlencode(options))
+    return urlunsplit(server), ".".join(quoted_name(part) for part in path.split("."))
 
 
 def _found(connection: Any, place: str) -> str:

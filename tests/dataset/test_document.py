@@ -1,0 +1,107 @@
+"""The data set document: forms, people, links, dialect, and mistakes with their lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sfumato.data.yaml_documents import load_document
+from sfumato.dataset.document import Dataset
+from sfumato.errors import BadParameter, InvalidRecipe
+
+HOSPITAL = """\
+sfumato: 1
+dataset: hospital
+person: patients
+ledger: ledger.db
+tables:
+  patients:
+    data: {file: patients.csv, delimiter: ";", encoding: latin-1, missing: ["", "NA"]}
+    key: id
+    columns:
+      id: identifier
+      zip: {role: quasi, kind: category, hierarchy: {mask: right}}
+  visits:
+    data: visits.parquet
+    links: {patient: patients}
+    bounds: {rows: 20, groups: 5}
+    columns: {patient: {role: identifier}, ward: {kind: category, domain: {values: [east, west]}}}
+  referrals:
+    data: referrals.csv
+    links: {sender: patients, receiver: patients}
+public:
+  wards: {data: wards.csv, key: [ward]}
+answering: {policy: differential-privacy, min_epsilon: 0.01}
+"""
+
+
+def hospital(folder: Path, text: str = HOSPITAL) -> Path:
+    file = folder / "hospital.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_paths_are_relative_to_the_document(tmp_path: Path) -> None:
+    loaded = Dataset.load(hospital(tmp_path))
+    assert loaded.ledger == str(tmp_path / "ledger.db")
+    source = loaded.tables["patients"].data
+    assert source.location == str(tmp_path / "patients.csv")
+    assert source.address.endswith("patients.csv?delimiter=%3B&encoding=latin-1&missing=&missing=NA")
+
+
+def test_the_person_of_each_table(tmp_path: Path) -> None:
+    loaded = Dataset.load(hospital(tmp_path))
+    assert (loaded.unit("patients"), loaded.unit("visits")) == ("id", "patient")
+    with pytest.raises(BadParameter, match="`referrals` is about several people"):
+        loaded.unit("referrals")
+    assert loaded.released_table()[1].unit is None  # each row of the table of people is a person
+    assert loaded.released_table("visits")[1].unit == "patient"
+    with pytest.raises(BadParameter, match="referrals"):
+        loaded.released_table("referrals")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "line", "words"),
+    [
+        ("delimeter", "delimiter", 7, "delimeter"),
+        ("grups", "groups", 15, "Did you mean `groups`"),
+        ("{patient: patiens}", "{patient: patients}", 5, "no table `patiens`"),
+        ("person: people", "person: patients", 5, "neither `row` nor a declared column"),
+        ("{maks: right}", "{mask: right}", 11, "maks"),
+        ("policy: rounded", "policy: differential-privacy", 22, "No policy is called `rounded`"),
+    ],
+)
+def test_mistakes_are_told_with_their_line(tmp_path: Path, wrong: str, right: str, line: int, words: str) -> None:
+    with pytest.raises(InvalidRecipe) as refusal:
+        Dataset.load(hospital(tmp_path, HOSPITAL.replace(right, wrong)))
+    [problem, *_] = refusal.value.problems
+    assert problem.line == line
+    assert words in problem.message
+
+
+def test_the_short_form_is_one_table(tmp_path: Path) -> None:
+    head = "sfumato: 1\ndata: people.csv\nunit: person\ncolumns:\n"
+    short = f"{head}  person: identifier\n  age: {{role: quasi, kin: integer}}\n"
+    with pytest.raises(InvalidRecipe) as refusal:
+        Dataset.load(hospital(tmp_path, short))
+    assert [(problem.line, problem.where) for problem in refusal.value.problems] == [(6, "columns.age.kin")]
+    loaded = Dataset.load(hospital(tmp_path, short.replace("kin:", "kind:") + "steps: []\n"))
+    assert (loaded.dataset, loaded.person, list(loaded.tables)) == ("people", "person", ["people"])
+
+
+def test_a_plan_names_its_data_set(tmp_path: Path) -> None:
+    hospital(tmp_path)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("sfumato: 1\ndataset: hospital.yaml\nsteps: []\n", encoding="utf-8")
+    assert Dataset.load(plan) == Dataset.load(tmp_path / "hospital.yaml")
+
+
+def test_one_loader_for_every_model(tmp_path: Path) -> None:
+    from sfumato.collecting.survey import Survey
+
+    file = tmp_path / "survey.yaml"
+    file.write_text("survey: s\nepsilon: 1\npeople: 100\nquestions:\n  age: {low: 0, hihg: 10}\n", encoding="utf-8")
+    with pytest.raises(InvalidRecipe) as refusal:
+        load_document(Survey, file, kind="survey", fix="")
+    assert {(p.line, p.where) for p in refusal.value.problems} >= {(5, "questions.age.hihg")}
