@@ -214,7 +214,7 @@ def test_a_summary_is_charged_once_and_states_its_guarantee() -> None:
     assert ledger.balance(dataset="g").spent == pure(3)
     assert done.counts["statistic"].to_list() == ["edges", "triangles"]
     assert done.degrees is not None
-    assert done.degrees["people"].sum() == FRIENDS.size == done.guarantee["people"]
+    assert done.degrees["people"].sum() == FRIENDS.size == done.guarantee.parameters["people"]
     assert done.counts["noise_95"].to_list() == [3, None]
     with pytest.raises(OverBudget):
         private_graph_summary(FRIENDS, protect="edges", epsilon="1/10", ledger=ledger, dataset="g")
@@ -228,7 +228,7 @@ def test_a_large_budget_gives_the_true_summary_and_hides_the_number_of_people() 
     assert done.counts["value"].to_list() == [FRIENDS.edge_count, triangles(FRIENDS)[0]]
     assert done.degrees is not None
     assert np.array_equal(done.degrees["people"], np.bincount(FRIENDS.degrees))
-    assert "people" not in done.guarantee
+    assert "people" not in done.guarantee.parameters
 
 
 @pytest.mark.parametrize(

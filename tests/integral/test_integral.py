@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,8 @@ import polars as pl
 import pytest
 
 from sfumato.dp.analytic_gaussian import squared_for
+from sfumato.dp.curve import gaussian_curve
+from sfumato.dp.loss import approximate
 from sfumato.errors import BadParameter, NotComparable, SfumatoError, UnknownColumn, WrongKind
 from sfumato.integral import (
     ColumnEncoding,
@@ -29,7 +32,7 @@ from sfumato.integral.learners.k_means import KMeansLearner
 from sfumato.integral.learners.linear_regression import LinearRegressionLearner
 from sfumato.integral.learners.logistic_regression import LogisticRegressionLearner
 from sfumato.integral.masked_learner import MicroaggregatedLearner
-from sfumato.learning import PrivacyStatement
+from sfumato.release.guarantee import Guarantee
 
 
 def numbers(people: int = 60) -> pl.DataFrame:
@@ -273,8 +276,9 @@ def test_masking_first_is_suggested_with_its_strength() -> None:
 
 
 def test_two_private_models_are_differintegrally_private() -> None:
-    def statement(mu: float | None) -> PrivacyStatement:
-        return PrivacyStatement(epsilon=1.0, delta=1e-6, mu=mu, max_rows=1, public=())
+    def statement(mu: float | None) -> Guarantee:
+        curve = None if mu is None else gaussian_curve(Fraction(mu) ** 2)
+        return Guarantee(loss=replace(approximate(1, "1e-6"), curve=curve), unit="row", proof="test")
 
     mu = float(squared_for(Fraction(1), Fraction(1, 10**6))) ** 0.5
     pair = differintegral(statement(mu), statement(mu), people=100, k=10)

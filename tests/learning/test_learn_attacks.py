@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import replace
+from fractions import Fraction
 from math import exp
 from pathlib import Path
 
@@ -17,10 +19,12 @@ from sklearn.tree import DecisionTreeClassifier
 import sfumato
 from sfumato.attacks.models import AttackedModel, CanaryAudit, audit_estimator
 from sfumato.cli import cli, main
-from sfumato.dp import approximate
+from sfumato.dp import approximate, pure
+from sfumato.dp.curve import gaussian_curve
 from sfumato.errors import NotComparable, OutputExists
-from sfumato.learning import LogisticRegression, PrivacyStatement
+from sfumato.learning import LogisticRegression
 from sfumato.ledger import Ledger
+from sfumato.release.guarantee import Guarantee
 from sfumato.rng import Rng
 
 PLAN = """
@@ -156,9 +160,10 @@ def test_a_refuted_promise_is_said_and_ends_with_1(
 
 
 def test_the_bound_on_membership_is_that_of_randomized_response_and_of_normal_noise() -> None:
-    general = PrivacyStatement(epsilon=1, delta=0.0, mu=None, max_rows=1, public=())
+    general = Guarantee(loss=pure(1), unit="row", proof="test")
     assert general.membership_bound == pytest.approx(exp(1) / (1 + exp(1)))
-    normal = PrivacyStatement(epsilon=5, delta=1e-6, mu=1.0, max_rows=1, public=())
+    stated = replace(approximate(5, "1e-6"), curve=gaussian_curve(Fraction(1)))
+    normal = Guarantee(loss=stated, unit="row", proof="test")
     assert normal.membership_bound == pytest.approx(0.6914624612740131)
 
 

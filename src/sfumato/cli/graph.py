@@ -66,8 +66,7 @@ def summarize(recipe: Path, ledger: str, out: Path, force: bool, as_json: bool, 
         people = done.degrees["people"].to_numpy()
         mean = float((done.degrees["degree"].to_numpy() * people).sum()) / max(int(people.sum()), 1)
         click.echo(f"{'mean degree':<12}{mean:>14,.1f}   (from the noisy degree distribution)")
-    guarantee = done.guarantee
-    click.echo(f"Differential privacy: ε = {guarantee['epsilon']:g} for {guarantee['unit']}.")
-    if "max_degree" in guarantee or "max_triangles" in guarantee:
+    click.echo(str(done.guarantee))
+    if done.guarantee.unit == "node":
         note("Friendships and triangles beyond the bounds are not counted; bounds must not come from the data.")
-    note(f"{out}/ may be published. Charged to `{guarantee['dataset']}`, entry {guarantee['entry']} of {ledger}.")
+    note(f"{out}/ may be published. Charged to `{done.guarantee.dataset}` in {ledger}.")

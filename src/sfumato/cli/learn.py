@@ -145,7 +145,7 @@ def _print(document: dict[str, Any], statement: Any) -> None:
     from sfumato.reports.terminal import print_attacks
 
     click.echo(f"{document['estimator']}: {statement}")
-    click.echo(f"Public inputs, which must not come from the data: {', '.join(statement.public)}.")
+    click.echo(f"Public inputs, which must not come from the data: {', '.join(statement.parameters['public'])}.")
     for name, value in document["measures"].items():
         click.echo(f"  {name.replace('_', ' '):<28}{value:.4f}")
     if document["attacks"]:

@@ -23,14 +23,16 @@ class Receipt(Permit):
     and open secret values with the receipt.
     """
 
-    __slots__ = ("_curve", "_lock", "_used", "covers", "entry", "kept")
+    __slots__ = ("_curve", "_lock", "_used", "covers", "dataset", "entry", "kept")
 
-    def __init__(self, covers: PrivacyLoss, *, entry: int, kept: bool, issuer: object = None) -> None:
+    def __init__(self, covers: PrivacyLoss, *, dataset: str, entry: int, kept: bool, issuer: object = None) -> None:
         if issuer is not _ISSUER:
             raise NoReceipt("A receipt is issued by a ledger.", fix="Call `ledger.reserve(...)`.")
         super().__init__(f"ledger entry {entry}")
         self.covers = covers
         """The reserved loss."""
+        self.dataset = dataset
+        """The data set that was charged."""
         self.entry = entry
         """Number of the entry in the ledger."""
         self.kept = kept
@@ -87,14 +89,7 @@ class Receipt(Permit):
         return tuple(self._another(loss) for _ in range(parts))
 
     def _another(self, covers: PrivacyLoss) -> Receipt:
-        return Receipt(covers, entry=self.entry, kept=self.kept, issuer=_ISSUER)
-
-    @property
-    def statement(self) -> str:
-        """Where the cost is added up, for reports."""
-        if self.kept:
-            return f"entry {self.entry} of the ledger"
-        return UNKEPT_COST
+        return Receipt(covers, dataset=self.dataset, entry=self.entry, kept=self.kept, issuer=_ISSUER)
 
     def _refuse(self, *_: object) -> None:
         raise NoReceipt("A receipt cannot be copied or stored.")
@@ -102,9 +97,9 @@ class Receipt(Permit):
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
 
 
-def issue(covers: PrivacyLoss, *, entry: int, kept: bool = True) -> Receipt:
+def issue(covers: PrivacyLoss, *, dataset: str, entry: int, kept: bool = True) -> Receipt:
     """A receipt for a cost that was just written. For :mod:`sfumato.ledger` only; a test checks the imports."""
-    return Receipt(covers, entry=entry, kept=kept, issuer=_ISSUER)
+    return Receipt(covers, dataset=dataset, entry=entry, kept=kept, issuer=_ISSUER)
 
 
 def require(receipt: object, loss: PrivacyLoss) -> Receipt:

@@ -34,16 +34,23 @@ from sfumato.graphs.private_statistics import (
 from sfumato.graphs.private_triangles import check_triangle_size, private_triangle_count
 from sfumato.ledger.ledger import Ledger
 from sfumato.rationals import Number, rational
+from sfumato.release.guarantee import Guarantee
 
 __all__ = ["GraphStatistic", "GraphSummary", "Protected", "private_graph_summary"]
 
 Protected = Literal["edges", "nodes"]
 GraphStatistic = Literal["edges", "degrees", "triangles"]
 _TEXT = "graph statistics that protect {}"
-_UNITS: Mapping[Protected, str] = {
-    "edges": "one friendship; the people themselves are public",
-    "nodes": "one person with all their friendships",
+_UNITS: Mapping[Protected, str] = {"edges": "edge", "nodes": "node"}
+_NEIGHBOURS: Mapping[Protected, str] = {
+    "edges": "add or remove one friendship; the people themselves are public",
+    "nodes": "add or remove one person with all their friendships",
 }
+_PROOF = (
+    "discrete Laplace noise on counts of bounded sensitivity: sorted degrees (Hay, Li, Miklau, Jensen 2009), edges in "
+    "the order of their nodes (Day, Li, Lyu 2016), ladder function for triangles (Zhang, Cormode, Procopiuc, "
+    "Srivastava, Xiao 2015); sequential composition"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,12 +61,12 @@ class GraphSummary:
     """One line per count: ``statistic``, ``value``, ``noise_95`` (95 % of the noise is within; empty if unknown)."""
     degrees: pl.DataFrame | None
     """The number of people with each degree: ``degree``, ``people``."""
-    guarantee: Mapping[str, Any]
+    guarantee: Guarantee
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         degrees = None if self.degrees is None else self.degrees.rows()
-        return {"guarantee": dict(self.guarantee), "counts": self.counts.to_dicts(), "degrees": degrees}
+        return {"guarantee": self.guarantee.to_dict(), "counts": self.counts.to_dicts(), "degrees": degrees}
 
 
 def private_graph_summary(
@@ -90,8 +97,9 @@ def private_graph_summary(
             check_triangle_size(graph)
     text = _TEXT.format(protect)
     query = f"{text}: {', '.join(wanted)}; epsilon {total}, degree {max_degree}, triangles {max_triangles}"
-    unit = {"edges": "edge", "nodes": "node"}[protect]
-    receipt = ledger.reserve(pure(total), dataset=dataset, analyst=analyst, unit=unit, query=query, text=text)
+    receipt = ledger.reserve(
+        pure(total), dataset=dataset, analyst=analyst, unit=_UNITS[protect], query=query, text=text
+    )
     share, rows, degrees = total / len(wanted), [], None
     for name in wanted:
         if name == "degrees":
@@ -100,16 +108,12 @@ def private_graph_summary(
         value, scale = _count(graph, name, protect, share, max_degree, max_triangles, receipt)
         rows.append((name, value, None if scale is None else _noise(share / scale)))
     kinds = {"statistic": pl.String, "value": pl.Int64, "noise_95": pl.Int64}
-    guarantee = {
-        "model": "differential-privacy",
-        "epsilon": float(total),
-        "unit": _UNITS[protect],
-        "statistics": list(wanted),
-        **({"people": graph.size} if protect == "edges" else {}),
-        **{name: most for name, most in (("max_degree", max_degree), ("max_triangles", max_triangles)) if most},
-        "dataset": dataset,
-        "entry": receipt.entry,
-    }
+    bounds = {name: most for name, most in (("max_degree", max_degree), ("max_triangles", max_triangles)) if most}
+    public = {"people": graph.size} if protect == "edges" else {}
+    guarantee = Guarantee(
+        loss=pure(total), unit=_UNITS[protect], neighbours=_NEIGHBOURS[protect], proof=_PROOF,
+        parameters={"statistics": list(wanted), **public, **bounds},
+    ).charged(receipt)  # fmt: skip
     return GraphSummary(counts=pl.DataFrame(rows, schema=kinds, orient="row"), degrees=degrees, guarantee=guarantee)
 
 

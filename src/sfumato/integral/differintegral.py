@@ -13,7 +13,7 @@ from math import hypot
 from typing import Any
 
 from sfumato.dp.analytic_gaussian import normal_epsilon
-from sfumato.learning.statement import PrivacyStatement
+from sfumato.release.guarantee import Guarantee
 from sfumato.release.verdict import State, Verdict
 
 __all__ = ["Differintegral", "differintegral"]
@@ -40,7 +40,7 @@ class Differintegral:
         }
 
 
-def differintegral(old: PrivacyStatement, new: PrivacyStatement, *, people: int, k: int) -> Differintegral:
+def differintegral(old: Guarantee, new: Guarantee, *, people: int, k: int) -> Differintegral:
     """Whether a pair of differentially private models is k-anonymous integrally private, and at which loss.
 
     ``people`` is the number of people in the old data. Losses in Gaussian differential privacy compose to

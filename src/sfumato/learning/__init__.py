@@ -15,7 +15,7 @@ not added to that of others.
 from sfumato.learning.catalogue import class_name, estimator, estimator_names
 from sfumato.registry import exports
 
-_lookup, _listed = exports(__name__, PrivacyStatement="statement", RandomizedSearch="search")
+_lookup, _listed = exports(__name__, RandomizedSearch="search")
 
 
 def __getattr__(name: str) -> object:

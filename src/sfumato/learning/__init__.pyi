@@ -3,7 +3,6 @@ from sfumato.integral.learners.decision_tree import DecisionTreeLearner as Decis
 from sfumato.integral.learners.k_means import KMeansLearner as KMeansLearner
 from sfumato.integral.learners.linear_regression import LinearRegressionLearner as LinearRegressionLearner
 from sfumato.integral.learners.logistic_regression import LogisticRegressionLearner as LogisticRegressionLearner
-from sfumato.learning.statement import PrivacyStatement as PrivacyStatement
 from sfumato.learning.search import RandomizedSearch as RandomizedSearch
 from sfumato.learning.catalogue import class_name as class_name
 from sfumato.learning.catalogue import estimator as estimator

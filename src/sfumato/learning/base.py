@@ -21,7 +21,6 @@ from sfumato.learning.budget import charge_fit, squared_budget
 from sfumato.learning.catalogue import name_of
 from sfumato.learning.domain import FeatureDomain
 from sfumato.learning.noisy_sums import NoisySums
-from sfumato.learning.statement import PrivacyStatement
 from sfumato.wording import counted
 
 try:
@@ -29,6 +28,7 @@ try:
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
     raise missing_extra("learning", "scikit-learn", needed_by="sfumato.learning") from None
+from sfumato.release.guarantee import Guarantee
 
 __all__ = ["PrivateClassifier", "PrivateEstimator", "ScoringClassifier"]
 
@@ -53,7 +53,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     max_rows: int
     ledger: Any
     dataset: str | None
-    privacy_: PrivacyStatement
+    privacy_: Guarantee
     unit: str | None = None
     """Name of the privacy unit in the ledger: the column that identifies a person. None: ``row``, or ``person`` if one
     may have several rows."""

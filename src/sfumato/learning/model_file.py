@@ -12,7 +12,7 @@ from sfumato.data.atomic import replacing
 from sfumato.data.yaml_documents import read_text_file
 from sfumato.errors import NotThatFormat, SfumatoError
 from sfumato.learning.catalogue import estimator, name_of
-from sfumato.learning.statement import PrivacyStatement
+from sfumato.release.guarantee import Guarantee
 
 __all__ = ["is_private_model", "load_model", "model_document", "model_text", "save_model"]
 
@@ -71,7 +71,7 @@ def load_model(path: str | Path) -> Any:
             if not name.endswith("_") or name.startswith("_"):
                 raise ValueError
             setattr(model, name, _value(value))
-        model.privacy_ = PrivacyStatement.from_dict(document["privacy"])
+        model.privacy_ = Guarantee.from_dict(document["privacy"])
     except (ValueError, KeyError, TypeError, AttributeError, SfumatoError):
         raise NotThatFormat(
             f"{path} is not a model of this version of sfumato.", fix="Write it with `sfumato learn`.", path=str(path)

@@ -18,7 +18,6 @@ from sfumato.learning.budget import charge_search, squared_budget
 from sfumato.learning.catalogue import name_of
 from sfumato.learning.noisy_sums import WEIGHT_STEPS
 from sfumato.learning.search_cost import SearchCost
-from sfumato.learning.statement import PrivacyStatement
 from sfumato.rationals import rational
 from sfumato.wording import did_you_mean
 
@@ -28,6 +27,7 @@ try:
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
     raise missing_extra("learning", "scikit-learn", needed_by="sfumato.learning") from None
+from sfumato.release.guarantee import Guarantee
 
 __all__ = ["RandomizedSearch"]
 
@@ -78,7 +78,7 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    privacy_: PrivacyStatement
+    privacy_: Guarantee
     unit: str | None = None
     """As for a single estimator."""
 

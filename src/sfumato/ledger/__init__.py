@@ -3,7 +3,8 @@
 >>> from sfumato.dp import pure
 >>> from sfumato.ledger import Ledger
 >>> ledger = Ledger.unkept()
->>> ledger.set_cap(pure(2), dataset="clinic").left
+>>> entry = ledger.set_cap(pure(2), dataset="clinic")
+>>> ledger.balance(dataset="clinic").left
 Loss(epsilon=2)
 """
 

@@ -233,7 +233,7 @@ class Ledger:
             _refuse_moved(transaction, dataset)
             check_unit(transaction, dataset, unit)
             if once and (earlier := _paid(transaction, dataset, analyst, query)) is not None:
-                return issue(cost, entry=earlier, kept=self.kept)
+                return issue(cost, dataset=dataset, entry=earlier, kept=self.kept)
             own = last_cap(transaction, Account(dataset, ""))
             if own is None:
                 raise _no_budget(dataset)
@@ -251,7 +251,7 @@ class Ledger:
             if text:
                 insert = "INSERT INTO sfumato_queries (number, text) VALUES (?, ?)"
                 transaction.query(insert, entry.number, text.replace("\x00", "\\0"))
-        return issue(cost, entry=entry.number, kept=self.kept)
+        return issue(cost, dataset=dataset, entry=entry.number, kept=self.kept)
 
     def move(self, *, dataset: str, to: str) -> Entry:
         """Close the account of a data set for good, because it is charged in another ledger from now on.

@@ -2,7 +2,7 @@
 
 Every family that draws noise for a whole run (tables, models, synthetic data, item counts) is charged here, before it
 reads a row. Where no ledger is named, the run has an account of its own, whose cap is the cost; the receipt says that
-the cost is not added to that of other runs (:attr:`~sfumato.dp.receipt.Receipt.statement`), and so do reports.
+the cost is not added to that of other runs (:attr:`~sfumato.dp.receipt.Receipt.kept`), and so do reports.
 """
 
 from __future__ import annotations

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.dp.receipt import UNKEPT_COST
 from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
+from sfumato.release.guarantee import Guarantee
 from sfumato.reports import pictures
 from sfumato.reports.figures import NARROW, WIDE, Figure
 from sfumato.reports.page import page_html
-from sfumato.wording import counted
 
 __all__ = ["comparison_html", "model_html", "model_sentences"]
 
@@ -27,7 +26,7 @@ def model_html(document: Plain, *, internal: bool) -> str:
         document=shown,
         internal=internal,
         sentences=model_sentences(shown),
-        guarantee=_guarantee(shown["privacy"]),
+        guarantee=Guarantee.from_dict(shown["privacy"]).section(),
         weights=_weights(shown["weights"]),
         risk=_risk(shown) if internal else None,
         label_of=attack_label,
@@ -72,20 +71,6 @@ def model_sentences(document: Plain) -> tuple[str, ...]:
     if document.get("audit") and document["audit"]["refuted"]:
         sentences.append("The audit refutes the promised epsilon: do not publish the model.")
     return tuple(sentences)
-
-
-def _guarantee(privacy: Plain) -> tuple[tuple[str, str], ...]:
-    charged = UNKEPT_COST
-    if privacy["entry"] is not None:
-        charged = f"entry {privacy['entry']} of the ledger, data set {privacy['dataset']}"
-    return (
-        ("Epsilon", f"{privacy['epsilon']:.6g}"),
-        ("Delta", f"{privacy['delta']:.3g}"),
-        *((("Gaussian parameter μ", f"{privacy['mu']:.4g}"),) if privacy["mu"] is not None else ()),
-        ("Unit", f"{privacy['unit']}, at most {counted(privacy['max_rows'], 'row')} each; {privacy['neighbours']}"),
-        ("Proof", privacy["proof"]),
-        ("Charged", charged),
-    )
 
 
 def _weights(weights: Mapping[str, float]) -> Figure | None:

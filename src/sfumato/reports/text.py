@@ -13,6 +13,7 @@ from sfumato.evaluation.formatting import attack_label, join_words, number, of_h
 from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.masking.model import PrivacyModel, model_of
 from sfumato.measures import measure_of
+from sfumato.release.guarantee import guarantees_of
 from sfumato.reports.glossary import meaning
 from sfumato.wording import counted
 
@@ -280,7 +281,11 @@ def _guaranteed(report: ReportData) -> str:
     proved = [_promise(report, verdict) for verdict in holding if not _model(verdict).estimate]
     estimated = [_promise(report, verdict) for verdict in holding if _model(verdict).estimate]
     sentence = "No privacy model was shown to hold, so nothing is guaranteed."
-    if proved:
+    stated = guarantees_of(report.manifest)
+    if stated:
+        covered = dict.fromkeys(part for one in stated for part in one.covered)
+        sentence = f"Guaranteed: {' '.join(map(str, stated))} This covers {join_words(list(covered))}."
+    elif proved:
         sentence = f"Guaranteed, whatever attack is used on these columns: {'; '.join(proved)}."
     return f"{sentence} Estimated, not guaranteed: {'; '.join(estimated)}." if estimated else sentence
 
@@ -308,11 +313,14 @@ def _not_guaranteed(report: ReportData) -> str:
     known = join_words(quasi(report)) or "no column at all"
     protected = any("attribute" in model.protects for model in holding)
     shared = f"that records which look alike differ in {join_words(secrets)}; " if secrets and not protected else ""
+    stated = guarantees_of(report.manifest)
     sentence = (
         f"Not guaranteed: {shared}protection from an attacker who knows more about a person than {known}, from attacks "
         "that were not run, and from conclusions about groups of people, which also apply to people who are not in the "
         "data"
     )
+    if stated:
+        sentence = f"Not covered: {'; '.join(dict.fromkeys(part for one in stated for part in one.not_covered))}"
     if failing:
         sentence = f"{_capital(join_words(failing))} {'does' if len(failing) == 1 else 'do'} not hold. {sentence}"
     if unchecked:

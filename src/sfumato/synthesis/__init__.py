@@ -7,4 +7,4 @@
 
 from sfumato.registry import exports
 
-__getattr__, __dir__ = exports(__name__, Guarantee="model", SynthesisModel="model")
+__getattr__, __dir__ = exports(__name__, SynthesisModel="model")

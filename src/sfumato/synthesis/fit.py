@@ -20,13 +20,14 @@ from sfumato.dp.receipt import Receipt
 from sfumato.dp.zcdp import rho_for
 from sfumato.errors import BadParameter
 from sfumato.progress import Progress
+from sfumato.release.guarantee import Guarantee
 from sfumato.synthesis.adaptive import measure_adaptively
 from sfumato.synthesis.column_domain import ColumnCells, category_cells
 from sfumato.synthesis.compression import MergedCells, merge_cells
 from sfumato.synthesis.estimate import MarginalEstimates
 from sfumato.synthesis.household_model import HouseholdModel, household_rows
 from sfumato.synthesis.learned_domain import learn_cells
-from sfumato.synthesis.model import Guarantee, SynthesisModel
+from sfumato.synthesis.model import SynthesisModel
 from sfumato.synthesis.private_counts import NoisyMarginal, PrivateCounts, smallest
 from sfumato.synthesis.residuals import Columns
 from sfumato.synthesis.spanning_tree import measure_spanning_tree

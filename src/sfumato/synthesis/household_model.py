@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from sfumato.errors import BadParameter
-from sfumato.synthesis.model import Guarantee, SynthesisModel
+from sfumato.release.guarantee import Guarantee
+from sfumato.synthesis.model import SynthesisModel
 
 __all__ = ["HouseholdModel", "household_rows"]
 

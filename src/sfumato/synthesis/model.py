@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.errors import BadParameter, UnknownColumn
+from sfumato.release.guarantee import Guarantee
 from sfumato.synthesis.column_domain import ColumnCells
 from sfumato.synthesis.compression import MergedCells
 from sfumato.synthesis.estimate import MarginalEstimates
@@ -21,38 +22,10 @@ from sfumato.synthesis.junction_tree import JunctionTree
 from sfumato.synthesis.residuals import Columns, Floats
 from sfumato.wording import did_you_mean
 
-__all__ = ["Guarantee", "SynthesisModel"]
+__all__ = ["SynthesisModel"]
 
 _ATTEMPTS = 60
 """Times that rows which break a constraint are drawn again."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Guarantee:
-    """The privacy guarantee of a fitted model and of everything drawn from it."""
-
-    epsilon: float
-    delta: float
-    mu: float
-    """The parameter of Gaussian differential privacy that was spent."""
-    rho: float
-    """The same in zero-concentrated differential privacy."""
-    unit: str
-    """``row``, or the column that identifies a person."""
-    max_rows: int
-    """The largest number of rows of one person that the model uses."""
-    neighbours: str = "add or remove all rows of one unit"
-    proof: str = (
-        "normal noise rounded to a grid, exponential mechanism by its bounded range (Dong, Durfee, Rogers 2020), "
-        "adaptive composition in Gaussian differential privacy (Dong, Roth, Su 2022), conversion to (epsilon, delta) "
-        "by Balle, Wang 2018, Theorem 8"
-    )
-    entry: int | None = None
-    """The entry of the ledger that was charged; None if no ledger was given."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The guarantee as plain data."""
-        return dict(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
@@ -16,6 +17,7 @@ from sfumato.field_docs import DocumentedModel
 from sfumato.ledger.run_account import charge_run
 from sfumato.params import plain_message
 from sfumato.rationals import rational
+from sfumato.release.guarantee import Guarantee
 
 __all__ = ["STRICT", "PlanFile", "PositiveNumber", "ReleaseBudget", "Weight", "place"]
 
@@ -81,7 +83,7 @@ class ReleaseBudget(DocumentedModel):
     model_config = STRICT
 
     rho: PositiveNumber
-    """ReleaseBudget in zero-concentrated differential privacy."""
+    """Budget in zero-concentrated differential privacy."""
     ledger: str | None = None
     """The budget ledger: a file relative to the plan. Without one, nobody adds up several releases."""
     dataset: str | None = None
@@ -108,14 +110,7 @@ class ReleaseBudget(DocumentedModel):
             self.loss, ledger=self.ledger, dataset=self.dataset, unit="row", name=what, public={"plan": repr(plan)}
         )
 
-    def guarantee(self, receipt: Receipt) -> dict[str, Any]:
-        """The public statement of the guarantee."""
-        return {
-            "model": "differential-privacy",
-            "rho": float(self.rho),
-            "epsilon": float(self.loss.at(_DELTA).size),
-            "delta": float(_DELTA),
-            "unit": "row",
-            "charged": receipt.kept,
-            "entry": receipt.entry if receipt.kept else None,
-        }
+    def guarantee(self, receipt: Receipt, *, proof: str) -> Guarantee:
+        """The guarantee of the release."""
+        stated = replace(self.loss.at(_DELTA), curve=self.loss.composable())
+        return Guarantee(loss=stated, unit="row", proof=proof).charged(receipt)

@@ -42,6 +42,10 @@ Mask = npt.NDArray[np.bool_]
 _MOST_GROUPS = 100_000
 _MOST_ATTACKED, _MOST_MARKS = 2_000, 10**9
 _WIDEST = 10**6
+_PROOF = (
+    "discrete Gaussian noise (Canonne, Kamath, Steinke 2020, doi:10.48550/arXiv.2004.00010) on sums of values that are "
+    "clipped to public intervals; composition in zero-concentrated differential privacy (Bun, Steinke 2016)"
+)
 """Largest standard deviation of the noise of a count, about."""
 
 
@@ -170,9 +174,7 @@ class SummaryFile(PlanFile):
             if any(prod(len(self.columns[n].values or ()) for n in one.by) > _MOST_GROUPS for one in self.statistics):
                 raise BadParameter(f"A statistic has more than {_MOST_GROUPS:,} groups.", fix="Use fewer columns.")
             if self.budget.rho < Fraction(len(self.statistics), _WIDEST**2):
-                raise BadParameter(
-                    "rho is too small for anything: noise would hide a million people.", fix="Use a larger rho."
-                )
+                raise BadParameter("rho is too small: the noise of a count would exceed 10^6.", fix="Use a larger rho.")
 
     def _private(self) -> PublishedStatistics:
         assert self.budget is not None
@@ -190,9 +192,9 @@ class SummaryFile(PlanFile):
             else:
                 by = {name: self.columns[name].values or () for name in one.by}
                 found.append(private_groups(frame, one.of, by, bounds, rho=share, receipt=receipt))
-        guarantee = self.budget.guarantee(receipt)
-        verdict = Verdict(model="differential-privacy", state=State.HOLDS)
-        return self._published(found, {"guarantee": guarantee}, verdict)
+        guarantee = self.budget.guarantee(receipt, proof=_PROOF)
+        verdict = guarantee.verdict(wanted=guarantee.epsilon)
+        return self._published(found, {"guarantee": guarantee.to_dict()}, verdict)
 
     def _interval(self, name: str) -> PublicInterval:
         low, high = self.columns[name].low, self.columns[name].high

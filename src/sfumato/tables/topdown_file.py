@@ -161,11 +161,23 @@ class TopDownFile(PlanFile):
         check_data(people, geography, plan)
         receipt = self.budget.charge(self, what="topdown")
         done = topdown(people, geography, plan, receipt=receipt, progress=progress)
+        guarantee = self.budget.guarantee(receipt, proof=_PROOF)
         return PrivateTables(
             tables={name: done.table(t.level, *t.by) for name, t in zip(names, self.tables, strict=True)},
             microdata=done.microdata().select(*self.areas.levels, *self.columns) if self.microdata else None,
-            account={"method": "topdown", "guarantee": self.budget.guarantee(receipt), **_public(done)},
+            account={
+                "method": "topdown",
+                "guarantee": guarantee.to_dict(),
+                **_public(done),
+            },
         )
+
+
+_PROOF = (
+    "discrete Gaussian noise (Canonne, Kamath, Steinke 2020, doi:10.48550/arXiv.2004.00010) on counts at every level; "
+    "composition in zero-concentrated differential privacy; constraints by post-processing (Abowd et al. 2022, "
+    "doi:10.1162/99608f92.529e3cb9)"
+)
 
 
 def _public(done: HierarchicalTables) -> dict[str, Any]:

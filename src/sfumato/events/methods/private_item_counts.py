@@ -17,7 +17,8 @@ from sfumato.ledger.run_account import charge_run
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.rationals import rational
-from sfumato.release import Change, State, Verdict
+from sfumato.release import Change
+from sfumato.release.guarantee import Guarantee
 from sfumato.secret import SecretValue
 
 __all__ = ["PrivateItemCounts"]
@@ -123,26 +124,20 @@ class PrivateItemCounts(Step):
         frame = pl.DataFrame(
             {self.item: items.gather(kept[shown]), self.count: noisy[shown].astype(np.int64)}
         ).sort(self.count, self.item, descending=[True, False])  # fmt: skip
-        proof = f"{mechanism.proof}; two thresholds: Götz et al. 2012"
-        guarantee = {
-            "epsilon": float(loss.size), "delta": float(loss.delta), "unit": unit, "max_items": self.max_items,
-            "first_threshold": self.first_threshold, "second_threshold": float(mechanism.limit),
-            "noise_scale": float(mechanism.scale), "neighbours": "add or remove all rows of one unit", "proof": proof,
-        }  # fmt: skip
-        verdict = Verdict(
-            model="differential-privacy",
-            state=State.HOLDS,
-            worst=float(loss.size),
-            wanted=self.epsilon,
-            reason=f"(epsilon = {self.epsilon:g}, delta = {self.delta:g}) for the unit `{unit}`: add or remove all "
-            f"rows of one unit; {receipt.statement}. Proof: {proof}.",
-        )
+        guarantee = Guarantee(
+            loss=loss, unit=unit, max_rows=self.max_items,
+            proof=f"{mechanism.proof}; two thresholds: Götz et al. 2012",
+            parameters={
+                "max_items": self.max_items, "first_threshold": self.first_threshold,
+                "second_threshold": float(mechanism.limit), "noise_scale": float(mechanism.scale),
+            },
+        ).charged(receipt)  # fmt: skip
         return Change(
             table=data.table.with_frame(frame),
             rows=np.full(frame.height, -1, dtype=np.int64),
-            public={"columns": [self.item, self.count], "formal_guarantee": True, "guarantee": guarantee},
+            public={"columns": [self.item, self.count], "formal_guarantee": True, "guarantee": guarantee.to_dict()},
             private={"items": len(items), "items_released": frame.height},
-            verdicts=(verdict,),
+            verdicts=(guarantee.verdict(wanted=self.epsilon),),
         )
 
 

@@ -60,7 +60,7 @@ class LogisticRegression(ClassifierMixin, ScoringClassifier):  # type: ignore[mi
     center_, scale_
         Position and half width of the clipped numbers, in features scaled to -1 .. 1 by their bounds.
     privacy_
-        The :class:`~sfumato.learning.PrivacyStatement`.
+        The :class:`~sfumato.release.guarantee.Guarantee`.
     """
 
     def __init__(

@@ -15,7 +15,6 @@ from pydantic import ConfigDict, Field, model_validator
 from sfumato.data.declared import refuse_found_types
 from sfumato.dataset import Column, Data, Role
 from sfumato.dp.loss import approximate
-from sfumato.dp.receipt import UNKEPT_COST
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.field_docs import DocumentedModel
 from sfumato.ledger.ledger import Ledger
@@ -24,16 +23,23 @@ from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rationals import rational
-from sfumato.release import Change, State, Verdict
+from sfumato.release import Change
+from sfumato.release.guarantee import Guarantee
 from sfumato.rng import Rng
 from sfumato.synthesis.column_domain import ColumnCells, category_cells, range_cells
 from sfumato.synthesis.constraints import check_constraints
 from sfumato.synthesis.fit import FitRun, HouseholdPlan, SynthesisPlan, bounded_rows, fit_households, fit_model
 from sfumato.synthesis.household_model import HouseholdModel
-from sfumato.synthesis.model import Guarantee, SynthesisModel
+from sfumato.synthesis.model import SynthesisModel
 from sfumato.wording import did_you_mean
 
 __all__ = ["ColumnDomain", "Households", "PrivateSynthesis"]
+
+_PROOF = (
+    "normal noise rounded to a grid, exponential mechanism by its bounded range (Dong, Durfee, Rogers 2020), adaptive "
+    "composition in Gaussian differential privacy (Dong, Roth, Su 2022), conversion to (epsilon, delta) by Balle, Wang "
+    "2018, Theorem 8"
+)
 
 
 class ColumnDomain(DocumentedModel):
@@ -184,15 +190,6 @@ class PrivateSynthesis(Step):
         model = fit(data, ledger=self.ledger, rng=context.rng, progress=context.progress)
         frame = model.sample(self.rows, random=context.rng.child("rows").generator)
         guarantee = model.guarantee
-        recorded = f"entry {guarantee.entry} of the ledger" if guarantee.entry else UNKEPT_COST
-        verdict = Verdict(
-            model="differential-privacy",
-            state=State.HOLDS,
-            worst=guarantee.epsilon,
-            wanted=self.epsilon,
-            reason=f"(epsilon = {self.epsilon:g}, delta = {self.delta:g}) for the unit `{guarantee.unit}`: "
-            f"{guarantee.neighbours}; {recorded}. Proof: {guarantee.proof}.",
-        )
         return Change(
             table=data.table.with_frame(frame),
             rows=np.full(frame.height, -1, dtype=np.int64),
@@ -203,7 +200,7 @@ class PrivateSynthesis(Step):
                 "guarantee": guarantee.to_dict(),
                 **model.errors_by_level(),
             },
-            verdicts=(verdict,),
+            verdicts=(guarantee.verdict(wanted=self.epsilon),),
         )
 
     def fit(
@@ -242,16 +239,9 @@ class PrivateSynthesis(Step):
             unit=unit or "row", name=self.part_name(), public=self.public(),
         )  # fmt: skip
         [receipt] = paid.split(plan.loss)
-        spent = plan.loss.at(plan.delta)
         guarantee = Guarantee(
-            epsilon=float(spent.size),
-            delta=float(spent.delta),
-            mu=float(plan.squared) ** 0.5,
-            rho=float(plan.squared / 2),
-            unit=unit or "row",
-            max_rows=plan.reach,
-            entry=paid.entry if paid.kept else None,
-        )
+            loss=plan.loss.at(plan.delta), unit=unit or "row", max_rows=plan.reach, proof=_PROOF
+        ).charged(paid)
         kept = bounded_rows(data.table.frame, unit, plan.reach)
         return kept, FitRun(
             plan=plan, receipt=receipt, random=(rng or Rng()).child("fit").generator, progress=progress,
