@@ -56,11 +56,11 @@ def test_a_receipt_is_issued_by_a_ledger_only() -> None:
 @pytest.mark.parametrize("stealing", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_receipt_cannot_be_copied(stealing: Any) -> None:
     with pytest.raises(NoReceipt):
-        stealing(issue(pure(1), entry=1))
+        stealing(issue(pure(1), dataset="d", entry=1))
 
 
 def test_a_receipt_adds_up_what_is_drawn() -> None:
-    receipt = issue(concentrated("1/2"), entry=1)
+    receipt = issue(concentrated("1/2"), dataset="d", entry=1)
     receipt.use(concentrated("1/4"))
     receipt.use(pure("1/2"))
     assert receipt.used == concentrated("3/8")

@@ -173,7 +173,7 @@ def test_rungs_are_selected_with_the_stated_chances() -> None:
     graph = Graph.of([(0, 1), (1, 2), (2, 0)], size=4)
     rungs = {0: 1, 1: 0, 2: 1, 3: 2, 4: 2}
     weights = {answer: np.exp(-rung) for answer, rung in rungs.items()}
-    seen = [private_triangle_count(graph, epsilon=2, receipt=issue(pure(2), entry=1)) for _ in range(2000)]
+    seen = [private_triangle_count(graph, epsilon=2, receipt=issue(pure(2), dataset="g", entry=1)) for _ in range(2000)]
     for answer, weight in weights.items():
         chance = weight / sum(weights.values())
         assert abs(seen.count(answer) / 2000 - chance) < 6 * (chance / 2000) ** 0.5

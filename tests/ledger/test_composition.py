@@ -379,7 +379,7 @@ def test_a_ledger_without_curves_goes_on_with_curves() -> None:
 
 def test_a_receipt_does_not_cover_draws_that_compose_worse_than_charged() -> None:
     charged = replace(pure(1), curve=epsilon_curve(Fraction(1, 2)).times(2))
-    receipt = issue(charged, entry=1)
+    receipt = issue(charged, dataset="d", entry=1)
     receipt.use(pure("1/2"))
     with pytest.raises(NoReceipt, match="composition"):
         receipt.use(replace(pure("1/2"), curve=epsilon_curve(Fraction(3, 4))))

@@ -167,7 +167,7 @@ def planned(asked: Session, sql: str, cost: Any) -> SetsPlan:
 
 
 def cells(asked: Session, plan: SetsPlan) -> list[Any]:
-    receipt = issue(pure(1), entry=0)
+    receipt = issue(pure(1), dataset="d", entry=0)
     vectors = exact_vectors(plan.cells, asked.running, receipt).open(receipt)
     own = [draw.measurement for draw in plan.draws if draw.keys == plan.draws[0].keys]
     return [v.reshape(*plan.marginals.sizes, m.parts) for v, m in zip(vectors, own, strict=True)]

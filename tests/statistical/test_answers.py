@@ -75,7 +75,9 @@ def answers(strategy: NoisePlan, rows: list[dict[str, Any]], change: Any, count:
     engine = Replay(rows)
     used = change(strategy)
     last = len(strategy.query.aggregates) - 1
-    found = [sum(execute_plan(used, engine, issue(strategy.cost, entry=1)).values[last]) for _ in range(count)]
+    found = [
+        sum(execute_plan(used, engine, issue(strategy.cost, dataset="d", entry=1)).values[last]) for _ in range(count)
+    ]
     engine.close()
     return np.array(found, dtype=np.float64)
 

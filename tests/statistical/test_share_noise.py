@@ -58,7 +58,7 @@ def answers(items: str, cost: PrivacyLoss, unit: str | None) -> list[list[NoisyV
     engine = Duckdb(threads=1).start({"t": frame.to_arrow()})
     found: list[list[NoisyValue]] = [[] for _ in strategy.query.outputs]
     for _ in range(RUNS):
-        shown = OutputEvaluator(strategy, execute_plan(strategy, engine, issue(cost, entry=1)))
+        shown = OutputEvaluator(strategy, execute_plan(strategy, engine, issue(cost, dataset="d", entry=1)))
         for cells, (_, output) in zip(found, strategy.query.outputs, strict=True):
             cells += shown.column(output)
     engine.close()

@@ -203,7 +203,7 @@ columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a,
         (private.replace("rho: 1/2", "rho: -1"), "negative"),
         (private.replace("[a, b, c]", "[a, a]"), "twice"),
         (private.replace("high: 100}", "high: .inf}"), "finite"),
-        (private.replace("rho: 1/2", "rho: 1/1000000000000000"), "too small for anything"),
+        (private.replace("rho: 1/2", "rho: 1/1000000000000000"), "rho is too small"),
         (private.replace("[a, b, c]", "[a, b, c, d]"), "more than 3 groups"),
         (private + "threshold: 5\n", "either"),
     ):
