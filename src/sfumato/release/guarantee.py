@@ -143,10 +143,12 @@ class Guarantee:
             curve = Curve(rho=Fraction(plain["rho"]), gaussian=squared, delta=Fraction(plain.get("curve_delta", 0)))
         given = {key: value for key, value in plain.items() if key not in _LOSS}
         known = {one.name for one in fields(cls)}
+        stated: dict[str, Any] = {key: given[key] for key in given if key in known}
+        stated |= {key: tuple(stated[key]) for key in ("covered", "not_covered")}
         return cls(
             loss=replace(approximate(Fraction(plain["epsilon"]), Fraction(plain["delta"])), curve=curve),
             parameters={key: value for key, value in given.items() if key not in known},
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in given.items() if key in known},
+            **stated,
         )
 
     def section(self) -> tuple[tuple[str, str], ...]:
