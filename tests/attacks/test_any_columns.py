@@ -22,7 +22,7 @@ from sfumato.evaluation import advice
 from sfumato.evaluation.adversaries import adversary_sentence, learned_sentences
 from sfumato.recipe import Accepted, Recipe
 from sfumato.release import Lineage, Release
-from sfumato.reports.text import standing, summary
+from sfumato.reports.text import judgement, summary
 from sfumato.rng import Rng
 
 DRAW = np.random.default_rng(12)
@@ -87,7 +87,7 @@ def test_plain_columns_that_single_people_out_exceed_the_limit() -> None:
     assert limit.attack == "any-columns"
     with pytest.raises(PolicyNotMet, match="any-columns"):
         done.save("never-written")
-    assert standing(done.report_data) == "not met"
+    assert judgement(done.report_data).standing == "not met"
     first = summary(done.report_data)[0]
     assert " ".join(str(done).split()).startswith(first)
     assert "one who knows “ht” and “wt” finds" in first
@@ -103,7 +103,7 @@ def test_acceptance_in_words_meets_the_limit_and_is_shown() -> None:
     assert limit.accepted is not None
     assert limit.accepted["value"] > 0.95
     for report in (done.report_data, done.report_data.external()):
-        assert standing(report) == "met"
+        assert judgement(report).standing == "publish"
         assert any("accepted by data office" in sentence for sentence in summary(report))
     assert "accepted by data office" in str(done)
     assert Recipe.parse(done.recipe.to_dict()).limits.accepted == Accepted(**ACCEPTED)
@@ -124,7 +124,7 @@ def test_an_acceptance_needs_a_name_and_a_reason(accepted: Any) -> None:
 
 def test_without_a_limit_there_is_no_tick() -> None:
     done = sfumato.protect({key: value for key, value in RECIPE.items() if key != "limits"}, BODY)
-    assert standing(done.report_data) == "no limit"
+    assert judgement(done.report_data).standing == "not judged"
     assert "No limit on risk was set" in str(done)
 
 
@@ -133,7 +133,7 @@ def test_a_release_without_telling_columns_stays_within_the_limit() -> None:
     recipe = {**RECIPE, "columns": {name: RECIPE["columns"][name] for name in ("age", "sex", "smokes", "ill")}}
     done = sfumato.protect(recipe, BODY.drop("ht", "wt"))
     assert [limit.met for limit in done.limits] == [True]
-    assert standing(done.report_data) == "met"
+    assert judgement(done.report_data).standing == "publish"
 
 
 def test_the_search_finds_the_best_set_of_three() -> None:

@@ -163,3 +163,38 @@ def test_a_preset_covers_columns_that_become_sensitive_later(
     assert len(secret) >= 2
     assert sorted(diverse) == sorted(secret)
     assert all(v["state"] == "holds" and v["worst"] >= 2 for v in diverse.values())
+
+
+def test_a_command_says_publish_only_of_a_release_that_was_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people().write_csv(tmp_path / "people.csv")
+    recipe: dict[str, Any] = {**RECIPE, "data": "people.csv", "columns": {**COLUMNS, "height": "drop"}}
+
+    def said(*more: str, **changes: Any) -> tuple[int, str, str]:
+        (tmp_path / "r.yaml").write_text(json.dumps({**recipe, "attacks": ["linkage"], **changes}))
+        out = tmp_path / "out"
+        code = main(["protect", str(tmp_path / "r.yaml"), "--out", str(out), "--tries", "20", "--force", *more])
+        line = next(line for line in capsys.readouterr().err.splitlines() if str(out) in line and ":" in line)
+        return code, line.split(":")[0], json.loads((out / "report.json").read_text())["standing"]
+
+    assert said(limits={"risk": 0.9}) == (0, "Publish", "publish")
+    assert said() == (0, "Not judged", "not judged")  # no limit on risk
+    assert said("--unmet", limits={"risk": 0.0001}) == (1, "Not met", "not met")
+    assert said("--unmet", steps=[], limits={"risk": 0.9999}) == (1, "Not met", "not met")  # k-anonymity fails
+    # a limit whose attack ran out of time is not judged, and no tick hides it
+    assert said("--unmet", "--seconds", "0.000001", limits={"risk": 0.9})[:2] == (1, "Not judged")
+
+
+def test_a_graph_that_fails_its_model_is_not_called_publishable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pl.DataFrame({"a": [1, 1, 1, 2], "b": [2, 3, 4, 3]}).write_csv(tmp_path / "edges.csv")
+    (tmp_path / "g.yaml").write_text(
+        "sfumato: 1\ngraph: {edges: edges.csv}\nmodels: [k-degree-anonymity: 3]\nattacks: [degree-matching]\n"
+    )
+    words = ["protect", str(tmp_path / "g.yaml"), "--out", str(tmp_path / "out"), "--unmet", "--tries", "5"]
+    assert main(words) == 1
+    lines = capsys.readouterr().err
+    assert "Not met:" in lines
+    assert "Publish:" not in lines

@@ -101,7 +101,7 @@ def test_neighbours_give_the_same_public_folder_but_for_noise(
     first, second = told(tmp_path / "with" / "release"), told(tmp_path / "without" / "release")
     assert first == second
     assert "copied rows" not in json.dumps(first)
-    assert first["report.json"]["standing"] == "guaranteed"
+    assert first["report.json"]["standing"] == "publish"
     for key in ("attacks", "measures", "limits", "columns"):
         assert first["report.json"][key] == []
     private = json.loads((tmp_path / "with" / "release-private" / "report.json").read_text())

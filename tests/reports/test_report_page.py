@@ -296,14 +296,14 @@ def test_a_report_of_almost_nothing_is_still_a_report():
         text = read(report_html(bare, audience)).text
         assert "No attack was run on the release" in text
         assert "nothing is guaranteed" in text
-        assert "No limit was set" in text
+        assert "No limit on risk was set" in text
 
 
 def test_failing_verdicts_and_limits_head_the_report():
     manifest = {**sample_account().manifest}
     manifest["verdicts"] = [{"model": "k-anonymity", "state": "fails", "worst": 1, "wanted": 5, "failing": 12}]
     text = read(report_html(sample_account(manifest=manifest), "internal")).text
-    assert text.index("Requirements not met") < text.index("Requirements and results")
+    assert text.index("Not met") < text.index("Requirements and results")
     assert "Do not publish the release" in text
 
 

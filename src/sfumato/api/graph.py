@@ -102,8 +102,7 @@ class GraphProtection:
         return self.evaluation.unmet
 
     def __repr__(self) -> str:
-        state = f"not met: {len(self.unmet)}" if self.unmet else "all models and limits met"
-        return f"<GraphProtection: {counted(self.graph.size, 'node')} released, {state}>"
+        return f"<GraphProtection: {counted(self.graph.size, 'node')} released, {self.evaluation.judgement.standing}>"
 
     @cached_property
     def _pictures(self) -> tuple[str, str]:
@@ -178,7 +177,7 @@ class GraphProtection:
             public.table("symmetry.csv", released(pl.DataFrame([numbers, images])))
 
 
-_RESULTS = ("attacks", "measures", "verdicts", "limits", "advice")
+_RESULTS = ("standing", "attacks", "measures", "verdicts", "limits", "advice")
 
 
 def _json(document: Mapping[str, Any]) -> str:

@@ -55,7 +55,7 @@ class LearnResults:
     @property
     def met(self) -> bool:
         """Whether the audit refutes nothing and every limit is met."""
-        return not self.broken and all(limit.met for limit in self.attacks.limits)
+        return not self.broken and self.attacks.met
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``sfumato learn --json`` prints."""

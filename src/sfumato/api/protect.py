@@ -81,7 +81,7 @@ def protect(
     >>> recipe = {"sfumato": 1, "columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [10]}},
     ...           "ill": "sensitive"}, "models": [{"k-anonymity": 5}], "steps": ["generalize"]}
     >>> protect(recipe, people, seed=1)
-    <Protection: 30 rows released, all models met, no limit set>
+    <Protection: 30 rows released, not judged>
     """
     begin = clock()
     parsed = _recipe(recipe)

@@ -146,9 +146,7 @@ class Protection(ABC):
         return self.attacks.to_frame()
 
     def __repr__(self) -> str:
-        met = "all models and limits met" if self.limits else "all models met, no limit set"
-        state = f"not met: {len(self.unmet)}" if self.unmet else met
-        return f"<Protection: {counted(self.rows, 'row')} released, {state}>"
+        return f"<Protection: {counted(self.rows, 'row')} released, {self.evaluation.judgement.standing}>"
 
     def __str__(self) -> str:
         """What the command line prints; no row of the table is shown."""

@@ -98,6 +98,11 @@ class AttackResults(Results["Outcome | NotApplicable"]):
     def entries(self) -> list[dict[str, Any]]:
         return [attack_to_dict(item) for item in self.outcomes]
 
+    @property
+    def met(self) -> bool:
+        """Whether every limit was judged and is met."""
+        return all(limit.met for limit in self.limits)
+
     @cached_property
     def advice(self) -> tuple[Advice, ...]:
         """What to change about attacks that exceed their limit. For the owner of the data only."""

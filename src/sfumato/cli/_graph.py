@@ -41,7 +41,7 @@ def protect_graph(recipe: Path, out: Path, *, unmet: bool, force: bool, as_json:
         emit_json(document)
     else:
         _print(document)
-        note(f"\nPublish:       {out}/")
+        note("\n" + protection.evaluation.judgement.standing.line(f"{out}/"))
         note(f"Keep private:  {private_folder(out)}/  (internal report with pictures, node map, recipe, key)")
     return 0 if not protection.unmet else 1
 
@@ -84,7 +84,7 @@ def attack_graph(release: Path, original: str | None, *, as_json: bool, **option
         from sfumato.reports.terminal import print_attacks
 
         print_attacks(document["attacks"], document["limits"])
-    return 0 if all(entry.met for entry in results.limits) else 1
+    return 0 if results.met else 1
 
 
 def measure_graph(release: Path, original: str, *, as_json: bool, **options: Any) -> None:

@@ -206,7 +206,7 @@ def command(
         emit_json(document)
     else:
         results.show()
-    return 0 if all(entry.met for entry in results.limits) else 1
+    return 0 if results.met else 1
 
 
 def _attack_model(model: Path, original: str, *, as_json: bool, **options: Any) -> int:
@@ -221,7 +221,7 @@ def _attack_model(model: Path, original: str, *, as_json: bool, **options: Any) 
         from sfumato.reports.terminal import print_attacks
 
         print_attacks(document["attacks"], document["limits"])
-    return 0 if all(entry.met for entry in results.limits) else 1
+    return 0 if results.met else 1
 
 
 def _attack_queries(metadata: Path, *, as_json: bool, **options: Any) -> int:
@@ -236,7 +236,7 @@ def _attack_queries(metadata: Path, *, as_json: bool, **options: Any) -> int:
         from sfumato.reports.terminal import print_attacks
 
         print_attacks(document["attacks"], document["limits"])
-    return 0 if all(entry.met for entry in results.limits) else 1
+    return 0 if results.met else 1
 
 
 def _link(

@@ -253,7 +253,9 @@ def recurrent(
 
 
 def _print(document: dict[str, Any], score: float) -> None:
-    click.echo(f"Publish the new model: {'YES' if document['publish'] else 'NO'}")
+    from sfumato.release.standing import Standing
+
+    click.echo(Standing(document["standing"]).line("the new model"))
     click.echo(f"  {document['reason']}")
     click.echo(f"  verdict            {document['verdict']['model']} {document['verdict']['state']}")
     click.echo(f"  models             {'the same' if document['unchanged'] else 'different'}; new score {score:.4g}")

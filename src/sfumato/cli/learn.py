@@ -136,7 +136,7 @@ def _compare_private(old: Any, new: Any, *, original: Path, k: int, as_json: boo
     if as_json:
         emit_json(found.to_dict())
     else:
-        click.echo(f"Publish the new model: {'YES' if found.verdict.holds else 'NO'}")
+        click.echo(found.standing.line("the new model"))
         click.echo(f"  {found.verdict.reason}")
     return 0 if found.verdict.holds else 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -69,7 +68,7 @@ def command(
     A recipe with a key `graph` is for a graph: edge tables, and a node table.
     """
     from sfumato.recipe.graph_recipe import is_graph_recipe
-    from sfumato.release.folder import refuse_existing, release_suffix, stored_key
+    from sfumato.release.folder import private_folder, refuse_existing, release_suffix, stored_key
 
     if is_graph_recipe(recipe):
         from sfumato.cli._graph import protect_graph, refuse_options
@@ -109,26 +108,13 @@ def command(
     if ending is None and isinstance(protection, InMemoryProtection):
         ending = release_suffix(source)
     document = protection.save(out, suffix=ending, force=force, unmet=unmet)
-    return _show(document, out, met=not protection.unmet, promise=protection.report_data.promised, as_json=as_json)
-
-
-def _show(document: dict[str, Any], out: Path, *, met: bool, promise: bool, as_json: bool) -> int:
-    from sfumato.release.folder import private_folder
-
     if as_json:
         emit_json(document)
     else:
         from sfumato.reports.terminal import print_protection
 
         print_protection(document)
-        risk = [limit["met"] for limit in document["limits"] if limit["limit"] == "risk"]
-        risk += [verdict["state"] == "holds" for verdict in document["verdicts"]] if risk else []
         place = f"{out}/  (data, README, codebook, release.json, report.html)"
-        if promise:
-            note(f"\nPublish:       {place}. Figures about the original are in the private folder.")
-        elif not risk:
-            note(f"\nNot judged:    {place}. Set `limits: {{risk: ...}}`.")
-        else:
-            note(f"\n{'Publish:' if all(risk) else 'Not met:':<15}{place}")
+        note("\n" + protection.evaluation.judgement.standing.line(place))
         note(f"Keep private:  {private_folder(out)}/  (internal report, row map, recipe, key)")
-    return 0 if met else 1
+    return 1 if protection.unmet else 0

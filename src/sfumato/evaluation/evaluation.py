@@ -15,16 +15,16 @@ from sfumato.evaluation.advice import Advice, advice
 from sfumato.evaluation.battery import battery_of
 from sfumato.evaluation.checks.several_rows import judged_for_people
 from sfumato.evaluation.column_attribution import column_attribution
-from sfumato.evaluation.formatting import digits_beside
 from sfumato.evaluation.limits import LimitResult, judge_limits
 from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures
 from sfumato.masking.pipeline import protect as run_steps
 from sfumato.measures.base import Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Limits
-from sfumato.release import Release, Verdict
+from sfumato.release import Judgement, Release, Verdict
 from sfumato.release.decisions import ColumnDecision, column_decisions
 from sfumato.release.public_folder import promised
+from sfumato.release.standing import judge_entries
 from sfumato.rng import Rng
 
 __all__ = ["Evaluation", "evaluate"]
@@ -82,18 +82,17 @@ class Evaluation:
 
         Limits do not decide about a release that promises differential privacy (see :attr:`deciding`).
         """
-        problems = [
-            f"{verdict.model} {verdict.state}" + (f": {verdict.reason.rstrip('.')}" if verdict.reason else "")
-            for verdict in self.deciding
-            if not verdict.holds
-        ]
-        for limit in () if promised(self.manifest) else self.limits:
-            if not limit.met:
-                value = "could not be judged"
-                if limit.value is not None:
-                    value = f"may be as high as {limit.value:.{digits_beside(limit.value, limit.wanted, 3)}f}"
-                problems.append(f"limit of {limit.limit} {limit.wanted}: {limit.attack or 'it'} {value}")
-        return tuple(problems)
+        limits = () if promised(self.manifest) else self.limits
+        return (
+            *(verdict.words for verdict in self.deciding if not verdict.holds),
+            *(limit.words for limit in limits if not limit.met),
+        )
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """The standing of the release: publish, not met, or not judged."""
+        verdicts = [verdict.to_dict() for verdict in self.verdicts]
+        return judge_entries(verdicts, [limit.to_dict() for limit in self.limits], promised=promised(self.manifest))
 
     def riskiest_rows(self, count: int = 10) -> tuple[int, ...]:
         """Row numbers (from 1) of the original's records that identity attacks find most reliably.
@@ -113,6 +112,7 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """The results as plain data, as ``sfumato protect --json`` prints them."""
         return {
+            "standing": str(self.judgement.standing),
             "decisions": [decision.to_dict() for decision in self.decisions],
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "attacks_before": [attack_to_dict(item) for item in self.attacks_before],

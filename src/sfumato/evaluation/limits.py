@@ -25,6 +25,7 @@ from sfumato.attacks import Discloses, Outcome, risk
 from sfumato.attacks.evaluation.intervals import excess_high, wilson
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
+from sfumato.evaluation.formatting import digits_beside
 from sfumato.recipe import Limits
 
 __all__ = [
@@ -57,6 +58,14 @@ class LimitResult:
     """Attacks that ran out of time or memory without a result."""
     accepted: Mapping[str, Any] | None = None
     """For attackers who know undeclared columns, where the recipe accepts them: who, why, and the value accepted."""
+
+    @property
+    def words(self) -> str:
+        """The limit with the value that was compared with it, in words."""
+        value = "could not be judged"
+        if self.value is not None:
+            value = f"may be as high as {self.value:.{digits_beside(self.value, self.wanted, 3)}f}"
+        return f"limit of {self.limit} {self.wanted}: {self.attack or 'it'} {value}"
 
     def to_dict(self) -> dict[str, Any]:
         entry = {key: getattr(self, key) for key in ("limit", "wanted", "value", "met", "attack")}

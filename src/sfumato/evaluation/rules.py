@@ -39,11 +39,11 @@ def _column(parameters: Any) -> str | None:
 
 def _verdict(name: str, parameters: Any, counts: ReleaseCounts, lookup: ModelLookup) -> Verdict:
     if not counts.sizes and lookup(name).on_classes:
-        return Verdict(model=name, state=State.NOT_CHECKED, reason="The release has no equivalence class.")
+        return Verdict.not_checked(name, "The release has no equivalence class.")
     try:
         result = _evaluate(lookup(name), parameters, counts)
     except CannotCheck as missing:
-        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(missing))
+        return Verdict.not_checked(name, str(missing))
     if result.failing is not None:
         return Verdict(
             model=name,
@@ -53,19 +53,15 @@ def _verdict(name: str, parameters: Any, counts: ReleaseCounts, lookup: ModelLoo
             failing=result.failing,
             reason="" if result.table_holds else result.reason,
         )
-    failing = sum(rows for rows, passes in zip(counts.own_rows, result.passes, strict=True) if not passes)
-    failed = list(result.passes).count(False)
-    holds = not failed and result.table_holds
-    reason = "" if holds else f"{failed} of {len(result.passes)} equivalence classes fail."
-    if not failed and not holds:
-        failing, reason = sum(counts.own_rows), "Every equivalence class passes, but not all of them together."
-    return Verdict(
-        model=name,
-        state=State.HOLDS if holds else State.FAILS,
+    return Verdict.of_classes(
+        name,
+        failed=list(result.passes).count(False),
+        classes=len(result.passes),
+        failing=sum(rows for rows, passes in zip(counts.own_rows, result.passes, strict=True) if not passes),
+        rows=sum(counts.own_rows),
+        together=result.table_holds,
         worst=_whole(result.worst),
         wanted=result.wanted,
-        failing=failing,
-        reason=reason,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from sfumato.dp.analytic_gaussian import normal_epsilon
 from sfumato.release.guarantee import Guarantee
+from sfumato.release.standing import Standing, judge
 from sfumato.release.verdict import State, Verdict
 
 __all__ = ["Differintegral", "differintegral"]
@@ -29,9 +30,15 @@ class Differintegral:
     epsilon: float
     delta: float
 
+    @property
+    def standing(self) -> Standing:
+        """Whether the new model may be published."""
+        return judge([self.verdict.state], limited=True).standing
+
     def to_dict(self) -> dict[str, Any]:
         """The decision as plain data."""
         return {
+            "standing": str(self.standing),
             "publish": self.verdict.holds,
             "reason": self.verdict.reason,
             "verdict": self.verdict.to_dict(),

@@ -17,7 +17,8 @@ from sfumato.integral.masked_learner import MicroaggregatedLearner
 from sfumato.integral.modification import ChangeKind
 from sfumato.integral.records import Records
 from sfumato.progress import SILENT, Progress
-from sfumato.release.verdict import Verdict
+from sfumato.release.standing import Standing, judge
+from sfumato.release.verdict import State, Verdict
 from sfumato.rng import Rng
 
 __all__ = ["GROUPS", "Publication", "Suggestion", "decide_publication", "suggest_changes"]
@@ -48,17 +49,26 @@ class Suggestion:
 class Publication:
     """The decision about a new model. For the owner of the data only."""
 
-    publish: bool
     verdict: Verdict
     explanations: Explanations
     disclosed: tuple[str, ...]
     """Secret columns of which the two models tell a value of a changed record."""
     reason: str
 
+    @property
+    def standing(self) -> Standing:
+        """Whether the new model may be published; a disclosed secret is a condition that fails."""
+        return judge([self.verdict.state, *([State.FAILS] if self.disclosed else ())], limited=True).standing
+
+    @property
+    def publish(self) -> bool:
+        return self.standing is Standing.PUBLISH
+
     def to_dict(self) -> dict[str, Any]:
         """The decision as plain data. Values of records are not part of it."""
         found = self.explanations
         return {
+            "standing": str(self.standing),
             "publish": self.publish,
             "reason": self.reason,
             "verdict": self.verdict.to_dict(),
@@ -106,12 +116,11 @@ def decide_publication(
         )
     verdict = found.verdict(k)
     disclosed = tuple(name for name in found.shared() if name in set(secrets))
-    publish = verdict.holds and not disclosed
     reason = verdict.reason
     if verdict.holds and disclosed:
         columns = ", ".join(f"`{name}`" for name in disclosed)
         reason = f"All minimal modifications change a record with the same value of {columns}: attribute disclosure."
-    return Publication(publish=publish, verdict=verdict, explanations=found, disclosed=disclosed, reason=reason)
+    return Publication(verdict=verdict, explanations=found, disclosed=disclosed, reason=reason)
 
 
 def suggest_changes(

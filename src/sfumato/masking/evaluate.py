@@ -16,7 +16,7 @@ from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, root_only, with_miss
 from sfumato.errors import HierarchyGap, NotApplicable
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, compress
 from sfumato.masking.wildcard_matching import wildcard_sums
-from sfumato.release import State, Verdict
+from sfumato.release import Verdict
 
 if TYPE_CHECKING:
     from sfumato.masking.model import ModelRule, PrivacyModel
@@ -25,6 +25,7 @@ __all__ = [
     "classes_as_shown",
     "evaluate_classes",
     "evaluate_model",
+    "not_checked",
     "rows_without_values",
     "suppressed_rows",
     "wildcard_groups",
@@ -34,17 +35,17 @@ __all__ = [
 def evaluate_model(model: PrivacyModel, data: Data, *, original: Data | None = None) -> Verdict:
     """The verdict of a model on a table. A model that cannot be evaluated is "not checked", with a reason."""
     if not data.quasi:
-        return _not_checked(model, "The table has no quasi-identifier column.")
+        return not_checked(model, "The table has no quasi-identifier column.")
     try:
         table = classes_as_shown(data, original=original, population=model.population_frame(data))
     except NotApplicable as refusal:
-        return _not_checked(model, str(refusal))
+        return not_checked(model, str(refusal))
     return evaluate_classes(model, table, data)
 
 
-def _not_checked(model: PrivacyModel, reason: str) -> Verdict:
-    column = getattr(model, "column", None)
-    return Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=reason, column=column)
+def not_checked(model: PrivacyModel, reason: str) -> Verdict:
+    """The verdict of a model that could not be evaluated, with the reason."""
+    return Verdict.not_checked(model.part_name(), reason, column=getattr(model, "column", None))
 
 
 def evaluate_classes(model: PrivacyModel, table: EquivalenceClasses, data: Data) -> Verdict:
@@ -52,24 +53,22 @@ def evaluate_classes(model: PrivacyModel, table: EquivalenceClasses, data: Data)
     try:
         rule = model.bind(table)
     except NotApplicable as refusal:
-        return _not_checked(model, str(refusal))
+        return not_checked(model, str(refusal))
     if table.rows == 0:
-        return _not_checked(model, "Every row is suppressed, so there is no equivalence class.")
+        return not_checked(model, "Every row is suppressed, so there is no equivalence class.")
     try:
         passed, worst, rows, holds = _evaluated(rule, table, data)
     except NotApplicable as refusal:
-        return _not_checked(model, str(refusal))
-    failing = int(rows[~passed].sum())
-    reason = "" if holds else f"{int((~passed).sum())} of {len(passed)} equivalence classes fail."
-    if not holds and passed.all():
-        failing, reason = int(rows.sum()), "Every equivalence class passes, but not all of them together."
-    return Verdict(
-        model=model.part_name(),
-        state=State.HOLDS if holds else State.FAILS,
+        return not_checked(model, str(refusal))
+    return Verdict.of_classes(
+        model.part_name(),
+        failed=int((~passed).sum()),
+        classes=len(passed),
+        failing=int(rows[~passed].sum()),
+        rows=int(rows.sum()),
+        together=holds or not passed.all(),
         worst=_plain(worst),
         wanted=_plain(rule.wanted),
-        failing=failing,
-        reason=reason,
         column=getattr(model, "column", None),
     )
 

@@ -37,9 +37,49 @@ class Verdict:
     """Whether it compares the release with the original. Beside a promise of differential privacy, such a verdict is
     for the owner alone: neither the public folder nor the success of the release may depend on it."""
 
+    @classmethod
+    def not_checked(cls, model: str, reason: str, *, column: str | None = None) -> Verdict:
+        """The verdict of a model that could not be evaluated."""
+        return cls(model=model, state=State.NOT_CHECKED, reason=reason, column=column)
+
+    @classmethod
+    def of_classes(
+        cls,
+        model: str,
+        *,
+        failed: int,
+        classes: int,
+        failing: int,
+        rows: int,
+        together: bool,
+        worst: float | int | None,
+        wanted: float | int | None,
+        column: str | None = None,
+    ) -> Verdict:
+        """The verdict on equivalence classes: ``failed`` of them fail by themselves, which have ``failing`` rows.
+
+        ``together`` says whether all classes meet the condition as a whole; if only that fails, all ``rows`` do.
+        """
+        holds, reason = together and not failed, ""
+        if failed:
+            reason = f"{failed} of {classes} equivalence classes fail."
+        elif not together:
+            failing, reason = rows, "Every equivalence class passes, but not all of them together."
+        state = State.HOLDS if holds else State.FAILS
+        return cls(model=model, state=state, worst=worst, wanted=wanted, failing=failing, reason=reason, column=column)
+
     @property
     def holds(self) -> bool:
         return self.state is State.HOLDS
+
+    @property
+    def words(self) -> str:
+        """The verdict in words, with its reason.
+
+        >>> Verdict.not_checked("k-anonymity", "The release has no row.").words
+        'k-anonymity not checked: The release has no row'
+        """
+        return f"{self.model} {self.state}" + (f": {self.reason.rstrip('.')}" if self.reason else "")
 
     def public(self) -> dict[str, Any]:
         """What a manifest says of the verdict: no count and no reason."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sfumato.reports.page import report_html, report_json, write_report
 from sfumato.reports.report_data import Audience, ReportData
-from sfumato.reports.text import standing, summary
+from sfumato.reports.text import judgement, summary
 
 __all__ = ["Report"]
 
@@ -36,7 +36,7 @@ class Report:
         return Path(path)
 
     def __repr__(self) -> str:
-        return f"<Report: {self._visible.title}, {self.audience}, {standing(self._visible)}>"
+        return f"<Report: {self._visible.title}, {self.audience}, {judgement(self._visible).standing}>"
 
     def __str__(self) -> str:
         """The title and the summary in words."""

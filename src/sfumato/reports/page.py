@@ -19,6 +19,7 @@ from sfumato.evaluation import formatting
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.measures import measure_of
 from sfumato.release.public_folder import Leaving, write_public
+from sfumato.release.standing import limit_state, limit_words
 from sfumato.reports import glossary, text
 from sfumato.reports.compliance import crosswalk
 from sfumato.reports.figures import (
@@ -73,7 +74,7 @@ def _words(report: ReportData) -> dict[str, Any]:
     """The summary in words, and the pictures as data."""
     return {
         "report": 1,
-        "standing": text.standing(report),
+        "standing": str(text.judgement(report).standing),
         "answer": list(text.summary(report)),
         "left_out": [what for what, _ in text.left_out(report)],
         "pictures": {figure.name: figure.spec for figure in _all(report)},
@@ -109,7 +110,7 @@ def _context(report: ReportData) -> dict[str, Any]:
         "report": report,
         "internal": report.audience == "internal",
         "answer": text.summary(report),
-        "standing": text.standing(report),
+        "judgement": text.judgement(report),
         "headline": headline,
         "pairings": text.pairings(report.attacks, report.attacks_before),
         "verdicts": text.verdicts(report),
@@ -245,6 +246,7 @@ def environment() -> Environment:
         "measure_of": measure_of,
         "measure_value": text.measure_value,
         "draw": lambda spec, ident, label, kind="": Markup(render(spec, ident=ident, label=label, kind=kind)),
+        "limit_words": lambda met: limit_words(limit_state(met)),
         "limit_meaning": glossary.limit_meaning,
         "meaning": glossary.meaning,
         "of_hundred": formatting.of_hundred,

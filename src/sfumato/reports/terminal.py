@@ -16,6 +16,7 @@ from rich.text import Text
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
 from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
 from sfumato.measures import measure_of
+from sfumato.release.standing import judge_entries, limit_state, limit_words
 from sfumato.reports.synthetic_use import MARGINALS
 from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value
 from sfumato.wording import counted
@@ -50,7 +51,8 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     out = output_console(console)
     print_content(out, Text(plain_text(adversary_sentence(document.get("attacks", ()))), style="bold"))
     rows, original = document.get("rows"), document.get("original_rows")
-    if any(step.get("formal_guarantee") for step in document.get("steps", ())):
+    promised = any(step.get("formal_guarantee") for step in document.get("steps", ()))
+    if promised:
         original = None  # a line that may be copied into a message has no exact figure beside a noisy one
     line = Text(
         f"{number(rows)} of {counted(original, 'record')} released"
@@ -77,8 +79,9 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     if document.get("limits"):
         print_content(out, limit_lines(document["limits"]))
         print_content(out, advice_lines(document.get("advice", ())))
-    if document.get("attacks") and not any(limit.get("limit") == "risk" for limit in document.get("limits", ())):
-        print_content(out, Text("No limit on risk was set: these are figures, not a verdict."))
+    judgement = judge_entries(document.get("verdicts", ()), document.get("limits", ()), promised=promised)
+    if not judgement.publish:
+        print_content(out, Text(f"{judgement.standing.label}: {judgement.sentence}"))
     for sentence in learned_sentences(document.get("attacks", ()), document.get("limits", ())):
         print_content(out, Text(plain_text(sentence)))
     if document.get("measures"):
@@ -140,7 +143,7 @@ def limit_lines(limits: Sequence[Plain]) -> Text:
     """One line per limit."""
     text = Text()
     for limit in limits:
-        state = "not checked" if limit.get("met") is None else "met" if limit["met"] else "not met"
+        state = limit_words(limit_state(limit.get("met")))
         judged = "no attack has a result" if limit.get("value") is None else f"judged {percent(limit['value'])}"
         text.append_text(_mark(state)).append(f" limit on {plain_text(str(limit.get('limit')))} {state}", style="bold")
         if limit.get("stopped"):

@@ -13,7 +13,9 @@ from sfumato.evaluation.formatting import attack_label, join_words, number, of_h
 from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.masking.model import PrivacyModel, model_of
 from sfumato.measures import measure_of
+from sfumato.release import Judgement
 from sfumato.release.guarantee import guarantees_of
+from sfumato.release.standing import judge_entries
 from sfumato.reports.glossary import meaning
 from sfumato.wording import counted
 
@@ -28,12 +30,12 @@ __all__ = [
     "before_of",
     "beyond_reference",
     "headline",
+    "judgement",
     "left_out",
     "measure_label",
     "measure_value",
     "pairings",
     "quasi",
-    "standing",
     "summary",
     "unchanged_columns",
     "verdicts",
@@ -160,27 +162,9 @@ def widest_attack(report: ReportData) -> Plain | None:
 # --- the summary --------------------------------------------------------------------------------------------------
 
 
-def standing(report: ReportData) -> str:
-    """``met``, ``not met``, ``not checked``, ``no limit`` or ``guaranteed``, over all verdicts and limits.
-
-    Only a release with a limit on risk can be "met": without one the report gives figures and no verdict. One that
-    promises differential privacy is "guaranteed"; nothing that compares with the original decides about it.
-    """
-    deciding = [verdict for verdict in verdicts(report) if not (report.promised and verdict.get("exact"))]
-    states = [str(verdict.get("state")) for verdict in deciding]
-    states += [] if report.promised else [_limit_state(limit) for limit in report.limits]
-    if "fails" in states:
-        return "not met"
-    if "not checked" in states:
-        return "not checked"
-    if report.promised:
-        return "guaranteed"
-    return "met" if any(limit.get("limit") == "risk" for limit in report.limits) else "no limit"
-
-
-def _limit_state(limit: Plain) -> str:
-    met = limit.get("met")
-    return "not checked" if met is None else "holds" if met else "fails"
+def judgement(report: ReportData) -> Judgement:
+    """The standing of the release over all verdicts and limits, and the reason for it in a sentence."""
+    return judge_entries(verdicts(report), report.limits, promised=report.promised)
 
 
 def verdicts(report: ReportData) -> tuple[Plain, ...]:

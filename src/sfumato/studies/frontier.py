@@ -13,6 +13,7 @@ from sfumato.evaluation.checks.several_rows import SEVERAL_ROWS
 from sfumato.evaluation.formatting import percent, readable_name
 from sfumato.evaluation.limits import judge_entries
 from sfumato.recipe import Limits
+from sfumato.release.standing import limit_state, limit_words
 from sfumato.studies.plan import Candidate, StudyPlan
 
 __all__ = ["Point", "Study", "points_of"]
@@ -252,7 +253,7 @@ def _as_protect_judges(plan: StudyPlan, cells: list[Mapping[str, Any]]) -> tuple
             if result.limit == "risk" and result.value is not None:
                 largest = max(largest or (0.0, ""), (result.value, str(result.attack)))
             elif not result.met and getattr(limits, Limits.names()[result.limit]) is not None:
-                unmet[f"limit on {result.limit}: {'not judged' if result.value is None else 'not met'}"] = None
+                unmet[f"limit on {result.limit}: {limit_words(limit_state(result.met))}"] = None
     return (*(largest or (None, "")), tuple(unmet))
 
 

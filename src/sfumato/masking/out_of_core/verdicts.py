@@ -13,13 +13,13 @@ from sfumato.dataset import BoundHierarchy, Role, Schema
 from sfumato.engines.choice import masking_engine
 from sfumato.engines.engine import Engine
 from sfumato.errors import HierarchyGap, NotApplicable
-from sfumato.masking.evaluate import evaluate_classes
+from sfumato.masking.evaluate import evaluate_classes, not_checked
 from sfumato.masking.model import PrivacyModel
 from sfumato.masking.out_of_core.counting import coded_column, count_combinations
 from sfumato.masking.out_of_core.counts import CodedColumn, classes_of_release, tracked_columns
 from sfumato.masking.out_of_core.stored_table import StoredTable
 from sfumato.progress import SILENT, Progress
-from sfumato.release import State, Verdict
+from sfumato.release import Verdict
 
 __all__ = ["Reference", "check_file", "judge_table", "references_of"]
 
@@ -71,7 +71,7 @@ def judge_table(
     quasi = table.empty.quasi
     if not quasi:
         reason = "The table has no quasi-identifier column."
-        return tuple(_not_checked(model, reason) for model in models)
+        return tuple(not_checked(model, reason) for model in models)
     sensitive = [name for name in table.schema.names(Role.SENSITIVE) if name in table.cells]
     track = [name for name in tracked_columns(models, sensitive, None) if name in table.cells]
     coded = [coded_column(table, name, with_hierarchy=False) for name in quasi]
@@ -94,15 +94,10 @@ def judge_table(
         try:
             classes = classes_of_release(counts, model.population_frame(sample))
         except NotApplicable as refusal:
-            verdicts.append(_not_checked(model, str(refusal)))
+            verdicts.append(not_checked(model, str(refusal)))
             continue
         verdicts.append(evaluate_classes(model, classes, sample))
     return tuple(verdicts)
-
-
-def _not_checked(model: PrivacyModel, reason: str) -> Verdict:
-    column = getattr(model, "column", None)
-    return Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=reason, column=column)
 
 
 def _against(table: StoredTable, name: str, reference: Reference | None) -> tuple[CodedColumn, Reference | None]:
