@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.attacks.remasking import interpolate_records
+from sfumato.attacks.remasking import RecordInterpolation
 from sfumato.rng import Rng
 
 
@@ -16,7 +16,7 @@ from sfumato.rng import Rng
 def test_they_lie_within_the_range_of_the_people(kind: pl.DataType, scale: float) -> None:
     values = [int(value) * scale for value in np.random.default_rng(1).integers(0, 120, 60)]
     people = pl.DataFrame({"x": pl.Series(values, dtype=kind), "word": ["a", "b"] * 30})
-    made = interpolate_records(people, 200, Rng(1))
+    made = RecordInterpolation(people).draw(200, Rng(1))
     assert made.schema == people.schema
     assert made["x"].null_count() == 0
     low, high = float(people["x"].min()), float(people["x"].max())  # type: ignore[arg-type]
@@ -32,7 +32,7 @@ def test_what_is_missing_or_infinite_stays_unknown() -> None:
     people = pl.DataFrame({"x": [1.0, None, 3.0, float("inf")], "n": [None, None, None, None]}).with_columns(
         pl.col("n").cast(pl.Int64)
     )
-    made = interpolate_records(people, 100, Rng(1))
+    made = RecordInterpolation(people).draw(100, Rng(1))
     assert made["n"].null_count() == 100
     assert 0 < made["x"].null_count() < 100
     assert made["x"].drop_nulls().is_between(1, 3).all()
@@ -40,4 +40,4 @@ def test_what_is_missing_or_infinite_stays_unknown() -> None:
 
 def test_one_person_alone_is_like_herself() -> None:
     people = pl.DataFrame({"x": [7]})
-    assert interpolate_records(people, 3, Rng(1))["x"].to_list() == [7, 7, 7]
+    assert RecordInterpolation(people).draw(3, Rng(1))["x"].to_list() == [7, 7, 7]

@@ -49,7 +49,7 @@ RETIRED = {
     "Scene": "AttackScenario",
     "scene": "scenario",
     "examiner": "evaluation",
-    "people_like": "interpolate_records",
+    "people_like": "RecordInterpolation",
     "given_together": "min_cost_assignment",
     "besiege": "evaluate_query_attack",
     "intruder": "adversary",

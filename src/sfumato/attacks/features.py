@@ -48,6 +48,8 @@ class Points:
 
 def numbers(series: pl.Series) -> Floats | None:
     """A column as numbers, NaN where missing; a released range is its midpoint; None if it holds anything else."""
+    if series.dtype == pl.Float64:
+        return series.to_numpy()
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:
         return series.cast(pl.Float64).to_numpy()
     if series.dtype == pl.Date:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -79,10 +80,7 @@ class Likelihood:
         planned = (rounds or int(np.clip(-(-400_000 // similar.rows), 1, 400))) if steps else 1
         # Half of the time is for simulation, the rest for linking.
         half = split_deadline(progress, 2)
-        simulated = masking_rounds(similar, steps)
-        seen = simulate_perturbations(usable, simulated, half, planned)
-        if seen.deterministic and planned > seen.rounds:
-            seen = _on_synthetic_files(usable, seen, simulated, half, min(_SYNTHETIC_FILES, planned - seen.rounds))
+        seen = _perturbations(usable, masking_rounds(similar, steps), half, planned)
         joint = Joint.of(usable, seen.counts, list(seen.cells))
         return cls(scales=usable, counts=seen.counts, joint=joint, rounds=seen.rounds, emptied=coarsened(view))
 
@@ -127,6 +125,25 @@ class Perturbations:
     rounds: int
     deterministic: bool = False
     """Whether two rounds gave the same result, so that no more were run."""
+
+
+def _perturbations(scales: Sequence[Scale], simulated: MaskingRounds, progress: Progress, rounds: int) -> Perturbations:
+    """Transitions in all rounds, counted once for all attacks that compare the same cells."""
+    key = sha256("".join(f"{scale.name}\x00{scale.size}\x00{scale.cells_key()}" for scale in scales).encode())
+    name = f"{rounds} {key.hexdigest()}"
+    counted = simulated.counted.get(name)
+    if isinstance(counted, Perturbations):
+        return counted
+    seen = simulate_perturbations(scales, simulated, progress, rounds)
+    complete = seen.rounds == rounds
+    if seen.deterministic and rounds > seen.rounds:
+        more = min(_SYNTHETIC_FILES, rounds - seen.rounds)
+        wanted = seen.rounds + more
+        seen = _on_synthetic_files(scales, seen, simulated, progress, more)
+        complete = seen.rounds == wanted
+    if complete:
+        simulated.counted[name] = seen
+    return seen
 
 
 def simulate_perturbations(
@@ -221,6 +238,10 @@ class Scale:
         if not 1 < len(labels) < cells:
             return None
         return cls(name, len(labels) + 1, None, {label: code for code, label in enumerate(labels)})
+
+    def cells_key(self) -> str:
+        """The division in words: equal for scales that place every value in the same cell."""
+        return repr(self.values) if self.edges is None else self.edges.tobytes().hex()
 
     def place(self, series: pl.Series) -> Ints:
         """The cell of each value; the last cell is for missing and unknown values."""

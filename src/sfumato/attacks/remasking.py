@@ -20,9 +20,9 @@ from sfumato.rng import Rng
 
 __all__ = [
     "WEAK_MASKING",
+    "RecordInterpolation",
     "coarsened",
     "companions",
-    "interpolate_records",
     "mask_again",
     "proxy",
     "release_proxy",
@@ -118,29 +118,40 @@ def _completed(view: View, columns: tuple[str, ...]) -> pl.DataFrame:
     )
 
 
-def interpolate_records(people: pl.DataFrame, count: int, rng: Rng) -> pl.DataFrame:
-    """Synthetic records, each interpolated between a record and one of its nearest neighbours."""
-    draw = rng.generator
-    names = [name for name in people.columns if people[name].dtype.is_numeric()]
-    first = draw.integers(people.height, size=count)
-    if not names or people.height == 1:
-        return people[first]
-    # As floats, because differences of unsigned integers would wrap around.
-    level = people.select(pl.col(names).cast(pl.Float64)).fill_null(np.nan).to_numpy()
-    known = np.isfinite(level)
-    size = np.abs(np.where(known, level, 0.0)).max(axis=0)
-    unit = level / np.where(size > 0, size, 1.0)  # so that squares do not overflow
-    middle = np.where(known, unit, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    unit = np.where(known, unit, middle)
-    spread = unit.std(axis=0)
-    scaled = unit / np.where(spread > 0, spread, 1.0)
-    near = BoxTree.of(scaled).near(scaled, _NEIGHBOURS + 1)[0][:, 1:]
-    other = near[first, draw.integers(near.shape[1], size=count)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = level[first] + (level[other] - level[first]) * draw.random((count, 1))
-    return people[first].with_columns(
-        _as_stored(pl.Series(name, values[:, place]), people.schema[name]) for place, name in enumerate(names)
-    )
+class RecordInterpolation:
+    """Synthetic records, each interpolated between a record of a file and one of its nearest neighbours."""
+
+    def __init__(self, people: pl.DataFrame) -> None:
+        self._people = people
+        self._names = [name for name in people.columns if people[name].dtype.is_numeric()]
+        if not self._names or people.height == 1:
+            self._names = []
+            return
+        # As floats, because differences of unsigned integers would wrap around.
+        level = people.select(pl.col(self._names).cast(pl.Float64)).fill_null(np.nan).to_numpy()
+        known = np.isfinite(level)
+        size = np.abs(np.where(known, level, 0.0)).max(axis=0)
+        unit = level / np.where(size > 0, size, 1.0)  # so that squares do not overflow
+        middle = np.where(known, unit, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        unit = np.where(known, unit, middle)
+        spread = unit.std(axis=0)
+        scaled = unit / np.where(spread > 0, spread, 1.0)
+        self._level = level
+        self._near = BoxTree.of(scaled).near(scaled, _NEIGHBOURS + 1)[0][:, 1:]
+
+    def draw(self, count: int, rng: Rng) -> pl.DataFrame:
+        """That many records."""
+        draw, level = rng.generator, self._level if self._names else None
+        first = draw.integers(self._people.height, size=count)
+        if level is None:
+            return self._people[first]
+        other = self._near[first, draw.integers(self._near.shape[1], size=count)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = level[first] + (level[other] - level[first]) * draw.random((count, 1))
+        kinds = self._people.schema
+        return self._people[first].with_columns(
+            _as_stored(pl.Series(name, values[:, index]), kinds[name]) for index, name in enumerate(self._names)
+        )
 
 
 def _as_stored(values: pl.Series, kind: pl.DataType) -> pl.Series:

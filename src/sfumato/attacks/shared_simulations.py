@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from hashlib import sha256
 from threading import Lock, RLock
 
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.remasking import interpolate_records, mask_again
+from sfumato.attacks.remasking import RecordInterpolation, mask_again
 from sfumato.dataset import Data
 from sfumato.masking.base import Step
 from sfumato.progress import Progress
@@ -43,6 +44,8 @@ class MaskingRounds:
         self._kept: dict[int, tuple[pl.DataFrame, npt.NDArray[np.int64]]] = {}
         self._varied: dict[int, MaskingRounds] = {}
         self._lock = RLock()
+        self.counted: dict[str, object] = {}
+        """What attacks counted in all rounds, by what they compare: the next attack need not count it again."""
 
     def round(self, number: int, progress: Progress) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
         """The masked values, and the row of the file that each comes from."""
@@ -60,12 +63,16 @@ class MaskingRounds:
             if number in self._varied:
                 return self._varied[number]
             own = self._rng.child("varied", number)
-            frame = interpolate_records(self.data.table.frame, self.data.rows, own.child("file"))
+            frame = self._interpolation.draw(self.data.rows, own.child("file"))
             data = Data(table=self.data.table.with_frame(frame), schema=self.data.schema)
             rounds = MaskingRounds(data, self._steps, own)
             if 2 * (len(self._varied) + 1) * self._size <= _MOST_CELLS:
                 self._varied[number] = rounds
             return rounds
+
+    @cached_property
+    def _interpolation(self) -> RecordInterpolation:
+        return RecordInterpolation(self.data.table.frame)
 
     @property
     def _size(self) -> int:
