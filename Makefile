@@ -7,13 +7,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 PYTEST := $(BIN)/python -m pytest
 PEERS  := .venv-peers
-# Files in the order of their folders.
+# Groups of tests start in the order of tests/conftest.py, longest first.
 SPREAD := -n 2 --dist loadgroup --no-loadscope-reorder
 
 # Tests and examples start hundreds of Python processes: each would compile the whole package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test quick lint doctest coverage docs site pictures frontend changelog peers programs clean
+.PHONY: help demo test quick durations lint doctest coverage docs site pictures frontend changelog peers programs clean
 
 help:           ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,8 +22,8 @@ demo: $(VENV)/.core  ## run the demonstration: a hospital file, a voter list, wh
 	$(BIN)/sfumato demo
 
 # A process of tests for each core: threads of one that wait for work give their core to the other.
-test quick doctest coverage: export OMP_WAIT_POLICY := passive
-test quick doctest coverage: export OPENBLAS_NUM_THREADS := 1
+test quick durations doctest coverage: export OMP_WAIT_POLICY := passive
+test quick durations doctest coverage: export OPENBLAS_NUM_THREADS := 1
 
 test:  ## run everything that a change must pass
 	$(MAKE) --no-print-directory -j 2 $(VENV)/.all $(PEERS)/.installed programs docs doctest lint site
@@ -33,6 +33,9 @@ quick: $(VENV)/.all  ## lint and the fast tests, for use while editing
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format --check -q .
 	$(PYTEST) -q $(SPREAD) -m "not slow" -k "not spark"
+
+durations: $(VENV)/.all $(PEERS)/.installed programs  ## run all tests and record how long each file takes
+	SFUMATO_DURATIONS=1 $(PYTEST) -q $(SPREAD)
 
 lint: $(VENV)/.all  ## ruff and mypy --strict
 	$(BIN)/ruff check .

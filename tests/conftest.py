@@ -17,6 +17,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+import durations
 import sfumato.rng
 from java import java
 from postgres import postgresql
@@ -62,13 +63,28 @@ def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a file share one process: what they share is made, imported and compiled once.
 
-    So do all tests of Spark, and with them one Java machine, which compiles what it runs often.
+    So do all tests of Spark, and with them one Java machine, which compiles what it runs often. The groups start in the
+    order of their recorded duration, longest first, so that both processes end at about the same time. A test is `slow`
+    if its file takes longer than a few seconds, or if it says so itself.
     """
+    recorded = durations.recorded()
     for item in items:
         if "spark" in item.name or "java" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+            item.add_marker(pytest.mark.xdist_group(durations.file_of(item.nodeid)))
+        if recorded.get(durations.file_of(item.nodeid), 0.0) > durations.SLOW:
+            item.add_marker(pytest.mark.slow)
+    groups: dict[str, float] = {}
+    for file, group in {(durations.file_of(item.nodeid), durations.group_of(item)) for item in items}:
+        groups[group] = groups.get(group, 0.0) + recorded.get(file, 0.0)
+    items.sort(key=lambda item: -groups[durations.group_of(item)])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`make durations` records how long each file takes."""
+    if os.environ.get("SFUMATO_DURATIONS") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(durations.Recorder())
 
 
 @pytest.hookimpl(hookwrapper=True)

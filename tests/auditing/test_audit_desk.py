@@ -191,12 +191,12 @@ def test_killed_in_mid_decision_and_restarted(tmp_path: Path) -> None:
     import numpy as np
 
     rng = np.random.default_rng(3)
-    frame = pl.DataFrame({"id": range(30), "value": rng.integers(0, 3, 30)})
+    frame = pl.DataFrame({"id": range(16), "value": rng.integers(0, 3, 16)})
     table, database, log = tmp_path / "t.csv", tmp_path / "ledger.db", tmp_path / "log.sql"
     frame.write_csv(table)
     questions = []
-    for _ in range(14):
-        chosen = np.flatnonzero(rng.random(30) < 0.5).tolist()
+    for _ in range(9):
+        chosen = np.flatnonzero(rng.random(16) < 0.5).tolist()
         questions.append(f"SELECT value FROM t WHERE id IN ({', '.join(map(str, chosen))})")
     log.write_text("\n".join(questions))
     rules = AuditRules(k=2)

@@ -381,9 +381,9 @@ def _decided(session: Session, questions: list[str]) -> list[tuple[Any, ...] | N
 def test_killed_in_mid_decision_and_restarted(folder: Path) -> None:
     """Killed twice and started again, the policy decides as one that was never stopped."""
     rng = np.random.default_rng(3)
-    people = {"zip": range(30), "age": 30, "disease": rng.choice(["A", "B", "C"], 30), "bill": 1.0}
+    people = {"zip": range(16), "age": 16, "disease": rng.choice(["A", "B", "C"], 16), "bill": 1.0}
     pl.DataFrame(people).write_csv(folder / "patients.csv")
-    chosen = [np.flatnonzero(rng.random(30) < 0.5).tolist() for _ in range(12)]
+    chosen = [np.flatnonzero(rng.random(16) < 0.5).tolist() for _ in range(8)]
     questions = [f"SELECT disease FROM patients WHERE zip IN ({', '.join(map(str, some))})" for some in chosen]
     (folder / "log.sql").write_text("\n".join(questions))
     expected = _decided(opened(folder, "{audit: {k: 2}}"), questions)
@@ -408,7 +408,7 @@ def test_the_front_decides_as_the_desk_does(folder: Path, rules: dict[str, Any])
     """Questions that both languages have, on random tables: same verdicts, same answers, in the same order."""
     rng = np.random.default_rng(11)
     verdicts = set()
-    for _ in range(6):
+    for _ in range(3):
         public = {"zip": rng.integers(0, 4, 14), "age": rng.integers(20, 40, 14)}
         secret = {"disease": rng.choice(["A", "B", "C", "D"], 14), "bill": rng.integers(0, 180, 14) / 4}
         frame = pl.DataFrame({**public, **secret})

@@ -53,7 +53,7 @@ from sfumato.secret import Permit
 PERMIT = Permit("a test")
 TIES = 20
 """Bits by which ``Quantiles`` puts rows of equal value in an order."""
-MANY = int(os.environ.get("SFUMATO_GENERATED", "200"))
+MANY = int(os.environ.get("SFUMATO_GENERATED", "100"))
 
 
 def column(kind: str, **domain: Any) -> Column:
