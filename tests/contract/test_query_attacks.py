@@ -64,12 +64,12 @@ BROKEN = [
 @pytest.mark.parametrize(("kind", "name"), BROKEN)
 def test_a_policy_is_broken_through_sql_by_the_attacks_it_names(kind: type[Policy], name: str) -> None:
     """Some setting of the attack, run through the SQL front, has an interval above the baseline."""
-    secrets = (np.random.default_rng(1).random(40) < 0.5).astype(int)
+    secrets = (np.random.default_rng(1).random(60) < 0.5).astype(int)
     attack, policy = registry("query-attack").get(name), kind.build(kind.examples[0])
     assert issubclass(attack, QueryAttack)
 
     def broken(parameters: dict[str, Any]) -> bool:
-        fewer = {"repeats": 20} if "repeats" in parameters else {}
+        fewer = {"repeats": 30} if "repeats" in parameters else {}
         responder = sql_responder(policy, secrets, Rng(2))
         bits = secrets[responder.conditions.rows]
         outcome = evaluate_sql_attack(attack.build(parameters | fewer), responder, bits, "policy", Rng(2))
