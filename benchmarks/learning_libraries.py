@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from learning import BOUNDS, interval
 from record import Figures
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
 
+from learning import BOUNDS, interval
 from sfumato import learning
 
 RUNS = 10
