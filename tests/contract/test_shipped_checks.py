@@ -22,7 +22,6 @@ from sfumato.attacks.models import AttackedModel
 from sfumato.attacks.models.loss_threshold import LossThreshold
 from sfumato.attacks.query import RecoveredBits
 from sfumato.auditing import Exact
-from sfumato.auditing.policies.exact import ExactResponder
 from sfumato.collecting import Duchi, GeneralizedRandomizedResponse
 from sfumato.collecting.number_protocol import STEPS
 from sfumato.collecting.random_source import RandomSource
@@ -51,6 +50,7 @@ from sfumato.measures.graph._base import GraphPair
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.query.policy import Responder
+from sfumato.query.policy.base import ExactResponder
 from sfumato.registry import KINDS
 from sfumato.release import Change, State, Verdict
 from sfumato.release.class_counts import ConditionResult, ReleaseCounts

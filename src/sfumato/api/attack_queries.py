@@ -17,13 +17,13 @@ from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.query import QueryAttack, QueryOutcome, evaluate_sql_attack
 from sfumato.attacks.query._sql import SecretBit, SqlResponder, secret_bit
 from sfumato.attacks.query._subset_sql import PeopleConditions
-from sfumato.auditing.table import read_declared
 from sfumato.dataset import Role
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.errors import BadParameter, NotApplicable, OutOfTime
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.ledger.ledger import Ledger
 from sfumato.progress import AUTO, Progress
+from sfumato.query.declared_rows import read_declared
 from sfumato.registry import registry
 from sfumato.rng import Rng
 

@@ -18,25 +18,18 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.engines.choice import is_address
 from sfumato.errors import LedgerBroken
 from sfumato.ledger.ledger import Store, Transaction
+from sfumato.ledger.policy_tables import KEEP_POLICY, POLICY_TABLES, file_of
 
-__all__ = ["PolicyEntry", "refuse_registered", "register_table", "same_database"]
+__all__ = ["PolicyEntry", "register_table", "same_database"]
 
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS sfumato_policy_tables (number INTEGER PRIMARY KEY, dataset TEXT NOT NULL, "
-    "place TEXT NOT NULL, policy TEXT NOT NULL, content TEXT NOT NULL, people TEXT NOT NULL, secret TEXT NOT NULL, "
-    "asked INTEGER NOT NULL)"
-)
-_ANOTHER = "Use the metadata that the first answer was given under: what others disclose together with the earlier "
 _CHANGED = (
     "Restore the table as it was: answers about both states together disclose whoever was added, removed or changed. A "
     "table of other people needs a data set and a ledger of its own."
@@ -92,12 +85,12 @@ def register_table(
     ``policy`` is the policy with its parameters and everything declared that its answers depend on, as text.
     """
     with store.write() as transaction:
-        transaction.query(_TABLE)
+        transaction.query(POLICY_TABLES)
         key = transaction.query("SELECT secret FROM sfumato_policy_tables ORDER BY number LIMIT 1")
         salt = bytes.fromhex(key[0][0]) if key else os.urandom(32)
         hidden = frozenset(name.lower() for name in sensitive)
         table = _Table(
-            dataset=dataset, place=_place(place), policy=policy, content=_content(frame, salt),
+            dataset=dataset, place=file_of(place), policy=policy, content=_content(frame, salt),
             people={c.lower(): _cells(frame[c], salt) for c in frame.columns if c.lower() not in hidden},
             sensitive=hidden,
         )  # fmt: skip
@@ -121,21 +114,8 @@ def register_table(
 def same_database(store: Store, entry: PolicyEntry) -> bool:
     """Whether an entry is in this database."""
     with store.write() as transaction:
-        transaction.query(_TABLE)
+        transaction.query(POLICY_TABLES)
         return bool(transaction.query("SELECT 1 FROM sfumato_policy_tables WHERE secret = ?", entry.secret.hex()))
-
-
-def refuse_registered(store: Store, *, dataset: str, places: Iterable[Any]) -> None:
-    """Refuse differential privacy for a table that another policy has answered about: by its name or its file."""
-    with store.write() as transaction:
-        transaction.query(_TABLE)
-        bound = transaction.query("SELECT dataset, place FROM sfumato_policy_tables WHERE asked = 1")
-    files = {_place(place) for place in places} - {""}
-    if any(name == dataset or place in files for name, place in bound):
-        raise LedgerBroken(
-            "Earlier answers about this table were given by another policy than differential privacy.",
-            fix=f"{_ANOTHER}ones is not known.",
-        )
 
 
 def _refuse_bound(transaction: Transaction, table: _Table, *, own: int | None) -> None:
@@ -146,7 +126,7 @@ def _refuse_bound(transaction: Transaction, table: _Table, *, own: int | None) -
     if spent:
         raise LedgerBroken(
             "Earlier answers about this data set were given by differential privacy.",
-            fix=f"{_ANOTHER}ones is not known.",
+            fix=f"{KEEP_POLICY}ones is not known.",
         )
     rows = transaction.query(
         "SELECT number, dataset, place, policy, content, people FROM sfumato_policy_tables WHERE asked = 1"
@@ -165,7 +145,7 @@ def _refuse_bound(transaction: Transaction, table: _Table, *, own: int | None) -
             )
         raise LedgerBroken(
             "Earlier answers about this table were given by another policy, other rules or other declarations.",
-            fix=f"{_ANOTHER}ones is not audited.",
+            fix=f"{KEEP_POLICY}ones is not audited.",
         )
 
 
@@ -179,13 +159,6 @@ def _same_people(table: _Table, stored: dict[str, Any]) -> bool:
         Counter(zip(*(side[name].tolist() for name in common), strict=True)) for side in (cells, table.people)
     )
     return 2 * (one & other).total() > min(one.total(), other.total())
-
-
-def _place(source: Any) -> str:
-    """The file of a table; empty for frames and databases."""
-    if isinstance(source, Path) or (isinstance(source, str) and not is_address(source)):
-        return str(Path(source).resolve())
-    return ""
 
 
 def _content(frame: pl.DataFrame, salt: bytes) -> str:

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.query.policy.base import Policy
+from sfumato.auditing.set_policy import SetPolicy
 from sfumato.query.policy.subsets import Bits
 
 __all__ = ["SmallestSetPolicy"]
 
 
-class SmallestSetPolicy(Policy):
+class SmallestSetPolicy(SetPolicy):
     """A policy that answers about ``smallest`` people or more."""
 
     limits_sets: ClassVar[bool] = True

@@ -13,11 +13,12 @@ from sfumato.auditing.offers import offers
 from sfumato.auditing.policy_query import ROW, PolicyQuery, parse_policy_query
 from sfumato.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.auditing.rules import AuditRules
-from sfumato.auditing.table import PolicyTable, TableAnswer
+from sfumato.auditing.table import PolicyTable, TableBinding
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerDenied
 from sfumato.query.catalog import Catalog
+from sfumato.query.policy.base import TableAnswer
 
 __all__ = ["AuditTableResponder", "SqlAuditor"]
 
@@ -54,10 +55,11 @@ class SqlAuditor(Auditor):
         return Duckdb(threads=1).start({table.name: frame.with_row_index(ROW).to_arrow(), **public})
 
 
-class AuditTableResponder:
+class AuditTableResponder(TableBinding):
     """Answers SQL about a table by an auditor whose decisions are stored in the ledger's database."""
 
     def __init__(self, table: PolicyTable, *, rules: AuditRules) -> None:
+        super().__init__(table)
         self._auditor = SqlAuditor(table.frame, secrets=table.sensitive, rules=rules, catalog=table.catalog)
         self._durable = DurableAuditor(self._auditor, table.store, dataset=table.catalog.dataset, entry=table.entry)
 

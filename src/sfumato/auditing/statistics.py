@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.auditing.policy_query import PolicyQuery, parse_policy_query
-from sfumato.auditing.table import SubsetTableResponder, TableAnswer
+from sfumato.auditing.table import SubsetTableResponder
+from sfumato.query.policy.base import TableAnswer
 
 __all__ = ["StatisticsTableResponder", "statistic"]
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.policies.exact import ExactResponder
 from sfumato.auditing.policy_query import PolicyQuery
 from sfumato.auditing.statistics import Flags, Numbers, StatisticsTableResponder
 from sfumato.auditing.table import PolicyTable
 from sfumato.errors import AnswerDenied, BadParameter
+from sfumato.query.policy.base import ExactResponder
 from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
 

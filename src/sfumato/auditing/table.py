@@ -10,70 +10,40 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.auditing.policies.exact import ExactResponder
 from sfumato.auditing.policy_query import ROW, PolicyQuery, parse_policy_query
 from sfumato.auditing.register import register_table, same_database
 from sfumato.auditing.row_order import canonical_order
+from sfumato.auditing.set_policy import SetPolicy
 from sfumato.dataset import Column, Kind, Role
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
-from sfumato.engines.expressions import Read
-from sfumato.engines.statements import Query, Select, Stored
-from sfumato.errors import AnswerDenied, AnswerFailed, BadParameter, EmptyTable, MetadataMissing
+from sfumato.engines.statements import Query
+from sfumato.errors import AnswerDenied, MetadataMissing
 from sfumato.ledger.ledger import Store
-from sfumato.query.catalog import Catalog, PrivateTable
-from sfumato.query.plan.scalar import TYPES
-from sfumato.query.policy.base import Policy
+from sfumato.query.catalog import Catalog
+from sfumato.query.declared_rows import read_declared
+from sfumato.query.policy.base import ExactResponder, TableAnswer
 from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
 from sfumato.secret import Permit
 
-__all__ = ["PolicyTable", "SubsetTableResponder", "TableAnswer", "TableResponder", "policy_notes", "read_declared"]
+__all__ = ["PolicyTable", "SubsetTableResponder", "TableBinding"]
 
 _ELSEWHERE = '{"kept": "in another ledger"}'
 """The policy of a table whose memory another ledger keeps."""
-_POLARS: dict[Kind, Any] = {
-    Kind.INTEGER: pl.Int64, Kind.NUMBER: pl.Float64, Kind.CATEGORY: pl.String, Kind.DATE: pl.Date,
-    Kind.DATETIME: pl.Datetime, Kind.BOOLEAN: pl.Boolean,
-}  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableAnswer:
-    """What a policy answered: one column of values."""
-
-    title: str
-    values: tuple[Any, ...]
-    """One number, or the values of a column in sorted order; None where there is no answer."""
-    counterfeits: int = 0
-    """How many of the values are false, added by the auditor."""
-
-
-class TableResponder(Protocol):
-    """Answers SQL about one table."""
-
-    def parse(self, sql: str) -> PolicyQuery:
-        """The query; what the policy does not answer is refused from its text alone."""
-        ...
-
-    def ask(self, sql: str) -> TableAnswer:
-        """The policy's answer; a refusal by the policy is :class:`~sfumato.errors.AnswerDenied`."""
-        ...
 
 
 class PolicyTable:
     """One private table, each row of which is a person, opened for a policy."""
 
-    def __init__(self, catalog: Catalog, source: Any, *, policy: Policy, store: Store) -> None:
+    def __init__(self, catalog: Catalog, source: Any, *, policy: SetPolicy, store: Store) -> None:
         [self.table] = catalog.private.values()
         self.catalog, self.policy, self.store = catalog, policy, store
         columns = self.table.schema.columns
@@ -129,11 +99,25 @@ class PolicyTable:
         return json.dumps({self.policy.part_name(): rules, "columns": columns, "public": joined}, sort_keys=True)
 
 
-class SubsetTableResponder:
+class TableBinding:
+    """Base of responders to SQL: claims the table for its policy, and moves its memory to another ledger."""
+
+    def __init__(self, table: PolicyTable) -> None:
+        self._table = table
+
+    def claim(self) -> None:
+        self._table.claim()
+
+    def move_from(self, store: Store) -> None:
+        self._table.move_from(store)
+
+
+class SubsetTableResponder(TableBinding):
     """COUNT, SUM and AVG over the people that a query selects, answered by :meth:`Policy.open`."""
 
-    def __init__(self, policy: Policy, table: PolicyTable) -> None:
-        self._policy, self._table = policy, table
+    def __init__(self, policy: SetPolicy, table: PolicyTable) -> None:
+        super().__init__(table)
+        self._policy = policy
 
     def parse(self, sql: str) -> PolicyQuery:
         query = parse_policy_query(sql, self._table.catalog)
@@ -234,35 +218,3 @@ def column_ends(column: Column) -> tuple[float, float] | None:
         return domain.low, domain.high
     listed = [value for value in domain.values or () if isinstance(value, int | float)]
     return (min(listed), max(listed)) if listed else None
-
-
-def policy_notes(policy: Policy) -> tuple[str, ...]:
-    """What a policy does, that it is not differential privacy, and the attacks that break it."""
-    parameters = policy.model_dump(mode="json", exclude_none=True, exclude={"file", "known"}, exclude_defaults=True)
-    with_ = f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
-    broken = f"Attacks that break it: {', '.join(policy.broken_by)}." if policy.broken_by else "No guarantee is proved."
-    return (
-        f"Policy `{policy.part_name()}`{with_} does not provide differential privacy.",
-        policy.promise_text(),
-        broken,
-    )
-
-
-def read_declared(source: Any, table: PrivateTable) -> pl.DataFrame:
-    """The declared columns, each value cast to its declared kind, as private queries read them."""
-    kinds: Mapping[str, Kind] = {name: column.kind for name, column in table.schema.columns.items() if column.kind}
-    items = tuple((f"c{i}", Read((table.name, name), TYPES[kind])) for i, (name, kind) in enumerate(kinds.items()))
-    data = source.to_arrow() if isinstance(source, pl.DataFrame) else source
-    try:
-        rows = Duckdb().start({table.name: data}).run(Select(items, Stored(table.name)))
-    except AnswerFailed:
-        raise BadParameter(
-            f"the declared columns of `{table.name}` cannot be read from its data.",
-            fix="Compare the metadata with the file.",
-        ) from None
-    frame = pl.DataFrame(
-        rows.open(Permit("policy")), schema={name: _POLARS[kind] for name, kind in kinds.items()}, orient="row"
-    )
-    if not frame.height:
-        raise EmptyTable(f"Table `{table.name}` has no rows.")
-    return frame.with_columns(pl.selectors.float().fill_nan(None))

@@ -18,7 +18,6 @@ from uuid import uuid4
 
 import polars as pl
 
-from sfumato.auditing.register import refuse_registered
 from sfumato.dp.loss import PrivacyLoss, sequential
 from sfumato.dp.receipt import Receipt
 from sfumato.engines.choice import choose_engine
@@ -28,6 +27,7 @@ from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.policy_tables import refuse_registered
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
@@ -99,12 +99,9 @@ class Session:
         """The smallest epsilon of a query; what its running time tells is then not almost free."""
         sources = {name: tables[name] for name in catalog.private}
         if policy is not None:
-            from sfumato.auditing.table import PolicyTable
-
             self._refuse_options(engine=engine)
             [source] = sources.values()
-            self._policy_table = PolicyTable(catalog, source, policy=policy, store=ledger.store)
-            self._responder = policy.open_table(self._policy_table)
+            self._responder = policy.open_table(catalog, source, ledger.store)
             return
         refuse_registered(ledger.store, dataset=catalog.dataset, places=sources.values())
         self._sources, self._born = sources, uuid4().hex
@@ -123,7 +120,7 @@ class Session:
     def move_memory_from(self, ledger: Ledger) -> None:
         """Keep what a policy must remember in the session's ledger alone, and no longer in this one."""
         if self.policy is not None:
-            self._policy_table.move_from(ledger.store)
+            self._responder.move_from(ledger.store)
 
     @property
     def running(self) -> Running:
@@ -238,14 +235,12 @@ class Session:
             return self.run_plan(self.plan_noise(query, settings), sql)
 
     def _policy_explanation(self, *more: str) -> Explanation:
-        from sfumato.auditing.table import policy_notes
-
         assert self.policy is not None
-        return Explanation(policy=self.policy.part_name(), notes=(*policy_notes(self.policy), *more))
+        return Explanation(policy=self.policy.part_name(), notes=(*self.policy.notes(), *more))
 
     def _ask_policy(self, sql: str) -> Answer:
         self._responder.parse(sql)
-        self._policy_table.claim()
+        self._responder.claim()
         answer = self._responder.ask(sql)
         false = (f"{answer.counterfeits} of the values are false: added so that nobody is exposed.",)
         return Answer(

@@ -7,9 +7,10 @@ import numpy.typing as npt
 
 from sfumato.attacks.query import QueryAttack, evaluate_query_attack
 from sfumato.auditing.policies.bounded_noise import BoundedNoise
-from sfumato.auditing.policies.exact import Exact, ExactResponder
+from sfumato.auditing.policies.exact import Exact
 from sfumato.auditing.policies.rounding import Rounding
-from sfumato.query.policy import Policy, Responder
+from sfumato.auditing.set_policy import SetPolicy
+from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 
@@ -18,7 +19,7 @@ __all__ = ["QUERY_ATTACK_CHECKS", "check_query_attack"]
 _SECRETS = (np.random.default_rng(1).random(120) < 0.4).astype(int)
 
 
-class _Unrelated(Policy):
+class _Unrelated(SetPolicy):
     """Exact answers about other people."""
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:

@@ -8,23 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.auditing.k_assign import AssignAuditor
-from sfumato.auditing.policies.exact import ExactResponder
 from sfumato.auditing.rules import AuditRules
+from sfumato.auditing.set_policy import SetPolicy
 from sfumato.auditing.sums import SumAuditor
 from sfumato.errors import BadParameter
-from sfumato.query.policy.base import Policy, Responder
+from sfumato.query.policy.base import ExactResponder, Responder, TableResponder
 from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from sfumato.auditing.table import PolicyTable, TableResponder
+    from sfumato.auditing.table import PolicyTable
 
 __all__ = ["Audit"]
 
 
-class Audit(AuditRules, Policy):
+class Audit(AuditRules, SetPolicy):
     """The true answer, unless it and the earlier ones together would leave somebody with fewer than ``k`` values.
 
     Decisions are made on exactly the declared possible values of a column; sums, maxima and minima of a column without
@@ -58,7 +58,7 @@ class Audit(AuditRules, Policy):
 
         return recorded_rules(self, frame, sensitive)
 
-    def open_table(self, table: PolicyTable) -> TableResponder:
+    def answer_table(self, table: PolicyTable) -> TableResponder:
         from sfumato.auditing.sql_frontend import AuditTableResponder
 
         return AuditTableResponder(table, rules=self)

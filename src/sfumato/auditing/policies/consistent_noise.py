@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.auditing.policies.exact import ExactResponder
 from sfumato.auditing.smallest_set import SmallestSetPolicy
-from sfumato.query.policy.base import Responder
+from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.auditing.policies.exact import ExactResponder
+from sfumato.auditing.set_policy import SetPolicy
 from sfumato.data import read
 from sfumato.errors import BadParameter
 from sfumato.params import InputFile
-from sfumato.query.policy.base import Policy, Responder
+from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.rng import Rng
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Perturbed"]
 
 
-class Perturbed(Policy):
+class Perturbed(SetPolicy):
     """Every query is answered exactly, from a copy that was masked once.
 
     Queries can reveal no more than the whole copy would: its risk is that of releasing it. Any recipe makes one

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.auditing.policies.exact import ExactResponder
-from sfumato.query.policy.base import Policy, Responder
+from sfumato.auditing.set_policy import SetPolicy
+from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
 __all__ = ["SizeControl"]
 
 
-class SizeControl(Policy):
+class SizeControl(SetPolicy):
     """Queries about fewer than ``smallest`` people, or about all but fewer than that, are refused; others are exact.
 
     Size alone protects nobody: a ``tracker`` pads the query and subtracts the padding. With ``overlap`` no two

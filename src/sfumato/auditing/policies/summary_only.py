@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.auditing.policies.exact import ExactResponder
-from sfumato.query.policy.base import Flags, Policy, Responder
+from sfumato.auditing.set_policy import Flags, SetPolicy
+from sfumato.query.policy.base import ExactResponder, Responder, TableResponder
 from sfumato.query.policy.subsets import Bits, pack
 from sfumato.rng import Rng
 
 if TYPE_CHECKING:
-    from sfumato.auditing.table import PolicyTable, TableResponder
+    from sfumato.auditing.table import PolicyTable
 
 __all__ = ["SummaryOnly"]
 
 
-class SummaryOnly(Policy):
+class SummaryOnly(SetPolicy):
     """Only declared summaries over everybody are told; every query about other sets of people is refused.
 
     These are totals and means over everybody and over each group of the ``groupings``, regressions of a sensitive
@@ -47,7 +47,7 @@ class SummaryOnly(Policy):
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         return _Responder(np.asarray(values))
 
-    def open_table(self, table: PolicyTable) -> TableResponder:
+    def answer_table(self, table: PolicyTable) -> TableResponder:
         from sfumato.auditing.summaries import SummaryTableResponder
 
         return SummaryTableResponder(self, table)

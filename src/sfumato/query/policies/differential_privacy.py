@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import model_validator
 
-from sfumato.auditing.policies.exact import ExactResponder
 from sfumato.dp.loss import pure
 from sfumato.dp.mechanism import Positive
 from sfumato.dp.mechanisms.geometric import Geometric
 from sfumato.errors import BadParameter, OverBudget
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.policy.base import Policy, Responder
+from sfumato.query.policy.base import ExactResponder, Policy, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 from sfumato.secret import SecretValue

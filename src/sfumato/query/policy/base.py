@@ -1,32 +1,31 @@
-"""The contract of a query answering policy: one class per policy in ``sfumato.auditing.policies``.
+"""The contract of a query answering policy: how an owner answers, over a column of numbers and behind SQL.
 
 A policy is opened over a column of numbers, one per person, and answers one kind of query: the sum (of a 0/1 column:
 the count) over a set of people. Attacks on query answers see this interface only, so every attack runs against every
-policy. Behind SQL, the same policy answers COUNT, SUM and AVG about one table (:meth:`Policy.open_table`).
+policy. Behind SQL, a session asks a :class:`TableResponder` (:meth:`Policy.open_table`); it knows no policy by name.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.dataset import Kind
 from sfumato.dataset.document import AnsweringPolicy
-from sfumato.query.policy.subsets import Bits, random_subsets
+from sfumato.errors import BadParameter
+from sfumato.ledger.ledger import Store
+from sfumato.query.catalog import Catalog
+from sfumato.query.policy.subsets import Bits, random_subsets, subset_sums
 from sfumato.rng import Rng
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from sfumato.auditing.table import PolicyTable, TableResponder
-
-__all__ = ["Flags", "Policy", "Responder", "SubsetResponder", "Values"]
+__all__ = ["ExactResponder", "Policy", "Responder", "SubsetResponder", "TableAnswer", "TableResponder", "Values"]
 
 Values = npt.NDArray[Any]
 """One number per person."""
-Flags = npt.NDArray[np.bool_]
 
 
 class Responder(Protocol):
@@ -66,6 +65,48 @@ class SubsetResponder:
         return random_subsets(count, self.people, rng)
 
 
+class ExactResponder(SubsetResponder):
+    """Gives the true sums; other policies build on it."""
+
+    def __init__(self, values: Values) -> None:
+        super().__init__(len(values))
+        self.values = values
+
+    def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
+        return subset_sums(queries, self.values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableAnswer:
+    """What a policy answered: one column of values."""
+
+    title: str
+    values: tuple[Any, ...]
+    """One number, or the values of a column in sorted order; None where there is no answer."""
+    counterfeits: int = 0
+    """How many of the values are false, added by the auditor."""
+
+
+class TableResponder(Protocol):
+    """Answers SQL about one table. A session calls the methods in this order: parse, claim, ask."""
+
+    def parse(self, sql: str) -> object:
+        """Understand the query; what the policy does not answer is refused from its text alone."""
+        ...
+
+    def claim(self) -> None:
+        """Bind the table to its policy, before the first answer."""
+        ...
+
+    def ask(self, sql: str) -> TableAnswer:
+        """The policy's answer; a refusal by the policy is :class:`~sfumato.errors.AnswerDenied`."""
+        ...
+
+    def move_from(self, store: Store) -> None:
+        """Take the memory of the table over from another ledger, and bind the table there."""
+        ...
+
+
 class Policy(AnsweringPolicy):
     """How an owner answers queries. Everything another module must know about a policy is a field or method of it."""
 
@@ -77,16 +118,6 @@ class Policy(AnsweringPolicy):
     """Whether all queries must use the same randomness. It is then drawn once and stored beside the ledger."""
     fresh_noise: ClassVar[bool] = False
     """Whether the same query may be answered with new noise each time it is asked."""
-    limits_sets: ClassVar[bool] = False
-    """Whether queries are refused because of the people they are about. In SQL, these are then the people whom public
-    columns select: COUNT(*) with a condition on a sensitive column counts among them, and other conditions on sensitive
-    columns are refused. Otherwise a refusal would tell who meets such a condition."""
-    in_people: ClassVar[bool] = False
-    """Whether answers are changed by an amount in numbers of people. Sums are then divided by the most that one person
-    can contribute by the declared domain, which the column must have; and the people are those whom columns that are
-    not sensitive select, because any other set, or how many of it have a value, would tell by equal answers."""
-    masks_table: ClassVar[bool] = False
-    """Whether a masked copy of the table is made once, from which all queries are answered exactly."""
 
     @abstractmethod
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
@@ -96,33 +127,24 @@ class Policy(AnsweringPolicy):
         """The promise with this policy's parameters."""
         return self.promise.format(**dict(self))
 
-    @property
-    def needs_sensitive(self) -> bool:
-        """Whether the owner must declare sensitive columns."""
-        return self.in_people
+    def notes(self) -> tuple[str, ...]:
+        """What the policy does, that it is not differential privacy, and the attacks that break it."""
+        parameters = self.model_dump(mode="json", exclude_none=True, exclude={"file", "known"}, exclude_defaults=True)
+        with_ = f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
+        broken = f"Attacks that break it: {', '.join(self.broken_by)}." if self.broken_by else "No guarantee is proved."
+        return (
+            f"Policy `{self.part_name()}`{with_} does not provide differential privacy.", self.promise_text(), broken
+        )  # fmt: skip
 
-    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, Any]:
-        """The parameters as they are entered in the register of tables, where a table has one policy for good."""
-        return self.model_dump(mode="json")
+    @classmethod
+    def answer_column(cls, sql: str, catalog: Catalog) -> tuple[str, Kind]:
+        """Title and kind of the column that a query about a table is answered by. Nothing is run."""
+        raise cls._without_tables()
 
-    def source(self, data: Any) -> Any:
-        """The data that SQL queries are answered from."""
-        return data
+    def open_table(self, catalog: Catalog, source: Any, store: Store) -> TableResponder:
+        """Start answering SQL about the one private table of a catalog; ``store`` keeps what must be remembered."""
+        raise self._without_tables()
 
-    def mask_table(self, frame: pl.DataFrame, sensitive: tuple[str, ...], rng: Rng) -> pl.DataFrame:
-        """The table that queries are answered from: a masked copy for policies with ``masks_table``."""
-        return frame
-
-    def query_set(self, selected: Flags, present: Flags) -> Flags:
-        """The people an answer is about: those the condition selects and who have a value.
-
-        A condition that selects everybody may still be about one person, if only that person has a value. Where answers
-        are changed by amounts in people, one person is hidden by the amount.
-        """
-        return selected if self.in_people else selected & present
-
-    def open_table(self, table: PolicyTable) -> TableResponder:
-        """Start answering SQL about a table."""
-        from sfumato.auditing.table import SubsetTableResponder
-
-        return SubsetTableResponder(self, table)
+    @classmethod
+    def _without_tables(cls) -> BadParameter:
+        return BadParameter(f"policy `{cls.part_name()}` answers no SQL about tables.", fix="Choose another policy.")

@@ -72,13 +72,13 @@ class Backend:
         """The public schema, if it may be seen."""
         return self.service.schema(self.principal(), self.dataset)
 
-    def _private(self, principal: Principal) -> bool:
-        """Whether the data set is answered by differential privacy."""
-        return any(one.name == self.dataset and one.policy == _PRIVATE for one in self.service.datasets(principal))
+    def _policy(self, principal: Principal) -> str:
+        """How the data set is answered."""
+        return next((one.policy for one in self.service.datasets(principal) if one.name == self.dataset), "")
 
     def columns(self, sql: str) -> Columns:
         """The columns of a question; nothing is run."""
-        return question_columns(sql, self.catalog(), private=self._private(self.principal()))
+        return question_columns(sql, self.catalog(), policy=self._policy(self.principal()))
 
     def explain(self, sql: str, settings: Settings) -> Explanation:
         """Cost and error of a question."""
@@ -90,7 +90,7 @@ class Backend:
     ) -> tuple[Answer, Columns]:
         """Ask a question. ``begun`` is told its identifier and says whether to go on."""
         principal = self.principal()
-        columns = question_columns(sql, self.service.schema(principal, self.dataset), private=self._private(principal))
+        columns = question_columns(sql, self.service.schema(principal, self.dataset), policy=self._policy(principal))
         options = self._options(sql, settings, principal)
         question = self.service.begin(principal, self.dataset, sql, **options)
         if not begun(question.id):
@@ -107,7 +107,7 @@ class Backend:
 
     def _options(self, sql: str, settings: Settings, principal: Principal) -> dict[str, str]:
         """The cost of a question: the settings, or its own ERROR clause."""
-        if not self._private(principal):
+        if self._policy(principal) != _PRIVATE:
             return {}
         target = split_error_clause(sql)[1]
         epsilon, delta = settings.number("epsilon"), settings.number("delta")

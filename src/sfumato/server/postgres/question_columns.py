@@ -7,12 +7,14 @@ other. Group keys have the type of their column.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from sfumato.auditing.policy_query import parse_policy_query
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.outputs import Key, Measured, Output, Value
+from sfumato.query.policy.base import Policy
 from sfumato.query.results.answer import column_titles
 from sfumato.query.sql.parse import GroupKey, parse_query
+from sfumato.registry import registry
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, TEXT, PostgresType
 
 __all__ = ["question_columns"]
@@ -20,14 +22,12 @@ __all__ = ["question_columns"]
 _FAMILIES = {"number": "float8", "boolean": "bool", "date": "date", "datetime": "timestamp"}
 
 
-def question_columns(sql: str, catalog: Catalog, *, private: bool) -> tuple[tuple[str, PostgresType], ...]:
-    """The columns of a question; ``private`` says whether differential privacy answers it. Refuses as asking does."""
-    if not private:
-        asked = parse_policy_query(sql, catalog)
-        if asked.kind == "count":
-            return ((asked.title, BY_NAME["int8"]),)
-        number = asked.kind in ("sum", "avg") or asked.value is None or asked.value.number
-        return ((asked.title, BY_NAME["float8"] if number or asked.value is None else KIND_TYPES[asked.value.kind]),)
+def question_columns(sql: str, catalog: Catalog, *, policy: str) -> tuple[tuple[str, PostgresType], ...]:
+    """The columns of a question that a policy answers. Refuses as asking does."""
+    kind = cast("type[Policy]", registry("policy").get(policy))
+    if not kind.spends_budget:
+        title, column = kind.answer_column(sql, catalog)
+        return ((title, KIND_TYPES[column]),)
     query = parse_query(sql, catalog)
     types = [_type(output, query.keys) for _, output in query.outputs]
     return tuple(zip(column_titles(query), types, strict=True))
