@@ -5,6 +5,7 @@ from sfumato.evaluation.evaluation import Evaluation, evaluate
 from sfumato.evaluation.limits import LimitResult, judge_limits, judged_risk, reference_rate, same_limit
 from sfumato.evaluation.make_release import make_release, release_manifest, with_control
 from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures
+from sfumato.registry import exports
 
 __all__ = [
     "Advice",
@@ -23,3 +24,5 @@ __all__ = [
     "same_limit",
     "with_control",
 ]
+
+__getattr__, __dir__ = exports(__name__)

@@ -1,7 +1,16 @@
 # Made by `make docs`.
 from sfumato.evaluation.advice import Advice as Advice
+from sfumato.evaluation.checks.copied_rows import CopiedRows as CopiedRows
+from sfumato.evaluation.checks.derived_columns import DerivedColumns as DerivedColumns
+from sfumato.evaluation.checks.earlier_releases import EarlierReleases as EarlierReleases
 from sfumato.evaluation.evaluation import Evaluation as Evaluation
 from sfumato.evaluation.limits import LimitResult as LimitResult
+from sfumato.evaluation.checks.people_per_class import PeoplePerClass as PeoplePerClass
+from sfumato.evaluation.checks.privacy_models import PrivacyModels as PrivacyModels
+from sfumato.evaluation.checks.sensitive_columns import SensitiveColumns as SensitiveColumns
+from sfumato.evaluation.checks.several_rows import SeveralRows as SeveralRows
+from sfumato.evaluation.checks.step_guarantees import StepGuarantees as StepGuarantees
+from sfumato.evaluation.checks.undecided_roles import UndecidedRoles as UndecidedRoles
 from sfumato.evaluation.advice import advice as advice
 from sfumato.evaluation.run import attack_to_dict as attack_to_dict
 from sfumato.evaluation.evaluation import evaluate as evaluate
