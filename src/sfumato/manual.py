@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from sfumato.errors import catalogue
 from sfumato.params import Part
-from sfumato.registry import KINDS, kinds_of, registry
+from sfumato.registry import KINDS, registry
 
 if TYPE_CHECKING:
     import click
@@ -287,23 +287,27 @@ def _write(target: Path, text: str) -> None:
 
 
 def stubs() -> Iterator[tuple[str, str]]:
-    """Every ``__init__.pyi``: its path below ``src``, and its text. It names what the package imports and its parts."""
+    """Every ``__init__.pyi``: its path below ``src``, and its text. Packages that export lazily have one.
+
+    It names what the package imports, and every class that it lists: parts and estimators.
+    """
     root = Path(__file__).parent
-    for package in sorted({".".join(folder.split(".")[:2]) for folders in KINDS.values() for folder in folders}):
-        source = ast.parse((root / package.split(".")[1] / "__init__.py").read_text(encoding="utf-8"))
+    for path in sorted(root.glob("*/__init__.py")):
+        source = ast.parse(path.read_text(encoding="utf-8"))
+        if not any(isinstance(node, ast.Call) and ast.unparse(node.func) == "exports" for node in ast.walk(source)):
+            continue
+        package = f"sfumato.{path.parent.name}"
         names: dict[str, str] = {}
         for node in ast.walk(source):
             if isinstance(node, ast.ImportFrom) and node.module != "sfumato.registry":
                 names |= {alias.asname or alias.name: str(node.module) for alias in node.names}
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "exports":
                 names |= {str(k.arg): f"{package}.{ast.literal_eval(k.value)}" for k in node.keywords}
-                for kind in kinds_of(package):
-                    for part, module in registry(kind).modules().items():
-                        if module.startswith(f"{package}."):
-                            names[registry(kind).get(part).__name__] = module
-        lines = [f"from {module} import {name} as {name}" for name, module in sorted(names.items())]
-        if lines:
-            yield f"{package.replace('.', '/')}/__init__.pyi", "\n".join(["# Made by `make docs`.", *lines]) + "\n"
+        module = importlib.import_module(package)
+        listed = {name: getattr(module, name) for name in dir(module) if name not in names}
+        names |= {name: value.__module__ for name, value in listed.items() if inspect.isclass(value)}
+        lines = [f"from {place} import {name} as {name}" for name, place in sorted(names.items())]
+        yield f"{package.replace('.', '/')}/__init__.pyi", "\n".join(["# Made by `make docs`.", *lines]) + "\n"
 
 
 def write_stubs() -> None:

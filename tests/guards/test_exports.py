@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.learning.catalogue import class_name, estimator_names
 from sfumato.manual import stubs
 from sfumato.registry import KINDS, exports, kinds_of, registry
 
@@ -34,7 +35,14 @@ def test_every_part_is_exported_by_its_package(package: str) -> None:
 def test_stubs_are_current() -> None:
     stale = [path for path, text in stubs() if not (SOURCE / path).exists() or (SOURCE / path).read_text() != text]
     assert not stale, "run `make docs`"
-    assert {path for path, _ in stubs()} == {f"{package.replace('.', '/')}/__init__.pyi" for package in PACKAGES}
+    made = {path for path, _ in stubs()}
+    assert made >= {f"{package.replace('.', '/')}/__init__.pyi" for package in PACKAGES}
+    assert made == {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.pyi")}
+
+
+def test_type_checkers_see_the_estimators() -> None:
+    text = (SOURCE / "sfumato" / "learning" / "__init__.pyi").read_text()
+    assert all(f" as {class_name(name)}\n" in text for name in estimator_names())
 
 
 def test_a_name_may_not_be_that_of_its_submodule() -> None:

@@ -1,9 +1,13 @@
 # Made by `make docs`.
 from sfumato.integral.modification import ChangeKind as ChangeKind
 from sfumato.integral.encoding import ColumnEncoding as ColumnEncoding
+from sfumato.integral.learners.decision_tree import DecisionTreeLearner as DecisionTreeLearner
 from sfumato.integral.encoding import Encoding as Encoding
 from sfumato.integral.explanations import Explanations as Explanations
+from sfumato.integral.learners.k_means import KMeansLearner as KMeansLearner
 from sfumato.integral.learner import Learner as Learner
+from sfumato.integral.learners.linear_regression import LinearRegressionLearner as LinearRegressionLearner
+from sfumato.integral.learners.logistic_regression import LogisticRegressionLearner as LogisticRegressionLearner
 from sfumato.integral.modification import Modification as Modification
 from sfumato.integral.publication import Publication as Publication
 from sfumato.integral.records import Records as Records

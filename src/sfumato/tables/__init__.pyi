@@ -1,0 +1,21 @@
+# Made by `make docs`.
+from sfumato.tables.topdown_plan import AreaBound as AreaBound
+from sfumato.tables.geography import Geography as Geography
+from sfumato.tables.hierarchical_tables import HierarchicalTables as HierarchicalTables
+from sfumato.tables.sensitivity import ProtectionLevels as ProtectionLevels
+from sfumato.tables.reconstruction import PublishedStatistic as PublishedStatistic
+from sfumato.tables.interval_audit import PublishedTable as PublishedTable
+from sfumato.tables.reconstruction import ReconstructedPeople as ReconstructedPeople
+from sfumato.tables.controlled_rounding import RoundedTable as RoundedTable
+from sfumato.tables.sensitivity import SensitivityRules as SensitivityRules
+from sfumato.tables.summary_file import SummaryFile as SummaryFile
+from sfumato.tables.suppression import SuppressedTable as SuppressedTable
+from sfumato.tables.plan import TablePlan as TablePlan
+from sfumato.tables.topdown_file import TopDownFile as TopDownFile
+from sfumato.tables.topdown_plan import TopDownPlan as TopDownPlan
+from sfumato.tables.interval_audit import combine as combine
+from sfumato.tables.interval_audit import interval_attack as interval_attack
+from sfumato.tables.reconstruction import reconstruct as reconstruct
+from sfumato.tables.controlled_rounding import round_table as round_table
+from sfumato.tables.suppression import suppress as suppress
+from sfumato.tables.cells import tabulate as tabulate
