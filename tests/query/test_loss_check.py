@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +14,7 @@ from sfumato.dp.mechanism import ContributionBounds, Mechanism
 from sfumato.dp.mechanisms.partition_selection import PartitionSelection
 from sfumato.errors import AnswerFailed, BadParameter
 from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.aggregates import Aggregate
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
@@ -129,3 +130,18 @@ def test_private_keys_are_named_at_large_epsilon(epsilon: int) -> None:
     selection = PartitionSelection(epsilon=epsilon, delta="5e-7")
     bounds = ContributionBounds(groups=2, change=Fraction(1))
     assert selection.loss_from_bounds(bounds) == selection.loss(2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Unknown(Aggregate):
+    """An aggregate that claims a sensitivity, and that the second computation has no rule for."""
+
+    def sensitivity(self, rows: int) -> int:
+        return rows
+
+
+def test_an_unknown_aggregate_is_refused() -> None:
+    honest = plan("laplace")
+    made_up = replace(honest, query=replace(honest.query, aggregates=(_Unknown(),)))
+    with pytest.raises(AnswerFailed, match="no rule for _Unknown"):
+        check_loss(made_up)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -167,7 +166,7 @@ def _any(conditions: list[str]) -> str:
     return f"({_any(conditions[:half])} OR {_any(conditions[half:])})"
 
 
-def _person(values: dict[str, Any]) -> str:
+def _person(values: dict[str, object]) -> str:
     return "(" + " AND ".join(
         f"{identifier(name)} IS NULL" if value is None else f"{identifier(name)} = {literal(value)}"
         for name, value in values.items()
@@ -179,7 +178,7 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(value: Any) -> str:
+def literal(value: object) -> str:
     """A value in SQL.
 
     >>> literal("O'Hara"), literal(3), literal(True)
@@ -196,5 +195,7 @@ def literal(value: Any) -> str:
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case datetime.date():
             return f"DATE '{value.isoformat()}'"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
         case _:
-            return "'" + str(value).replace("'", "''") + "'"
+            raise TypeError(f"no SQL literal for {type(value).__name__}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, assert_never
 
 import numpy as np
 import polars as pl
@@ -235,6 +235,8 @@ def _exchanged(task: HideResults | ResultPrivacy, frame: pl.DataFrame, random: n
                 frame = lower_correlation(frame, one)
             case Accuracy():
                 frame = lower_accuracy(frame, one, random)
-            case _:
+            case RuleResult() | ItemsTogether():  # hidden before, by taking out items
                 pass
+            case _:
+                assert_never(one)
     return frame

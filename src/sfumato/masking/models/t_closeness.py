@@ -106,10 +106,12 @@ class TCloseness(PrivacyModel):
             case "ordered":
                 order = [value for value in counts.order[column] if value in target or value in overall]
                 distances = [ordered_transport(own, target, order) for own in here]
-            case _:
+            case "hierarchical":
                 if column not in counts.paths:
                     raise CannotCheck("The hierarchy of its column is not known.")
                 distances = [tree_transport(own, target, counts.paths[column]) for own in here]
+            case _:
+                raise CannotCheck("Its distance is not known.")
         passes = [distance <= parameters["t"] + 1e-9 for distance in distances]
         return ConditionResult(worst=max(distances), wanted=parameters["t"], passes=passes)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from sfumato.data.declared import BOOLEANS
 from sfumato.data.sql_quoting import quoted_name, quoted_text
@@ -84,8 +84,10 @@ def _cast(cell: str, kind: Kind) -> str:
             return f"CASE WHEN TRY_CAST({cell} AS DOUBLE) = {plain} THEN {plain} END"
         case Kind.DATE:
             return f"CASE WHEN TRY_CAST({cell} AS TIMESTAMP) = CAST({plain} AS TIMESTAMP) THEN {plain} END"
-        case _:
+        case Kind.NUMBER | Kind.DATETIME | Kind.CATEGORY:
             return plain
+        case _:
+            assert_never(kind)
 
 
 def base(

@@ -76,7 +76,7 @@ def _additive_columns(query: Query) -> tuple[Items, Items]:
             case BernsteinSum():
                 columns += _common(aggregate)
                 sums.append((name, _sum(aggregate.steps)))
-            case _:
+            case Sum():
                 columns.append((name, aggregate.steps))
                 sums.append((name, _sum(column_of(name, aggregate.steps))))
     return tuple(columns), tuple(sums)
@@ -257,7 +257,7 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
             case BernsteinSum():
                 columns += _common(aggregate)
                 numbers.append((name, Coalesce((aggregate.steps, ZERO))))
-            case _:
+            case Sum():
                 columns.append((name, Coalesce((aggregate.steps, ZERO))))
                 numbers.append((name, whole_column(name)))
     clip, unit, keys = plan.bounding == "clip", query.rows.unit(), group_columns(query)

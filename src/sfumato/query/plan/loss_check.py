@@ -8,7 +8,16 @@ from math import isqrt
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanism import ContributionBounds
 from sfumato.errors import AnswerFailed, BadParameter
-from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, Count, FittingUnits, Sum
+from sfumato.query.plan.aggregates import (
+    Aggregate,
+    BernsteinSum,
+    BinCounts,
+    Count,
+    DistinctCount,
+    FittingUnits,
+    Sum,
+    ValueCounts,
+)
 from sfumato.query.plan.joint_measurement import bernstein_weights
 from sfumato.query.plan.noise import Measurement, NoisePlan
 
@@ -36,8 +45,10 @@ def _worst(aggregate: Aggregate, rows: int) -> int:
         case Sum(low=low, high=high):
             tries = [sum(clip(v, low, high) for v in [value] * rows) for value in (-huge, low, 0, high, huge)]
             return max(abs(total) for total in tries)
-        case _:
+        case DistinctCount() | BinCounts() | ValueCounts():  # each row that the engine keeps adds 1 in one place
             return len(range(huge)[:rows])
+        case _:  # a rule that is guessed would confirm whatever the first computation claims
+            raise AnswerFailed(f"The second computation has no rule for {type(aggregate).__name__}; no data was read.")
 
 
 def enforced_change(plan: NoisePlan, measurement: Measurement) -> Fraction:

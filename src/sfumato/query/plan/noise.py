@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import Mechanism
@@ -15,7 +16,10 @@ from sfumato.query.plan.row_steps import step_outputs
 from sfumato.query.sql.parse import Query
 from sfumato.rationals import Number
 
-__all__ = ["Measurement", "NoisePlan", "grid_of", "refinement"]
+__all__ = ["Bounding", "Measurement", "NoisePlan", "grid_of", "refinement"]
+
+Bounding = Literal["row", "sample", "clip"]
+"""How a unit's contributions are bounded: each row is a unit, groups and rows are sampled, or the norm is clipped."""
 
 _FINE = 20
 """A unit's reach is kept in at least 2**19 steps before its vector is scaled down."""
@@ -57,7 +61,7 @@ class NoisePlan:
     """All noise of a query, with its contribution bounding and cost."""
 
     query: Query
-    bounding: str
+    bounding: Bounding
     """"row" (each row is a unit), "sample" or "clip"."""
     rows: int
     groups: int
@@ -121,7 +125,7 @@ class NoisePlan:
         return any(aggregate in measurement.covers for measurement in self.measurements)
 
 
-def grid_of(aggregate: Aggregate, bounding: str) -> Fraction:
+def grid_of(aggregate: Aggregate, bounding: Bounding) -> Fraction:
     """Width of one whole step. Scaling a unit's vector down needs finer steps than counting, or it would all be cut."""
     base = aggregate.grid if isinstance(aggregate, Sum) else Fraction(1)
     return base / refinement(aggregate) if bounding == "clip" else base

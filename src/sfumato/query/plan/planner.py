@@ -47,7 +47,7 @@ from sfumato.query.plan.aggregates import (
 from sfumato.query.plan.fitting import can_be_cut, with_fitting
 from sfumato.query.plan.joint_measurement import combine_aggregates, joint_ranks
 from sfumato.query.plan.loss_check import check_loss
-from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of, refinement
+from sfumato.query.plan.noise import Bounding, Measurement, NoisePlan, grid_of, refinement
 from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.top_keys import top_plan
 from sfumato.query.sql.parse import Query
@@ -205,7 +205,9 @@ def _plan(
     gaussian: bool,
     by_count: bool = False,
 ) -> NoisePlan:
-    bounding = "row" if query.rows.by_row else "clip" if gaussian and not select_partitions and groups > 1 else "sample"
+    bounding: Bounding = (
+        "row" if query.rows.by_row else "clip" if gaussian and not select_partitions and groups > 1 else "sample"
+    )
     # Scaled down to a norm, a sum by itself keeps more of the data than one that shares its scaling with a count.
     query = combine_aggregates(query, sums=bounding != "clip", counted=by_count)
     additive = _additive(query)
@@ -349,7 +351,7 @@ def _with_threshold(
 
 
 def _gaussian_measurement(
-    aggregate: Aggregate, index: int, noise: Callable[..., Gaussian], rows: int, groups: int, bounding: str
+    aggregate: Aggregate, index: int, noise: Callable[..., Gaussian], rows: int, groups: int, bounding: Bounding
 ) -> Measurement:  # fmt: skip
     squared = groups * (aggregate.sensitivity(rows) * grid_of(aggregate, "sample")) ** 2
     mechanism = noise(squared=squared, grid=grid_of(aggregate, bounding))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, assert_never
 
 from sfumato.query.plan.aggregates import (
     Aggregate,
@@ -119,8 +119,10 @@ def explain(plan: NoisePlan) -> Explanation:
                 f"Each unit counts in all its groups, scaled down to what {rows} in each of {groups} would "
                 "weigh (L2 norm)."
             )
-        case _:
+        case "sample":
             bounding = f"Each unit counts with at most {rows} in each of at most {groups}, chosen at random."
+        case _:
+            assert_never(plan.bounding)
     noises = []
     for number in plan.reported():
         if isinstance(number, LinearCombination):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,8 +110,10 @@ def _above(value: Any) -> Any:
             return min(value + 1, (1 << 63) - 1)
         case float():
             return value + max(1.0, abs(value))
-        case _:
+        case date():  # a moment too
             return value + timedelta(days=1) if value.year < 9999 else value
+        case _:
+            raise AssertionError("a list has values of these kinds only")
 
 
 def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:

@@ -115,7 +115,7 @@ def _grouping_sets(group: Any, text: str) -> list[list[Any]]:
                     raise refuse(item, text, "CUBE accepts at most 5 keys.", "Use GROUPING SETS.")
                 sizes = range(len(keys), -1, -1)
                 elements.append([list(chain(*chosen)) for size in sizes for chosen in combinations(keys, size)])
-            case _:
+            case exp.GroupingSets() | exp.Expression():  # the sets as they are written, or one plain key
                 elements.append(keys)
     found: dict[tuple[str, ...], list[Any]] = {}
     for chosen in product(*elements):

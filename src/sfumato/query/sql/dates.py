@@ -221,12 +221,14 @@ def _numbered(x: Expression, unit: str) -> Expression:
             found = with_part(DatePart(x, "year"), 4, "quarter")
         case "MONTH":
             found = with_part(DatePart(x, "year"), 12, "month")
-        case _:
+        case "DAY" | "HOUR" | "MINUTE":
             found = DayNumber(x)
             if unit in _MINUTES:
                 found = with_part(found, 24, "hour") if x.type == "time" else Arithmetic("*", found, constant(24))
             if unit == "MINUTE":
                 found = with_part(found, 60, "minute") if x.type == "time" else Arithmetic("*", found, constant(60))
+        case _:
+            raise AssertionError("no number of this unit")
     return _guarded(x, found)
 
 

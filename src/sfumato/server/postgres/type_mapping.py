@@ -160,8 +160,15 @@ def _binary(value: Any, kind: PostgresType) -> bytes:
             return struct.pack("!q", (moment - _MOMENT) // timedelta(microseconds=1))
         case "numeric":
             return _numeric_binary(Decimal(str(value)))
-        case _:
+        case "time":
+            clock = value if isinstance(value, time) else time.fromisoformat(value)
+            return struct.pack("!q", (datetime.combine(_EPOCH, clock) - _MOMENT) // timedelta(microseconds=1))
+        case "uuid":
+            return UUID(str(value)).bytes
+        case "text" | "varchar" | "bpchar" | "name" | "char" | "unknown" | "json":
             return _text(value, kind).encode("utf-8", "replace")
+        case _:
+            raise AssertionError("no binary form of this type")
 
 
 def _numeric_binary(value: Decimal) -> bytes:

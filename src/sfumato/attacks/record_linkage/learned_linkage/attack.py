@@ -312,5 +312,5 @@ def _meaning(form: Form, theta: Floats, columns: tuple[str, ...]) -> dict[str, A
                 "weights": {name: float(value) for name, value in zip(names, np.diag(matrix) / scale, strict=True)},
                 "matrix": (matrix / scale).tolist(),
             }
-        case _:
+        case "choquet":
             return {"measure": [float(value) for value in theta / np.abs(theta).max()]}
