@@ -1,9 +1,9 @@
-"""Probabilistic linkage of two files with blocking, by our own engine and by Splink on DuckDB.
+"""Probabilistic linkage of two files with blocking, with misspelt names and noise.
 
-    python benchmarks/probabilistic.py [rows] [blocks] [own] [--record]
+    python benchmarks/probabilistic.py [rows] [blocks] [--record]
 
-First four numbers with noise and a category, then a misspelt name beside a number: CPU seconds of both engines on the
-same data in one run, and the share of people they link. With ``own`` Splink is left out.
+First four numbers with noise and a category, then a misspelt name beside a number: CPU seconds,
+and the share of people linked.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def names(rows: int, blocks: int, draw: np.random.Generator) -> tuple[pl.DataFra
     )
 
 
-def measure(engine: str, original: pl.DataFrame, released: pl.DataFrame) -> tuple[float, float]:
+def measure(original: pl.DataFrame, released: pl.DataFrame) -> tuple[float, float]:
     """CPU seconds, and the share of people linked correctly."""
-    attack = ProbabilisticLinkage(block=("area",), engine=engine)
+    attack = ProbabilisticLinkage(block=("area",))
     knows = tuple(original.columns)
     for size in (500, original.height):  # the first time for compilation and imports
         order = np.random.default_rng(2).permutation(size)
@@ -95,20 +95,15 @@ def measure(engine: str, original: pl.DataFrame, released: pl.DataFrame) -> tupl
     return cpu, float(np.mean((found.row >= 0) & (order[found.row] == np.arange(size))))
 
 
-def main(rows: int = 100_000, blocks: int = 400, engines: tuple[str, ...] = ("own", "splink")) -> None:
-    forms = {"data": "", "own": ".2f", "splink": ".1f", "ratio": ".0f", "linked": ""}
-    titles = {"own": "own engine, CPU s", "splink": "Splink on DuckDB, CPU s", "linked": "linked by own, by Splink"}
-    figures = Figures("probabilistic", "engines" if rows == 100_000 else f"engines_{rows}", forms, titles)
+def main(rows: int = 100_000, blocks: int = 400) -> None:
+    forms = {"data": "", "cpu": ".2f", "linked": ".1%"}
+    figures = Figures("probabilistic", "engines" if rows == 100_000 else f"engines_{rows}", forms, {"cpu": "CPU s"})
     print(f"{rows:,} x {rows:,}, {rows * rows / blocks / 1e6:.0f} million blocked pairs")
     titled = {"four numbers with noise, one category": numbers, "a name misspelt every second time, a year ± 1": names}
     for title, make in titled.items():
-        original, released = make(rows, blocks, np.random.default_rng(1))
-        results = {engine: measure(engine, original, released) for engine in engines}
-        cpu = {engine: seconds for engine, (seconds, _) in results.items()}
-        ratio = cpu["splink"] / cpu["own"] if "splink" in cpu else None
-        figures.add(data=title, **cpu, ratio=ratio, linked=", ".join(f"{share:.1%}" for _, share in results.values()))
+        cpu, linked = measure(*make(rows, blocks, np.random.default_rng(1)))
+        figures.add(data=title, cpu=cpu, linked=linked)
 
 
 if __name__ == "__main__":
-    given = [int(value) for value in sys.argv[1:] if value != "own"]
-    main(*given, **({"engines": ("own",)} if "own" in sys.argv else {}))
+    main(*(int(value) for value in sys.argv[1:] if value.isdigit()))

@@ -27,7 +27,7 @@ __all__ = ["RESULTS", "Figures", "cell", "machine", "versions"]
 
 RESULTS = Path(__file__).parent / "results"
 LIBRARIES = ("sfumato", "numpy", "numba", "scipy", "polars", "pyarrow", "duckdb", "scikit-learn", "ortools", "pyspark")
-PEERS = ("opendp", "splink", "dp-accounting")
+PEERS = ("opendp", "dp-accounting")
 
 RECORD = "--record" in sys.argv
 COMMAND = " ".join(["python", *(os.path.relpath(word) if word == sys.argv[0] else word for word in sys.argv)])

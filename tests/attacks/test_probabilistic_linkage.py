@@ -1,10 +1,7 @@
-"""Probabilistic linkage: patterns and weights against plain Python, names, blocks, missing values, and Splink."""
+"""Probabilistic linkage: patterns and weights against plain Python, names, blocks, missing values."""
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,6 @@ import pytest
 from sfumato.attacks import AttackScenario, View
 from sfumato.attacks.best_row import best_of, share_of, start
 from sfumato.attacks.defaults import default_attacks
-from sfumato.attacks.record_linkage.probabilistic_linkage import splink_backend
 from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
 from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import blocks, keys
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import comparable, cuts
@@ -22,10 +18,7 @@ from sfumato.attacks.record_linkage.probabilistic_linkage.fellegi_sunter import 
 from sfumato.attacks.record_linkage.probabilistic_linkage.string_similarity import free_text, similar_pairs
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
-from sfumato.deadline import Deadline
-from sfumato.engines.backends.spark.session import spark_session
-from sfumato.errors import BadParameter, ExtraMissing, NotApplicable
-from sfumato.progress import Tick
+from sfumato.errors import BadParameter, NotApplicable
 from sfumato.release import Release
 from sfumato.rng import Rng
 
@@ -229,24 +222,20 @@ def test_released_names_call_for_it() -> None:
         assert any(isinstance(attack, ProbabilisticLinkage) for attack in default_attacks(scenario)) is wanted
 
 
-@pytest.mark.parametrize("engine", ["own", "splink"])
-def test_misspelt_names_are_found(engine: str) -> None:
+def test_misspelt_names_are_found() -> None:
     """By name and city alone, every name written differently: exact comparison is lost, likeness is not."""
-    if engine == "splink":
-        pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
     original = people(300).select("name", "city")
     order = np.random.default_rng(4).permutation(300)
     released = misspelt(original)[order]
     truth = np.argsort(order)
     seen = view(original, released)
-    assert share(ProbabilisticLinkage(strings="exact", engine=engine), seen, truth) < 0.1
-    guesses = ProbabilisticLinkage(engine=engine).guess(seen, Rng(3))
+    assert share(ProbabilisticLinkage(strings="exact"), seen, truth) < 0.1
+    guesses = ProbabilisticLinkage().guess(seen, Rng(3))
     assert np.mean(guesses.row == truth) > 0.9
     assert guesses.detail["by similarity"] == ["name"]
     assert guesses.detail["columns"]["name"] > guesses.detail["columns"]["city"]
     # Names in another order sound otherwise: who is blocked out cannot be found.
-    if engine == "own":
-        assert share(ProbabilisticLinkage(block={"name": "sound"}), seen, truth) < 0.9
+    assert share(ProbabilisticLinkage(block={"name": "sound"}), seen, truth) < 0.9
 
 
 # --- blocks -------------------------------------------------------------------------------------------------------
@@ -290,119 +279,8 @@ def test_nobody_is_linked_outside_the_block() -> None:
 
 
 def test_blocks_that_make_no_sense_are_refused() -> None:
-    for wrong in ({"block": {"name": 0}}, {"block": {"name": "rhyme"}}, {"strings": "fuzzy"}, {"engine": "dedupe"}):
+    for wrong in ({"block": {"name": 0}}, {"block": {"name": "rhyme"}}, {"strings": "fuzzy"}, {"engine": "own"}):
         with pytest.raises(BadParameter):
             ProbabilisticLinkage.build(wrong)
     with pytest.raises(NotApplicable, match="names columns that the attacker does not know"):
         ProbabilisticLinkage(block=("zip",)).guess(view(people(), people()), Rng(1))
-
-
-# --- Splink -------------------------------------------------------------------------------------------------------
-
-
-def coarse(frame: pl.DataFrame) -> pl.DataFrame:
-    """Noise on numbers, some suppressed; cities recoded for some, so that a city fits several labels."""
-    draw = np.random.default_rng(8)
-    size = frame.height
-    city = pl.col("city").replace({"Lund": "{Lund, Vaxjo}"})
-    return frame.with_columns(
-        pl.col("income") * draw.normal(1, 0.02, size),
-        pl.when(pl.Series(draw.random(size) < 0.1)).then(None).otherwise(pl.col("age")).alias("age"),
-        pl.when(pl.Series(draw.random(size) < 0.3)).then(city).otherwise(pl.col("city")).alias("city"),
-        pl.when(pl.Series(draw.random(size) < 0.1)).then(pl.lit("*")).otherwise(pl.col("name")).alias("name"),
-    )
-
-
-def agreeing(engine: str, count: int, columns: list[str]) -> tuple[float, float, float]:
-    """Share found by our engine, by the other one, and share of people for whom both name the same row."""
-    order = np.random.default_rng(4).permutation(count)
-    seen = view(people(count).select(columns), coarse(misspelt(people(count)))[order].select(columns))
-    guesses = [ProbabilisticLinkage(engine=name, strings="similar").guess(seen, Rng(3)) for name in ("own", engine)]
-    assert guesses[1].detail["engine"] == engine
-    rows = [np.asarray(one.row) for one in guesses]
-    assert all((one.confidence <= 1.0 + 1e-9).all() and (one.confidence > 0).all() for one in guesses)
-    right = [float(np.mean(row == np.argsort(order))) for row in rows]
-    return right[0], right[1], float(np.mean(rows[0] == rows[1]))
-
-
-def test_splink_links_as_our_engine_does() -> None:
-    pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
-    own, other, same = agreeing("splink", 400, ["name", "city", "age", "income"])
-    assert own > 0.9
-    assert other == pytest.approx(own, abs=0.05)
-    assert same > 0.9
-
-
-def test_splink_gives_the_people_it_had_time_for() -> None:
-    """Time is up once 100 of 240 people have been linked: those linked by then, from the first on, are given."""
-    pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
-
-    class Counting:
-        linked = 0.0
-
-        @contextmanager
-        def task(self, title: str, total: float | None) -> Iterator[Tick]:
-            def tick(units: float) -> None:
-                self.linked += units if title == "linkage by Splink" else 0
-
-            yield tick
-
-    counting = Counting()
-    until = Deadline(until=1e6, listener=counting, clock=lambda: 1e9 if counting.linked >= 100 else 0.0)
-    known = people(240).select("name", "city", "age")
-    found = ProbabilisticLinkage(engine="splink").guess(view(known, known), Rng(3), until)
-    assert found.row is not None
-    assert found.tried == len(found.row) == 120
-    assert float(np.mean(found.row == np.arange(120))) > 0.9
-
-
-def test_splink_copes_with_files_that_match_exactly() -> None:
-    """Few columns that agree in all matches and nowhere else: probabilities beyond what Splink takes."""
-    pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
-    draw = np.random.default_rng(1)
-    exact = pl.DataFrame(
-        {
-            "day": draw.integers(0, 25_000, 400),
-            "zip": [f"{code}" for code in draw.integers(60, size=400)],
-            "sex": draw.choice(["F", "M"], 400),
-        }
-    )
-    some = draw.choice(400, 60, replace=False)
-    assert share(ProbabilisticLinkage(engine="splink"), view(exact[some], exact), some) == 1.0
-
-
-@pytest.mark.slow
-def test_splink_on_spark_links_as_our_engine_does(java: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the session that is there already, which it leaves as it was."""
-    pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
-    from pyspark.sql import SparkSession
-
-    assert java
-    monkeypatch.setattr(splink_backend, "_ROUNDS", (3,))  # a round is a dozen jobs
-    with spark_session(memory="1GB", threads=2) as session:
-        assert SparkSession.getActiveSession() is not None
-        before = found_in(session)
-        own, other, same = agreeing("splink-spark", 100, ["name", "city", "income"])
-        assert found_in(session) == before
-    assert own > 0.9
-    assert other == pytest.approx(own, abs=0.06)
-    assert same > 0.85
-
-
-def found_in(session: Any) -> tuple[list[str], int]:
-    """Names of tables, and how many frames are kept in memory: another test may have left some in the same session."""
-    return [view.name for view in session.catalog.listTables()], session.sparkContext._jsc.getPersistentRDDs().size()
-
-
-def test_missing_splink_is_said_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = builtins.__import__
-
-    def without(name: str, *rest: Any, **named: Any) -> Any:
-        if name.split(".")[0] == "splink":
-            raise ImportError(name)
-        return plain(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ExtraMissing, match="needs splink, which is not installed") as missing:
-        ProbabilisticLinkage(engine="splink").guess(view(people(), people()), Rng(1))
-    assert "[linkage]" in str(missing.value)

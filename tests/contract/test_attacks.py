@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 
 import pytest
 
@@ -11,9 +10,6 @@ from sfumato.registry import registry
 from sfumato.testing import check_part
 from sfumato.testing.attacks import ATTACK_CHECKS, AttackBench, odd_releases_are_judged_or_refused
 
-SPLINK = pytest.mark.skipif(
-    find_spec("splink") is None, reason="Splink is not installed: pip install 'sfumato[linkage]'"
-)
 BENCHES = [
     (AttackBench(kind.build(parameters)), number)
     for kind in registry("attack")
@@ -24,7 +20,6 @@ CASES = [
         bench,
         check,
         id=f"{bench.attack.part_name()}-{number}-{check.__name__}",
-        marks=[SPLINK] if getattr(bench.attack, "engine", "own") != "own" else [],
     )
     for bench, number in BENCHES
     for check in ATTACK_CHECKS

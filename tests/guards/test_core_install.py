@@ -51,7 +51,7 @@ def extras() -> set[str]:
 
 
 def test_the_core_works_without_any_extra(tmp_path: Path) -> None:
-    assert {"sklearn", "pandas", "pyspark", "ortools", "splink", "psycopg"} <= extras()
+    assert {"sklearn", "pandas", "pyspark", "ortools", "psycopg"} <= extras()
     script = SCRIPT.format(blocked=extras())
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -9,7 +9,7 @@ import pytest
 
 HEAVY = {
     "numpy", "polars", "pyarrow", "duckdb", "pandas", "scipy", "numba", "sklearn", "pydantic", "rich", "jinja2",
-    "vl_convert", "ruamel", "sqlglot", "pyspark", "pyreadstat", "psycopg", "ortools", "splink",
+    "vl_convert", "ruamel", "sqlglot", "pyspark", "pyreadstat", "psycopg", "ortools",
     "sqlalchemy", "alembic", "fastapi", "starlette", "uvicorn",
 }  # fmt: skip
 

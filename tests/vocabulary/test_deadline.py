@@ -264,13 +264,3 @@ def test_a_masking_is_simulated_as_often_as_time_allows() -> None:
         outcome = evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=60.0, clock=Clock()))
         assert 0 < outcome.detail["rounds"] < 60
         assert outcome.main.rate > 0.5
-
-
-def test_a_statement_broken_off_by_the_alarm_is_out_of_time() -> None:
-    """The alarm keeps real time; a deadline may have a clock of its own, which is behind it."""
-    engine = pytest.importorskip("sfumato.attacks.record_linkage.probabilistic_linkage.splink_backend")
-    with (
-        pytest.raises(OutOfTime, match="Stopped"),
-        engine._plain_words("DuckDB", Deadline(until=1.0, clock=lambda: 0.0)),
-    ):
-        raise RuntimeError("INTERRUPT Error: Interrupted!")

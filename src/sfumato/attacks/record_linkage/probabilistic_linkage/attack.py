@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -12,7 +12,6 @@ from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Rule, blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers, Strings, comparable, cuts
 from sfumato.attacks.record_linkage.probabilistic_linkage.fellegi_sunter import fit, link, patterns
-from sfumato.attacks.record_linkage.probabilistic_linkage.splink_backend import link_by_splink
 from sfumato.attacks.record_linkage.probabilistic_linkage.string_similarity import free_text
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
@@ -45,7 +44,6 @@ class ProbabilisticLinkage(Linking):
         {},
         {"block": ["sex"], "knows": ["sex", "height", "income", "rent", "commute"]},
         {"strings": "similar", "block": {"birth": 3}},
-        {"engine": "splink"},
     )
     reference: ClassVar[str] = (
         "Fellegi, I. P., Sunter, A. B. (1969). A theory for record linkage. Journal of the American Statistical "
@@ -62,10 +60,6 @@ class ProbabilisticLinkage(Linking):
     block: tuple[str, ...] | dict[str, Rule] = ()
     """Blocking: known columns in which person and row must agree. A list of names, or for each name ``exact``, a number
     (of leading characters) or ``sound`` (Soundex)."""
-
-    engine: Literal["own", "splink", "splink-spark"] = "own"
-    """What estimates the model: the built-in engine, Splink on DuckDB, or Splink on Spark (the active session, or a
-    local one). Splink needs ``pip install 'sfumato[linkage]'``, and for Spark ``'sfumato[linkage,spark]'``."""
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
@@ -87,20 +81,13 @@ class ProbabilisticLinkage(Linking):
             raise NotApplicable("No target agrees with any row in the blocking columns.", columns=tuple(rules))
         near, fitted = comparable(view, names, self.strings, block, progress)
         limits = cuts(near, _fewer(self.levels, near, fitted), self.nearest, rng.child("levels").generator)
-        if self.engine == "own":
-            pattern = patterns(near, fitted, limits, block)
-            with progress.task("learning the weights of agreement", 1) as tick:
-                model = fit(pattern, draw=rng.child("fit").generator)
-                tick(1)
-            row, confidence = link(pattern, model, rng.child("ties").generator, progress)
-            gain = model.bits
-        else:
-            draw, spark = rng.child("splink").generator, self.engine == "splink-spark"
-            row, confidence, gain = link_by_splink(
-                near, fitted, limits, block, spark=spark, draw=draw, progress=progress
-            )
+        pattern = patterns(near, fitted, limits, block)
+        with progress.task("learning the weights of agreement", 1) as tick:
+            model = fit(pattern, draw=rng.child("fit").generator)
+            tick(1)
+        row, confidence = link(pattern, model, rng.child("ties").generator, progress)
         used = [column.name for column in near] + [column.name for column in fitted]
-        detail: dict[str, Any] = {"columns": dict(zip(used, gain, strict=True)), "engine": self.engine}
+        detail: dict[str, Any] = {"columns": dict(zip(used, model.bits, strict=True))}
         if similar := [column.name for column in fitted if column.text is not None]:
             detail["by similarity"] = similar
         return Guesses.of_rows(row, confidence, detail, tried=len(row))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import numpy as np
@@ -23,6 +24,12 @@ __all__ = ["Blocks", "Rule", "blocks", "keys"]
 
 Ints = npt.NDArray[np.int64]
 
+_SOUNDS = {
+    letter: str(digit)
+    for digit, letters in enumerate(("bfpv", "cgjkqsxz", "dt", "l", "mn", "r"), start=1)
+    for letter in letters
+}
+"""Consonants that sound alike; vowels have no digit."""
 Rule = Literal["exact", "sound"] | Annotated[int, Field(ge=1)]
 """Equal values, equal Soundex codes, or this many equal leading characters."""
 
@@ -51,8 +58,6 @@ def keys(series: pl.Series, rule: Rule) -> pl.Series:
         case "exact":
             return canonical(series).fill_null("")
         case "sound":
-            from jellyfish import soundex
-
             plain = folded(canonical(series)).fill_null("")
             distinct = plain.unique()
             letters = distinct.str.replace_all(r"[^a-z]", "")
@@ -60,6 +65,22 @@ def keys(series: pl.Series, rule: Rule) -> pl.Series:
             return plain.replace_strict(distinct, codes, return_dtype=pl.String)
         case int(length):
             return folded(canonical(series)).fill_null("").str.head(length)
+
+
+def soundex(letters: str) -> str:
+    """The American Soundex code of lower case letters: the first one, and three digits for the consonants that follow.
+
+    Neighbours of one class count once; `h` and `w` do not part neighbours, vowels do.
+
+    >>> soundex("ashcraft"), soundex("pfister"), soundex("")
+    ('A261', 'P236', '')
+    """
+    if not letters:
+        return ""
+    heard = letters[0] + letters[1:].translate({ord("h"): None, ord("w"): None})
+    digits = [_SOUNDS.get(letter, "") for letter in heard]
+    code = "".join(digit for before, digit in pairwise(digits) if digit != before)
+    return f"{letters[0].upper()}{code[:3]:0<3}"
 
 
 def blocks(view: View, rules: Mapping[str, Rule]) -> Blocks:
