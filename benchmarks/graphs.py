@@ -23,6 +23,7 @@ from record import Figures
 
 from sfumato.attacks.graph._base import GraphAttack, GraphView, NodeMatching
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
+from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.dp.loss import pure
 from sfumato.graphs import (
     AnonymizeDegrees,
@@ -38,7 +39,6 @@ from sfumato.graphs.private_triangles import triangles
 from sfumato.graphs.realize_degrees import anonymize_degrees
 from sfumato.graphs.signatures import colours, unique_share
 from sfumato.graphs.symmetry import cycle_lengths
-from sfumato.graphs.synthetic import synthetic_friends
 from sfumato.ledger.ledger import Ledger
 from sfumato.registry import registry
 from sfumato.reports.graph_picture import degrees_svg

@@ -21,7 +21,6 @@ from record import Figures
 
 import sfumato
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_attacks, risk
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.learned_linkage import LearnedLinkage
 from sfumato.data import read
 from sfumato.dataset import Data
@@ -29,6 +28,7 @@ from sfumato.evaluation import run_attacks
 from sfumato.progress import SILENT
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 CATEGORIES = ("a", "b", "c", "d")
 

@@ -25,7 +25,6 @@ from record import Figures
 
 from sfumato.attacks import AttackScenario, evaluate_attack
 from sfumato.attacks.base import UnitLinking
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage
 from sfumato.data.table import Table
@@ -48,6 +47,7 @@ from sfumato.measures.disclosure.item_uniqueness import ItemUniqueness
 from sfumato.measures.utility.recommender import Recommender
 from sfumato.release import Release
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 COLUMNS = {"method": "", "mask": ",.0f", "attack": ",.0f", "rows": ",", "known": ".1%", "directory": ".1%",
            "unique": ".1%", "recommender": ".1%", "verdict": ""}  # fmt: skip

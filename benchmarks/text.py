@@ -21,7 +21,6 @@ from record import Figures
 
 from sfumato.attacks import AttackScenario, evaluate_attack, risk
 from sfumato.attacks.base import UnitLinking
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.nearest_documents import NearestDocuments
 from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage
@@ -45,6 +44,7 @@ from sfumato.measures.utility.text_classification import TextClassification
 from sfumato.measures.utility.text_retrieval import TextRetrieval
 from sfumato.release import Release
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 PEOPLE, NOTES = 500, 5000
 

@@ -12,7 +12,6 @@ from scipy.stats import binomtest
 
 from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, lineage_by_key, risk
 from sfumato.attacks.evaluation.attribute import best_constant
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.evaluation.outcome import Arm
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
@@ -21,6 +20,7 @@ from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 DATA = Path(__file__).parents[1] / "samples" / "examples"
 PATIENTS = pl.read_csv(DATA / "patients12.csv", schema_overrides={"zip": pl.String})

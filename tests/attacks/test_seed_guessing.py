@@ -13,7 +13,7 @@ import pytest
 import sfumato
 from sfumato.api.graph import protect_graph_recipe
 from sfumato.cli import main
-from sfumato.graphs import synthetic_friends
+from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.rng import KeyedRng, Rng
 from sfumato.secret import SecretValue
 

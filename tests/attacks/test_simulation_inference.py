@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
 from sfumato.attacks.inference.model_inference import ModelInference
 from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
@@ -23,6 +22,7 @@ from sfumato.masking.base import Context, Step
 from sfumato.registry import registry
 from sfumato.release import Release
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 DATA = Path(__file__).parents[1] / "samples" / "sdcmicro"
 

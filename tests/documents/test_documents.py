@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from sfumato.attacks import AttackScenario, evaluate_attack
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
@@ -26,6 +25,7 @@ from sfumato.masking.pipeline import MaskingResult, protect
 from sfumato.registry import Registry, registry
 from sfumato.release import Release, State
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from report_sample import attack, sample_account
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.evaluation.advice import _targets_needed, advice
 from sfumato.registry import registry
 from sfumato.reports import report_html, report_json
+from sfumato.stats import wilson
 
 RISK = {"limit": "risk", "wanted": 0.09, "value": 0.5, "met": False}
 SWAPPED = {"steps": [{"step": "rank-swap", "parameters": {"p": 5}, "columns": ["zip"]}], "models": []}

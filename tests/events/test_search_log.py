@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from sfumato.attacks import AttackScenario, evaluate_attack
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage
 from sfumato.data.table import Table
@@ -30,6 +29,7 @@ from sfumato.measures.disclosure.item_uniqueness import ItemUniqueness
 from sfumato.measures.utility.recommender import Recommender
 from sfumato.release import Release
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import pytest
 from sfumato.api.graph import attack_graph_release, check_graph_release, measure_graph_release, protect_graph_recipe
 from sfumato.attacks import Outcome
 from sfumato.cli import main
+from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.errors import BadParameter, InvalidGraph, InvalidRecipe, TooFewRows, UnknownColumn, Unmet
 from sfumato.graphs import (
     AnonymizeDegrees,
@@ -26,7 +27,6 @@ from sfumato.graphs import (
     SymmetrizeEdges,
     as_graph,
     graph_from_tables,
-    synthetic_friends,
 )
 from sfumato.graphs.base import apply_step
 from sfumato.graphs.edge_labels import carry_labels, labelled_edges, labelled_graph

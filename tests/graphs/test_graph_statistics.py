@@ -15,6 +15,7 @@ import pytest
 from sklearn.isotonic import isotonic_regression
 
 from sfumato.cli import main
+from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.dp.loss import NOTHING, pure
 from sfumato.dp.receipt import Receipt, issue
 from sfumato.errors import BadParameter, NoReceipt, OverBudget, UnitsDiffer
@@ -25,7 +26,6 @@ from sfumato.graphs import (
     private_edge_count,
     private_graph_summary,
     private_triangle_count,
-    synthetic_friends,
 )
 from sfumato.graphs.private_node_triangles import bounded_triangles, private_node_triangle_count
 from sfumato.graphs.private_statistics import SORTED_DEGREES_SENSITIVITY, _isotonic, bounded_degrees

@@ -17,6 +17,7 @@ from sfumato.attacks import Outcome
 from sfumato.attacks.evaluation.outcome import risk
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
 from sfumato.cli import main
+from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.errors import (
     BadParameter,
     InvalidGraph,
@@ -45,7 +46,6 @@ from sfumato.graphs.communities import communities, modularity
 from sfumato.graphs.degree_sequence import anonymous_degrees, smallest_class
 from sfumato.graphs.realize_degrees import anonymize_degrees
 from sfumato.graphs.signatures import agreements, colours, unique_share
-from sfumato.graphs.synthetic import synthetic_friends
 from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.registry import registry
 from sfumato.release import State

@@ -20,7 +20,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from sfumato.cli import main
-from sfumato.graphs import synthetic_friends
+from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.recipe import Recipe
 from sfumato.registry import registry
 from sfumato.rng import Rng

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "field_docs", "wording"),
     ("params", "progress", "extras", "secret"),
-    ("registry", "rng", "kernels", "rationals", "deadline", "memory", "threads"),
+    ("registry", "rng", "kernels", "rationals", "deadline", "memory", "threads", "stats"),
     ("data",),
     ("dataset",),
     ("dp", "engines"),

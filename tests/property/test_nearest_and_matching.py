@@ -11,12 +11,12 @@ from scipy.stats import binomtest
 from sfumato.attacks import View
 from sfumato.attacks import nearest_neighbours as near
 from sfumato.attacks.candidate_rows import match
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form
 from sfumato.attacks.record_linkage.learned_linkage.fit import learn
 from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem
 from sfumato.data.table import Table
 from sfumato.release import Release
+from sfumato.stats import wilson
 
 VALUES = ["a", "b", "c", "*", "{a, b}", None]
 

@@ -14,8 +14,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom, binomtest
 
 from sfumato.attacks import Discloses, risk
-from sfumato.attacks.evaluation.intervals import excess_high, wilson
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
+from sfumato.stats import excess_high, wilson
 
 TRIES = 200
 SHARES = np.linspace(0.02, 0.98, 193)

@@ -14,13 +14,13 @@ import polars as pl
 
 from sfumato.attacks import AttackScenario, View, evaluate_attack
 from sfumato.attacks.base import Guesses
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.record_linkage.linkage import Linkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 FRAME = pl.DataFrame({"group": np.repeat(np.arange(100), 4), "who": np.arange(400)})
 DATA = Data.of(Table(frame=FRAME), Schema(columns={"group": Column(role=Role.QUASI)}))

@@ -16,6 +16,7 @@ from sfumato.collecting.frequency_protocol import FrequencyProtocol
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter
 from sfumato.rng import Rng
+from sfumato.stats import clopper_pearson
 
 __all__ = ["Deployment", "TrackingResult", "averaging_attack"]
 
@@ -77,8 +78,6 @@ def averaging_attack(
     confidence: float = 0.95,
 ) -> TrackingResult:
     """Observe every report of a person and name the most likely answer (maximum posterior with the true shares)."""
-    from scipy.stats import beta
-
     true = np.asarray(codes, dtype=np.int64)
     if reports < 1 or not len(true):
         raise BadParameter("The attack needs at least one person and one report.")
@@ -90,11 +89,11 @@ def averaging_attack(
     with np.errstate(divide="ignore"):
         score = np.log(prior) + support * np.log(float(protocol.ratio()))
     hits = int((score.argmax(axis=1) == targets).sum())
-    tail = (1 - confidence) / 2
+    low, high = clopper_pearson(hits, people, (1 - confidence) / 2)
     return TrackingResult(
         reports=reports,
         right=hits / people,
-        low=float(beta.ppf(tail, hits, people - hits + 1)) if hits else 0.0,
-        high=float(beta.isf(tail, hits + 1, people - hits)) if hits < people else 1.0,
+        low=low,
+        high=high,
         baseline=float(prior.max()),
     )

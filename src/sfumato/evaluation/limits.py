@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.attacks import Discloses, Outcome, risk
-from sfumato.attacks.evaluation.intervals import excess_high, wilson
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
 from sfumato.evaluation.formatting import digits_beside
 from sfumato.recipe import Limits
+from sfumato.stats import excess_high, wilson
 
 __all__ = [
     "LimitResult",

@@ -25,5 +25,4 @@ __getattr__, __dir__ = exports(
     private_edge_count="private_statistics",
     private_graph_summary="private_summary",
     private_triangle_count="private_triangles",
-    synthetic_friends="synthetic",
 )

@@ -19,4 +19,3 @@ from sfumato.graphs.private_statistics import private_degree_sequence as private
 from sfumato.graphs.private_statistics import private_edge_count as private_edge_count
 from sfumato.graphs.private_summary import private_graph_summary as private_graph_summary
 from sfumato.graphs.private_triangles import private_triangle_count as private_triangle_count
-from sfumato.graphs.synthetic import synthetic_friends as synthetic_friends

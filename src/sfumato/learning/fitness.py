@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.stats import wilson
+
 __all__ = ["measure_model"]
 
 _NORMAL = 1.959964
@@ -20,7 +22,7 @@ def measure_model(model: Any, features: pl.DataFrame, labels: Any) -> dict[str, 
 
     if is_classifier(model):
         hits = model.predict(features) == labels
-        low, high = _wilson(int(hits.sum()), len(hits))
+        low, high = wilson(int(hits.sum()), len(hits))
         _, counts = np.unique(labels, return_counts=True)
         found = {
             "accuracy": float(hits.mean()), "accuracy_low": low, "accuracy_high": high,
@@ -51,10 +53,3 @@ def _area(chances: Any, labels: Any, classes: Any) -> dict[str, float]:
     spread = (area * (1 - area) + (many - 1) * (first - area**2) + (few - 1) * (second - area**2)) / (many * few)
     half = _NORMAL * sqrt(max(spread, 0.0))
     return {"auc": area, "auc_low": max(0.0, area - half), "auc_high": min(1.0, area + half)}
-
-
-def _wilson(hits: int, count: int) -> tuple[float, float]:
-    share, square = hits / count, _NORMAL**2 / count
-    middle = (share + square / 2) / (1 + square)
-    half = _NORMAL * sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
-    return middle - half, middle + half

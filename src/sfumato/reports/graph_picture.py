@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.graphs.graph import Graph, Ints
 
-__all__ = ["before_and_after", "degrees_svg", "graph_svg", "layout", "neighbourhood"]
+__all__ = ["before_and_after", "graph_svg", "layout", "neighbourhood"]
 
 _SIDE = 420
-_LINES = ("#2b5fab", "#d9730d", "#3d8b5f", "#8a4fae")
 _COLOURS = {"same": "#8a8f98", "added": "#d9730d", "deleted": "#c4314b"}
 
 
@@ -84,35 +80,4 @@ def before_and_after(
     return (
         graph_svg(where, {"same": before.edges()}, label="Part of the graph before protection"),
         graph_svg(where, parts, label="The same people after protection: added and deleted edges are marked"),
-    )
-
-
-def degrees_svg(counts: Mapping[str, npt.NDArray[Any]], *, width: int = 640, height: int = 300) -> str:
-    """Degree distributions as lines: the share of people with at least so many friends, both axes logarithmic."""
-    most = max(2, *(int(np.flatnonzero(people).max(initial=1)) for people in counts.values()))
-    lowest = min(1 / max(int(people.sum()), 2) for people in counts.values())
-
-    def at(degree: float, share: float) -> str:
-        x = 50 + (width - 70) * np.log(max(degree, 1)) / np.log(most)
-        y = 20 + (height - 70) * np.log(max(share, lowest)) / np.log(lowest)
-        return f"{x:.1f} {y:.1f}"
-
-    drawn = []
-    for number, (name, people) in enumerate(counts.items()):
-        share = np.cumsum(people[::-1])[::-1] / max(int(people.sum()), 1)
-        shown = np.unique(np.geomspace(1, most, 120).astype(np.int64))
-        points = "L".join(at(float(d), float(share[d])) for d in shown if d < len(share) and share[d] > 0)
-        colour = _LINES[number % len(_LINES)]
-        dash = ' stroke-dasharray="6 3"' if number else ""
-        drawn.append(f'<path d="M{points}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
-        drawn.append(f'<text x="70" y="{height - 130 + 18 * number}" fill="{colour}">{name}</text>')
-    ticks = [10**power for power in range(int(np.log10(most)) + 1)]
-    drawn += [f'<text x="{at(t, lowest).split()[0]}" y="{height - 30}" text-anchor="middle">{t}</text>' for t in ticks]
-    levels = [10.0**-power for power in range(int(-np.log10(lowest)) + 1)]
-    drawn += [f'<text x="4" y="{at(1, level).split()[1]}">{level:.4g}</text>' for level in levels]
-    label = "Degree distributions: true and differentially private"
-    return (
-        f'<svg role="img" aria-label="{label}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="13" fill="#444">'
-        f'{"".join(drawn)}<text x="{width - 20}" y="{height - 8}" text-anchor="end">friends, at least</text></svg>'
     )

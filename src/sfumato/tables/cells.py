@@ -18,7 +18,7 @@ import polars as pl
 
 from sfumato.errors import BadParameter, HierarchyNotNested
 
-__all__ = ["VALUE", "CellKey", "TableCells", "cells_of", "check_amounts", "tabulate"]
+__all__ = ["VALUE", "CellKey", "TableCells", "check_amounts", "tabulate"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -124,22 +124,6 @@ def tabulate(
 
 _AMOUNT, _UNIT, _CELL = "\0amount", "\0unit", "\0cell"
 Node = tuple[tuple[str, str], ...]
-
-
-def cells_of(
-    keys: Sequence[CellKey], values: Sequence[float], sums: Sequence[tuple[int, tuple[int, ...]]]
-) -> TableCells:
-    """Cells of a table that is given by its values instead of microdata; nothing is known about contributors."""
-    count = len(keys)
-    return TableCells(
-        keys=tuple(keys),
-        values=np.asarray(values, dtype=np.float64),
-        contributors=np.zeros(count, dtype=np.int64),
-        largest=np.zeros((count, _TOP)),
-        sums=tuple(sums),
-        magnitude=True,
-        contributions=pl.DataFrame(schema={"cell": pl.Int64, "unit": pl.Int64, "amount": pl.Float64}),
-    )
 
 
 def _check(frame: pl.DataFrame, tables: Sequence[Sequence[Sequence[str]]], value: str | None, unit: str | None) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, Stage, evaluate_attack, risk
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.deadline import Deadline
@@ -20,6 +19,7 @@ from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 from sfumato.testing.measures import ODD_RELEASES
 from sfumato.testing.parts import check_part
 from sfumato.testing.population import population, population_frame

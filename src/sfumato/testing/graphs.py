@@ -11,10 +11,10 @@ import polars as pl
 from sfumato.attacks.evaluation.outcome import Outcome, risk
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
+from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.graphs.base import GraphMethod, GraphModel
 from sfumato.graphs.graph import Graph
 from sfumato.graphs.released_files import GraphFiles
-from sfumato.graphs.synthetic import synthetic_friends
 from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.release import State
 from sfumato.rng import Rng

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.base import Discloses
-from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.stats import wilson
 
 __all__ = ["Arm", "Outcome", "Risk", "risk"]
 

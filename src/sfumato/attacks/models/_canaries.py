@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sfumato.errors import BadParameter
 from sfumato.rng import Rng
+from sfumato.stats import clopper_pearson
 
 __all__ = ["CanaryAudit", "audit_one_run", "audit_repeated", "one_run_bound", "repeated_bound"]
 
@@ -76,17 +77,12 @@ def repeated_bound(
     >>> round(repeated_bound(990, 1000, 100, 1000), 2)
     3.8
     """
-    from scipy.stats import beta
-
     if not (0 <= hits <= runs_with and 0 <= false_alarms <= runs_without and runs_with and runs_without):
         raise BadParameter("There are at most as many hits as runs.")
     tail = (1 - confidence) / 4  # two limits in each of two directions
 
-    def lower(count: int, runs: int) -> float:
-        return float(beta.ppf(tail, count, runs - count + 1)) if count else 0.0
-
     def ratio(caught: int, runs: int, wrong: int, others: int) -> float:
-        least, most = lower(caught, runs), 1 - lower(others - wrong, others)
+        least, most = clopper_pearson(caught, runs, tail)[0], clopper_pearson(wrong, others, tail)[1]
         return float(np.log((least - delta) / most)) if least > delta and most > 0 else 0.0
 
     misses, rejections = runs_with - hits, runs_without - false_alarms

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.params import Part
 from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import Bits, pack
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 __all__ = [
     "CountingResponder",

@@ -12,6 +12,7 @@ from sfumato.attacks import Outcome
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
 from sfumato.demos.base import Demo, Say
+from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.graphs.base import GraphMethod
 from sfumato.graphs.graph import Graph
 from sfumato.graphs.methods.anonymize_degrees import AnonymizeDegrees
@@ -19,7 +20,6 @@ from sfumato.graphs.methods.cluster_nodes import ClusterNodes
 from sfumato.graphs.methods.switch_edges import SwitchEdges
 from sfumato.graphs.methods.symmetrize_edges import SymmetrizeEdges
 from sfumato.graphs.signatures import colours, unique_share
-from sfumato.graphs.synthetic import synthetic_friends
 from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.reports.graph_picture import before_and_after

@@ -9,7 +9,6 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.normalize import canonical_codes
 from sfumato.data.row_codes import number_rows, value_codes
 from sfumato.errors import NotApplicable
@@ -17,6 +16,7 @@ from sfumato.events.item_sets import distinct_sorted
 from sfumato.measures.base import About, Measure, MeasureResult, Picture, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 __all__ = ["ItemUniqueness"]
 

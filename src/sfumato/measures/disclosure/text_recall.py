@@ -10,13 +10,13 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.data import read
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 __all__ = ["TextRecall"]
 

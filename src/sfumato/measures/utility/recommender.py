@@ -10,7 +10,6 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.normalize import canonical_codes
 from sfumato.data.row_codes import positions, sorted_codes
 from sfumato.errors import NotApplicable
@@ -18,6 +17,7 @@ from sfumato.events.item_sets import distinct_sorted
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+from sfumato.stats import wilson
 
 __all__ = ["Recommender"]
 

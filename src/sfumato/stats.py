@@ -1,4 +1,4 @@
-"""Confidence intervals of a success rate, and of its excess over another one."""
+"""Confidence intervals of a share: Wilson, Clopper-Pearson, and of the excess over another share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 from sfumato.errors import BadParameter
 
-__all__ = ["excess_high", "wilson"]
+__all__ = ["clopper_pearson", "excess_high", "wilson"]
 
 
 def wilson(hits: float, trials: float, level: float = 0.95) -> tuple[float, float]:
@@ -45,6 +45,22 @@ def wilson(hits: float, trials: float, level: float = 0.95) -> tuple[float, floa
         low = min(low, _poisson_low(hits, 1 - level) / trials)
     if trials - hits <= few:
         high = max(high, 1 - _poisson_low(trials - hits, 1 - level) / trials)
+    return low, high
+
+
+def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float, float]:
+    """The exact interval of a binomial proportion: each end is wrong with probability ``tail`` at most.
+
+    Reference: Clopper, C. J., Pearson, E. S. (1934). The use of confidence or fiducial limits illustrated in the case
+    of the binomial. doi:10.1093/biomet/26.4.404
+
+    >>> [round(bound, 4) for bound in clopper_pearson(5, 10)], clopper_pearson(0, 10)[0], clopper_pearson(10, 10)[1]
+    ([0.1871, 0.8129], 0.0, 1.0)
+    """
+    from scipy.stats import beta
+
+    low = float(beta.ppf(tail, hits, trials - hits + 1)) if hits else 0.0
+    high = float(beta.isf(tail, hits + 1, trials - hits)) if hits < trials else 1.0
     return low, high
 
 
