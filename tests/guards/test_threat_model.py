@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SOURCES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
 
 
 def test_every_promise_names_a_test() -> None:
@@ -19,14 +20,12 @@ def test_every_promise_names_a_test() -> None:
     for row in rows:
         found = re.search(r"`(test_\w+\.py)::(test_\w+)` \|$", row)
         assert found, row
-        source = (ROOT / "tests" / "unit" / found[1]).read_text(encoding="utf-8")
-        assert f"def {found[2]}(" in source, row
+        assert f"def {found[2]}(" in SOURCES[found[1]], row
 
 
 def test_every_promise_about_parties_names_a_test() -> None:
     text = (ROOT / "docs" / "parties-threats.md").read_text(encoding="utf-8")
     named = re.findall(r"\| `(test_\w+\.py)::(test_\w+)` \|$", text, flags=re.MULTILINE)
     assert len(named) > 8
-    sources = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
     for file, test in named:
-        assert f"def {test}(" in sources[file], test
+        assert f"def {test}(" in SOURCES[file], test
