@@ -58,13 +58,13 @@ def test_parallel_takes_the_largest() -> None:
 
 
 def test_group_privacy() -> None:
-    assert pure("1/2").group(4) == pure(2)
-    assert concentrated("1/2").group(3) == concentrated("9/2")
-    grown = approximate(1, "1e-9").group(3)
+    assert pure("1/2").for_group(4) == pure(2)
+    assert concentrated("1/2").for_group(3) == concentrated("9/2")
+    grown = approximate(1, "1e-9").for_group(3)
     assert grown.size == 3
     assert 3 * exp(2) * 1e-9 <= float(grown.delta) < 3.0001 * exp(2) * 1e-9
     with pytest.raises(NotComparable):
-        concentrated(1, "1e-9").group(2)
+        concentrated(1, "1e-9").for_group(2)
 
 
 @pytest.mark.parametrize(("rho", "delta"), [("1/2", "1e-6"), ("0.01", "1e-9"), ("1e-8", "1e-3"), (8, "1e-12")])

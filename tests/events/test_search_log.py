@@ -16,11 +16,12 @@ from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.demos.corpora.ambiguous_queries import more_held_out_queries
 from sfumato.demos.corpora.synthetic_log import SearchLog, search_log
 from sfumato.demos.corpora.synthetic_queries import held_out_queries
+from sfumato.dp.contribution_bounds import bound_items
 from sfumato.errors import BadParameter, OverBudget
 from sfumato.events.identifying_queries import identifying_kinds, own_names
 from sfumato.events.methods.generalize_items import GeneralizeItems
 from sfumato.events.methods.microaggregate_units import MicroaggregateUnits
-from sfumato.events.methods.private_item_counts import PrivateItemCounts, bounded_counts
+from sfumato.events.methods.private_item_counts import PrivateItemCounts
 from sfumato.events.methods.suppress_items import SuppressItems
 from sfumato.masking.base import Context, Step
 from sfumato.masking.pipeline import MaskingResult, protect
@@ -212,7 +213,7 @@ def test_times_and_places_make_people_unique() -> None:
 
 def test_counts_of_a_person_are_bounded() -> None:
     units, items = np.repeat([0, 1], [50, 2]), np.concatenate([np.arange(50), [0, 0]])
-    counts = bounded_counts(units, items, 50, 3)
+    counts, _ = bound_items(units, items, count=50, most=3, unit="person")
     assert counts.sum() == 4
     assert counts.max() <= 2
 

@@ -30,7 +30,7 @@ from sfumato.graphs import (
 from sfumato.graphs.private_node_triangles import bounded_triangles, private_node_triangle_count
 from sfumato.graphs.private_statistics import SORTED_DEGREES_SENSITIVITY, _isotonic, bounded_degrees
 from sfumato.graphs.private_triangles import Rungs, triangles
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger import Charge, Ledger
 from sfumato.rng import Rng
 
 FRIENDS = synthetic_friends(300, Rng(1))
@@ -39,7 +39,7 @@ FRIENDS = synthetic_friends(300, Rng(1))
 def paid(epsilon: object) -> Receipt:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(pure(Fraction(str(epsilon))), dataset="g")
-    return ledger.reserve(pure(Fraction(str(epsilon))), dataset="g", analyst="a", unit="edge", query="q")
+    return ledger.charge(Charge(loss=pure(Fraction(str(epsilon))), unit="edge", what="q"), dataset="g", analyst="a")
 
 
 def random_graph(random: np.random.Generator, size: int) -> Graph:

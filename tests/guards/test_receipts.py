@@ -11,7 +11,7 @@ import sfumato
 from sfumato.dp.loss import pure
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import NoReceipt
-from sfumato.ledger.run_account import charge_run
+from sfumato.ledger.charge import Charge, charge_run
 
 SOURCE = Path(sfumato.__file__).parent
 
@@ -44,7 +44,7 @@ def test_a_ledger_that_is_not_kept_has_one_name() -> None:
 def test_receipts_are_neither_made_nor_used_beyond_their_cost() -> None:
     with pytest.raises(NoReceipt):
         Receipt(pure(1), dataset="d", entry=1, kept=True)
-    paid = charge_run(pure("1/3"), ledger=None, dataset=None, unit="row", name="test", public={})
+    paid = charge_run(Charge(loss=pure("1/3"), unit="row", what="test"), ledger=None, dataset=None)
     assert not paid.kept
     parts = paid.exchanged(pure(1), pure(2), theorem="a theorem")
     assert [part.covers for part in parts] == [pure(1), pure(2)]

@@ -23,6 +23,7 @@ from sfumato.dp.receipt import issue
 from sfumato.dp.zcdp import rho_for
 from sfumato.errors import NoReceipt, NotComparable, OverBudget
 from sfumato.ledger import composition
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.composition import delta_shares, part_of, within
 from sfumato.ledger.exact_budget import Amount, cap_amount, cost_amount
 from sfumato.ledger.ledger import Ledger
@@ -87,9 +88,9 @@ def test_a_hundred_counts_in_one_budget() -> None:
     charge = session.ask("SELECT COUNT(*) FROM patients", share="1/100").loss
     assert charge is not None
     for _ in range(99):
-        book.reserve(charge, dataset="hospital", analyst="ana", unit="row", query="q")
+        book.charge(Charge(loss=charge, unit="row", what="q"), dataset="hospital", analyst="ana")
     with pytest.raises(OverBudget):
-        book.reserve(charge, dataset="hospital", analyst="ana", unit="row", query="q")
+        book.charge(Charge(loss=charge, unit="row", what="q"), dataset="hospital", analyst="ana")
     assert 82.8 < max(errors) < 88
     assert book.balance(dataset="hospital").spent.size <= 1
     book.verify()
@@ -338,13 +339,13 @@ def test_losses_in_rho_are_charged_to_a_budget_with_a_delta_only() -> None:
     book.set_cap(CAP, dataset="flu")
     book.set_cap(pure(1), dataset="cold")
     for _ in range(20):
-        book.reserve(concentrated("0.0001"), dataset="flu", analyst="ana", unit="row", query="q")
+        book.charge(Charge(loss=concentrated("0.0001"), unit="row", what="q"), dataset="flu", analyst="ana")
     entries = [entry for entry in book.entries() if entry.kind == "spend"]
     assert (entries[0].measure, entries[0].size) == ("rho", "1/10000")
     assert book.balance(dataset="flu", analyst="ana").spent == concentrated("0.002")
     assert float(book.balance(dataset="flu").spent.size) < 0.4
     with pytest.raises(NotComparable):
-        book.reserve(concentrated("0.0001"), dataset="cold", analyst="bob", unit="row", query="q")
+        book.charge(Charge(loss=concentrated("0.0001"), unit="row", what="q"), dataset="cold", analyst="bob")
     book.verify()
 
 
@@ -353,13 +354,15 @@ def test_what_is_left_fits_and_a_tenth_more_does_not() -> None:
         book = Ledger.open(":memory:")
         book.set_cap(CAP, dataset="flu")
         for charge in charges:
-            book.reserve(charge, dataset="flu", analyst="ana", unit="row", query="q")
+            book.charge(Charge(loss=charge, unit="row", what="q"), dataset="flu", analyst="ana")
         left = book.balance(dataset="flu").left
         assert left is not None
         if left.size:
             with pytest.raises(OverBudget):
-                book.reserve(pure(left.size * Fraction(11, 10)), dataset="flu", analyst="ana", unit="row", query="q")
-            book.reserve(left, dataset="flu", analyst="ana", unit="row", query="q")
+                book.charge(
+                    Charge(loss=pure(left.size * Fraction(11, 10)), unit="row", what="q"), dataset="flu", analyst="ana"
+                )
+            book.charge(Charge(loss=left, unit="row", what="q"), dataset="flu", analyst="ana")
         assert book.balance(dataset="flu").spent.size <= 1
 
 
@@ -367,10 +370,10 @@ def test_a_ledger_without_curves_goes_on_with_curves() -> None:
     book = Ledger.open(":memory:")
     book.set_cap(pure(1), dataset="flu")
     for _ in range(3):
-        book.reserve(pure("0.1"), dataset="flu", analyst="ana", unit="row", query="q")
+        book.charge(Charge(loss=pure("0.1"), unit="row", what="q"), dataset="flu", analyst="ana")
     book.set_cap(CAP, dataset="flu")
     for _ in range(3):
-        book.reserve(pure("0.1"), dataset="flu", analyst="ana", unit="row", query="q")
+        book.charge(Charge(loss=pure("0.1"), unit="row", what="q"), dataset="flu", analyst="ana")
     lengths = [len(entry.totals) for entry in book.entries() if entry.kind == "spend"]
     assert lengths[2] < lengths[3]
     assert book.balance(dataset="flu").spent.size == Fraction(6, 10)
@@ -401,7 +404,7 @@ def test_budgets_shrink_with_the_charges() -> None:
     book.set_cap(CAP, dataset="flu")
     spent = []
     for _ in range(40):
-        book.reserve(normal(Fraction(1, 1500)), dataset="flu", analyst="ana", unit="row", query="q")
+        book.charge(Charge(loss=normal(Fraction(1, 1500)), unit="row", what="q"), dataset="flu", analyst="ana")
         spent.append(book.balance(dataset="flu").spent.size)
     assert all(a < b for a, b in pairwise(spent))
     assert composition.within(grains(*[normal(Fraction(1, 1500))] * 40), cap_amount(CAP), None)
@@ -411,9 +414,9 @@ def test_a_cost_in_rho_after_one_in_epsilon_is_refused_with_the_reason() -> None
     """The sum of epsilons ends with a cost in rho; in rho, epsilon counts as its square."""
     book = Ledger.open(":memory:")
     book.set_cap(approximate(1, "1e-6"), dataset="d")
-    book.reserve(pure("0.5"), dataset="d", analyst="a", unit="row", query="q")
+    book.charge(Charge(loss=pure("0.5"), unit="row", what="q"), dataset="d", analyst="a")
     with pytest.raises(OverBudget, match="Ask with an epsilon"):
-        book.reserve(concentrated("0.001"), dataset="d", analyst="a", unit="row", query="r")
-    book.reserve(pure("0.5"), dataset="d", analyst="a", unit="row", query="s")
+        book.charge(Charge(loss=concentrated("0.001"), unit="row", what="r"), dataset="d", analyst="a")
+    book.charge(Charge(loss=pure("0.5"), unit="row", what="s"), dataset="d", analyst="a")
     with pytest.raises(OverBudget, match="smaller epsilon"):
-        book.reserve(concentrated("0.001"), dataset="d", analyst="a", unit="row", query="t")
+        book.charge(Charge(loss=concentrated("0.001"), unit="row", what="t"), dataset="d", analyst="a")

@@ -24,6 +24,7 @@ from sfumato.errors import (
     UnknownBudget,
     WriteFailed,
 )
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.stores.sqlite import SqliteStore
 
@@ -38,7 +39,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
 
 
 def spend(ledger: Ledger, cost: object, *, dataset: str = "flu", analyst: str = "ana") -> None:
-    ledger.reserve(cost, dataset=dataset, analyst=analyst, unit="row", query="q")  # type: ignore[arg-type]
+    ledger.charge(Charge(loss=cost, unit="row", what="q"), dataset=dataset, analyst=analyst)  # type: ignore[arg-type]
 
 
 def test_no_cap_no_answer(ledger: Ledger) -> None:
@@ -79,12 +80,12 @@ def test_totals_with_denominators_of_many_digits_are_rounded_up(ledger: Ledger) 
 def test_a_data_set_has_one_privacy_unit(ledger: Ledger) -> None:
     ledger.set_cap(pure(2), dataset="flu")
     ledger.set_cap(pure(2), dataset="cold")
-    ledger.reserve(pure("0.1"), dataset="flu", analyst="ana", unit="id, patient", query="q")
-    ledger.reserve(pure("0.1"), dataset="flu", analyst="bob", unit="patient", query="q")
-    ledger.reserve(pure("0.1"), dataset="cold", analyst="bob", unit="row", query="q")
+    ledger.charge(Charge(loss=pure("0.1"), unit="id, patient", what="q"), dataset="flu", analyst="ana")
+    ledger.charge(Charge(loss=pure("0.1"), unit="patient", what="q"), dataset="flu", analyst="bob")
+    ledger.charge(Charge(loss=pure("0.1"), unit="row", what="q"), dataset="cold", analyst="bob")
     for other in ("row", "household", "edge"):
         with pytest.raises(UnitsDiffer, match="do not add up"):
-            ledger.reserve(pure("0.1"), dataset="flu", analyst="ana", unit=other, query="q")
+            ledger.charge(Charge(loss=pure("0.1"), unit=other, what="q"), dataset="flu", analyst="ana")
     assert ledger.balance(dataset="flu").spent == pure("0.2")
     ledger.verify()
 
@@ -170,7 +171,7 @@ def test_answers_are_kept_once(ledger: Ledger) -> None:
 
 def test_receipt_covers_what_was_charged(ledger: Ledger) -> None:
     ledger.set_cap(pure(1), dataset="flu")
-    receipt = ledger.reserve(pure("0.25"), dataset="flu", analyst="ana", unit="row", query="q")
+    receipt = ledger.charge(Charge(loss=pure("0.25"), unit="row", what="q"), dataset="flu", analyst="ana")
     assert receipt.covers == pure("0.25")
     assert [entry.kind for entry in ledger.entries()] == ["cap", "spend"]
 
@@ -258,7 +259,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.dp.loss import pure
 ledger = Ledger.open(sys.argv[1])
 while True:
-    receipt = ledger.reserve(pure("1/1000"), dataset="flu", analyst="ana", unit="row", query="q")
+    receipt = ledger.charge(Charge(loss=pure("1/1000"), unit="row", what="q"), dataset="flu", analyst="ana")
     print(receipt.entry, flush=True)  # an answer could be given from here on
 """
 

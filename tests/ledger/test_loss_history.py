@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.loss_history import loss_history
 
@@ -25,8 +26,8 @@ def test_every_point_is_the_balance_of_its_time(name: str) -> None:
     told[""].append(ledger.balance(dataset="hospital").spent)
     for number, cost in enumerate(costs):
         who = "ada" if number % 2 == 0 else "bob"
-        ledger.reserve(cost, dataset="hospital", analyst=who, unit="row", query=str(number))
-        ledger.reserve(costs[0], dataset="other", analyst=who, unit="row", query=f"other {number}")
+        ledger.charge(Charge(loss=cost, unit="row", what=str(number)), dataset="hospital", analyst=who)
+        ledger.charge(Charge(loss=costs[0], unit="row", what=f"other {number}"), dataset="other", analyst=who)
         told[""].append(ledger.balance(dataset="hospital").spent)
         if who == "ada":
             told["ada"].append(ledger.balance(dataset="hospital", analyst="ada").spent)
@@ -40,7 +41,7 @@ def test_a_long_history_is_thinned_and_keeps_its_end() -> None:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(pure(10), dataset="hospital")
     for number in range(40):
-        ledger.reserve(pure("0.1"), dataset="hospital", analyst="ada", unit="row", query=str(number))
+        ledger.charge(Charge(loss=pure("0.1"), unit="row", what=str(number)), dataset="hospital", analyst="ada")
     points = loss_history(ledger, dataset="hospital", most=7)
     assert len(points) <= 7
     assert points[-1].spent == ledger.balance(dataset="hospital").spent

@@ -14,7 +14,7 @@ from scipy import stats
 import sfumato.demos.people
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, NoReceipt
-from sfumato.ledger.run_account import charge_run
+from sfumato.ledger.charge import Charge, charge_run
 from sfumato.parties.bloom_encoding import BloomEncoder, best_links, dice
 from sfumato.parties.encoding_attacks import frequency_attack, pattern_attack
 from sfumato.parties.intersection_size import (
@@ -36,7 +36,7 @@ def on_curve(point: bytes) -> bool:
 
 def noisy_reply(own: PrivateSet, message: BlindedSet, epsilon: int, delta: str) -> IntersectionReply:
     noise = SizeNoise.for_budget(epsilon, delta)
-    paid = charge_run(noise.loss, ledger=None, dataset=None, unit="name", name="test", public={})
+    paid = charge_run(Charge(loss=noise.loss, unit="name", what="test"), ledger=None, dataset=None)
     return own.reply(message, noise=noise, receipt=paid)
 
 
@@ -98,7 +98,7 @@ def test_garbage_and_missing_noise_parameters_are_refused() -> None:
     with pytest.raises(BadParameter, match="delta"):
         SizeNoise.for_budget(1, 0)
     noise = SizeNoise.for_budget(1, "1e-3")
-    small = charge_run(pure("1/2"), ledger=None, dataset=None, unit="name", name="test", public={})
+    small = charge_run(Charge(loss=pure("1/2"), unit="name", what="test"), ledger=None, dataset=None)
     for receipt in (None, small):
         with pytest.raises(NoReceipt):
             PrivateSet(["z"]).reply(blinded, noise=noise, receipt=receipt)

@@ -446,12 +446,12 @@ def test_a_higher_cap_needs_two_people(service: QueryService) -> None:
 
 
 def test_earlier_charges_of_the_file_are_carried_over(tmp_path: Path) -> None:
-    from sfumato.ledger.ledger import Ledger
+    from sfumato.ledger import Charge, Ledger
 
     path = write_hospital(tmp_path / "data")
     earlier = Ledger.open(tmp_path / "data" / "unused.db")
     earlier.set_cap(pure(2), dataset="hospital")
-    earlier.reserve(pure("0.5"), dataset="hospital", analyst="ana", unit="row", query="q")
+    earlier.charge(Charge(loss=pure("0.5"), unit="row", what="q"), dataset="hospital", analyst="ana")
     service = QueryService.open(tmp_path / "state")
     for _ in range(2):
         service.registered.register_file(path, by="owner")

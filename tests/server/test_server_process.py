@@ -25,6 +25,7 @@ from server_sample import COUNT, write_hospital
 from sfumato.cli import main
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, NotSignedIn, OverBudget, QueryRefused
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.query.metadata import load
 from sfumato.query.session import Session
@@ -101,8 +102,8 @@ def test_the_comparison_sees_an_unpaid_answer_and_a_double_charge(tmp_path: Path
     from sfumato.dp.loss import pure
 
     for _ in range(2):
-        service.state.ledger.reserve(
-            pure("0.01"), dataset="hospital", analyst="analyst0", unit="row", query="q", text="sql"
+        service.state.ledger.charge(
+            Charge(loss=pure("0.01"), unit="row", what="sql", key="q"), dataset="hospital", analyst="analyst0"
         )
     service.state.ledger.carry_over(pure(1), dataset="hospital", analyst="analyst0", unit="row", about="beyond")
     with service.state.store.write() as transaction:

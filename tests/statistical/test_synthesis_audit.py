@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 
 from sfumato.dp import concentrated
+from sfumato.dp.loss import approximate
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
-from sfumato.ledger import Ledger
+from sfumato.ledger import Charge, Ledger
 from sfumato.progress import SILENT
-from sfumato.synthesis import Guarantee
+from sfumato.release.guarantee import Guarantee
 from sfumato.synthesis.column_domain import category_cells
 from sfumato.synthesis.fit import FitRun, SynthesisPlan, fit_model
 
@@ -35,8 +36,10 @@ def detections(frame: pl.DataFrame, wanted: SynthesisPlan) -> float:
     """How often a fitted model estimates more than 31 people in the canary's cell: the best simple test."""
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(wanted.loss.size * (RUNS + 1)), dataset="d")
-    receipt = ledger.reserve(concentrated(wanted.loss.size * RUNS), dataset="d", analyst="a", unit="row", query="q")
-    promised = Guarantee(epsilon=4, delta=1e-5, mu=1.0, rho=float(wanted.loss.size), unit="row", max_rows=1)
+    receipt = ledger.charge(
+        Charge(loss=concentrated(wanted.loss.size * RUNS), unit="row", what="q"), dataset="d", analyst="a"
+    )
+    promised = Guarantee(loss=approximate(4, "1e-5"), unit="row", proof="test")
     random, hits = np.random.default_rng(1), 0
     for _ in range(RUNS):
         [own] = receipt.split(wanted.loss)

@@ -17,13 +17,13 @@ from sfumato.data.table import Table
 from sfumato.dataset import Data, Schema
 from sfumato.dp import approximate, concentrated
 from sfumato.dp.analytic_gaussian import squared_of_pure
+from sfumato.dp.contribution_bounds import bound_rows
 from sfumato.errors import BadParameter, NoReceipt, NotApplicable, OverBudget, SfumatoError
-from sfumato.ledger import Ledger
+from sfumato.ledger import Charge, Ledger
 from sfumato.masking.base import Context
 from sfumato.rng import Rng
 from sfumato.synthesis import PrivateSynthesis
 from sfumato.synthesis.compression import merge_cells
-from sfumato.synthesis.fit import bounded_rows
 from sfumato.synthesis.junction_tree import JunctionTree, tree_cells, triangulate
 from sfumato.synthesis.private_counts import PrivateCounts, count_cells
 from sfumato.synthesis.residuals import Residuals, project_to_simplex
@@ -71,7 +71,7 @@ def step(**changes: Any) -> PrivateSynthesis:
 def receipt(rho: Fraction | int = 100) -> Any:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(rho), dataset="d")
-    return ledger.reserve(concentrated(rho), dataset="d", analyst="a", unit="row", query="q")
+    return ledger.charge(Charge(loss=concentrated(rho), unit="row", what="q"), dataset="d", analyst="a")
 
 
 # --- estimates -------------------------------------------------------------------------------------------------------
@@ -226,9 +226,9 @@ def test_a_fit_spends_no_more_than_its_budget_and_nearly_all_of_it(mechanism: st
 
 def test_contributions_of_a_person_are_bounded_at_random() -> None:
     frame = pl.DataFrame({"id": [1] * 50 + [2] * 2 + [None], "x": range(53)})
-    kept = bounded_rows(frame, "id", 3)
+    kept = bound_rows(frame, "id", 3)[0]
     assert kept["id"].value_counts(sort=True)["count"].to_list() == [3, 2]
-    assert len({tuple(sorted(bounded_rows(frame, "id", 3)["x"])) for _ in range(20)}) > 5
+    assert len({tuple(sorted(bound_rows(frame, "id", 3)[0]["x"])) for _ in range(20)}) > 5
 
 
 # --- the release -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from sfumato.cli import main
 from sfumato.dp import concentrated
-from sfumato.ledger import Ledger
+from sfumato.ledger import Charge, Ledger
 from sfumato.tables import summary_statistics
 from sfumato.tables.summary_attack import disclosed_sums
 from sfumato.tables.summary_file import SummaryFile
@@ -32,7 +32,7 @@ def staff(rows: int = 400, seed: int = 1) -> pl.DataFrame:
 def receipt(rho: Fraction) -> Any:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(rho), dataset="staff")
-    return ledger.reserve(concentrated(rho), dataset="staff", analyst="a", unit="row", query="q")
+    return ledger.charge(Charge(loss=concentrated(rho), unit="row", what="q"), dataset="staff", analyst="a")
 
 
 @pytest.mark.parametrize("kind", ["groups", "regression"])
@@ -220,7 +220,7 @@ def test_a_third_fits_in_a_third(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ledger = Ledger.open(tmp_path / "ledger.db")
     ledger.set_cap(concentrated("1/3"), dataset="staff")
     ledger.set_cap(concentrated(1), dataset="people")
-    ledger.reserve(concentrated("1/9"), dataset="people", analyst="ana", unit="person", query="q")
+    ledger.charge(Charge(loss=concentrated("1/9"), unit="person", what="q"), dataset="people", analyst="ana")
     columns = "columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a, b, c]}}\n"
     plan = PLAN + columns + "budget: {rho: 1/3, ledger: ledger.db, dataset: staff}\n"
     for given in (plan.replace(", ledger: ledger.db, dataset: staff", ""), plan):

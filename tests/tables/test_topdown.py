@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.dp import concentrated
 from sfumato.errors import BadParameter, HierarchyNotNested, NoReceipt, UnknownColumn
-from sfumato.ledger import Ledger
+from sfumato.ledger import Charge, Ledger
 from sfumato.tables import AreaBound, Geography, HierarchicalTables, TopDownPlan
 from sfumato.tables.hierarchical_gls import LevelResiduals, marginal_of, sum_children, tree_estimate
 from sfumato.tables.topdown import check_data, topdown
@@ -49,7 +49,7 @@ def plan(**changes: Any) -> TopDownPlan:
 def run(people: pl.DataFrame, places: Geography, wanted: TopDownPlan) -> HierarchicalTables:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(wanted.loss, dataset="country")
-    receipt = ledger.reserve(wanted.loss, dataset="country", analyst="office", unit="row", query="topdown")
+    receipt = ledger.charge(Charge(loss=wanted.loss, unit="row", what="topdown"), dataset="country", analyst="office")
     tables = topdown(people, places, wanted, receipt=receipt)
     assert wanted.rho * Fraction(99, 100) < receipt.used.size <= wanted.rho
     return tables
@@ -179,7 +179,9 @@ def test_bad_input_is_refused_before_the_receipt_is_used() -> None:
     people, places = country()
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(1), dataset="country")
-    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", unit="row", query="topdown")
+    receipt = ledger.charge(
+        Charge(loss=concentrated(1), unit="row", what="topdown"), dataset="country", analyst="office"
+    )
     with pytest.raises(UnknownColumn):
         topdown(people, places, plan(exact_totals="planet"), receipt=receipt)
     assert receipt.used.size == 0
@@ -336,7 +338,9 @@ def test_bad_rules_are_refused_before_the_receipt_is_used(
     places = Geography(frame=places.frame.with_columns(negative=-pl.col("beds") - 1), levels=places.levels)
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(1), dataset="country")
-    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", unit="row", query="topdown")
+    receipt = ledger.charge(
+        Charge(loss=concentrated(1), unit="row", what="topdown"), dataset="country", analyst="office"
+    )
     with pytest.raises(error, match=message):
         topdown(people, places, strict(**changes), receipt=receipt)
     assert receipt.used.size == 0
@@ -353,7 +357,9 @@ def test_people_who_fit_no_declared_cell_are_left_out_and_not_told_of() -> None:
     _, more = check_data(pl.concat([people, odd[[0, 2]]]), places, strict())
     ledger = Ledger.open(":memory:")
     ledger.set_cap(concentrated(1), dataset="country")
-    receipt = ledger.reserve(concentrated(1), dataset="country", analyst="office", unit="row", query="topdown")
+    receipt = ledger.charge(
+        Charge(loss=concentrated(1), unit="row", what="topdown"), dataset="country", analyst="office"
+    )
     assert np.array_equal(true.open(receipt), more.open(receipt))
     _, fewer = check_data(people, places, strict(impossible=({"home": ("flat",)},), bounds=()))
     assert fewer.open(receipt).sum() == people.filter(pl.col("home") != "flat").height

@@ -4,11 +4,12 @@ Every mechanism draws exact noise, states its loss for a sensitivity, and releas
 receipt of a :class:`Ledger`:
 
 >>> from sfumato.dp import Laplace, SecretValue, pure
->>> from sfumato.ledger import Ledger
+>>> from sfumato.ledger import Charge, Ledger
 >>> ledger = Ledger.unkept()
 >>> _ = ledger.set_cap(pure(2), dataset="clinic")
 >>> count = Laplace.for_epsilon(1)
->>> receipt = ledger.reserve(count.loss(), dataset="clinic", analyst="ana", unit="row", query="number of patients")
+>>> charge = Charge(loss=count.loss(), unit="row", what="number of patients")
+>>> receipt = ledger.charge(charge, dataset="clinic", analyst="ana")
 >>> noisy = count.release(SecretValue(1234), receipt=receipt)
 >>> ledger.balance(dataset="clinic").left
 Loss(epsilon=1)

@@ -40,6 +40,13 @@ class Curve:
         squared = None if self.gaussian is None else self.gaussian * count
         return Curve(rho=self.rho * count, gaussian=squared, delta=min(self.delta * count, Fraction(1)))
 
+    def for_group(self, size: int) -> Curve | None:
+        """The curve of ``size`` units together: rho and mu² grow by size² (:meth:`PrivacyLoss.for_group`)."""
+        if self.delta:
+            return None
+        squared = None if self.gaussian is None else self.gaussian * size**2
+        return Curve(rho=self.rho * size**2, gaussian=squared)
+
     def within(self, other: Curve) -> bool:
         """Whether no bound is larger than the other's."""
         squared = other.gaussian is None or (self.gaussian is not None and self.gaussian <= other.gaussian)
@@ -47,7 +54,7 @@ class Curve:
 
 
 NO_CURVE = Curve(rho=Fraction(0), gaussian=Fraction(0))
-"""The curve of nothing."""
+"""No release."""
 
 
 def epsilon_curve(epsilon: Fraction, delta: Fraction = Fraction(0)) -> Curve:

@@ -148,21 +148,30 @@ class PrivacyLoss:
             curve=self.composable().times(count),
         )  # fmt: skip
 
-    def group(self, size: int) -> PrivacyLoss:
-        """Group privacy: the loss of ``size`` units together.
+    def for_group(self, size: int) -> PrivacyLoss:
+        """Group privacy: the loss of ``size`` units together, such as the rows of one person.
 
-        Pure: k·epsilon. Approximate: (k·epsilon, k·exp((k-1)·epsilon)·delta). Concentrated: k²·rho, only for delta = 0.
+        Pure: k·epsilon (Dwork, Roth 2014, Theorem 2.2, doi:10.1561/0400000042). Approximate: (k·epsilon,
+        k·exp((k-1)·epsilon)·delta) (Vadhan 2017, Lemma 2.2, doi:10.1007/978-3-319-57048-8_7). Concentrated: k²·rho
+        (Bun, Steinke 2016, Proposition 1.9). Gaussian: k·mu (Dong, Roth, Su 2022, "group privacy"). The last two hold
+        without a delta: a loss in rho that has one is refused, and a curve that has one is dropped.
         """
         if size < 1:
             raise BadParameter("a group has at least one member.")
+        if size == 1:
+            return self
         if self.measure is PrivacyMeasure.RHO:
-            if self.delta and size > 1:
+            if self.delta:
                 raise NotComparable("Group privacy of a zero-concentrated loss is defined only for delta = 0.")
-            return PrivacyLoss(measure=self.measure, size=self.size * size**2, delta=self.delta)
-        growth = exp_bracket((size - 1) * self.size)[1] if self.delta and size > 1 else Fraction(1)
-        return PrivacyLoss(
-            measure=self.measure, size=self.size * size, delta=min(size * growth * self.delta, Fraction(1))
-        )
+            return PrivacyLoss(
+                measure=self.measure, size=self.size * size**2, curve=self.curve and self.curve.for_group(size)
+            )
+        growth = exp_bracket((size - 1) * self.size)[1] if self.delta else Fraction(1)
+        # Each of the k steps from one input to the other multiplies probabilities by exp(epsilon) and adds a delta,
+        # which later steps multiply again: delta times the sum of exp(i·epsilon), i < k, is at most k of the largest.
+        delta = min(size * growth * self.delta, Fraction(1))
+        curve = self.curve and self.curve.for_group(size)
+        return PrivacyLoss(measure=self.measure, size=self.size * size, delta=delta, curve=curve)
 
     @property
     def pure(self) -> bool:

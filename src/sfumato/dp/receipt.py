@@ -27,7 +27,7 @@ class Receipt(Permit):
 
     def __init__(self, covers: PrivacyLoss, *, dataset: str, entry: int, kept: bool, issuer: object = None) -> None:
         if issuer is not _ISSUER:
-            raise NoReceipt("A receipt is issued by a ledger.", fix="Call `ledger.reserve(...)`.")
+            raise NoReceipt("A receipt is issued by a ledger.", fix="Call `ledger.charge(...)`.")
         super().__init__(f"ledger entry {entry}")
         self.covers = covers
         """The reserved loss."""
@@ -105,6 +105,6 @@ def issue(covers: PrivacyLoss, *, dataset: str, entry: int, kept: bool = True) -
 def require(receipt: object, loss: PrivacyLoss) -> Receipt:
     """The receipt, after ``loss`` was used from it; anything that is not a receipt is refused."""
     if not isinstance(receipt, Receipt):
-        raise NoReceipt("Noise needs a budget receipt.", fix="Reserve the cost first: `ledger.reserve(...)`.")
+        raise NoReceipt("Noise needs a budget receipt.", fix="Charge the cost first: `ledger.charge(...)`.")
     receipt.use(loss)
     return receipt

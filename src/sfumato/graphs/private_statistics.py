@@ -52,11 +52,12 @@ def private_edge_count(
     ``max_degree`` is required for the unit ``node``: a bound that does not depend on the data. Edges beyond it are not
     counted.
 
-    >>> from sfumato.ledger.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> from sfumato.dp.loss import pure
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(1000), dataset="friends")
-    >>> paid = ledger.reserve(pure(1000), dataset="friends", analyst="me", unit="row", query="edges")
+    >>> charge = Charge(loss=pure(1000), unit="row", what="edges")
+    >>> paid = ledger.charge(charge, dataset="friends", analyst="me")
     >>> private_edge_count(Graph.of([(0, 1), (1, 2)]), unit="edge", epsilon=1000, receipt=paid)
     2
     """

@@ -32,6 +32,7 @@ from sfumato.graphs.private_statistics import (
     private_edge_count,
 )
 from sfumato.graphs.private_triangles import check_triangle_size, private_triangle_count
+from sfumato.ledger.charge import Charge, charge_run
 from sfumato.ledger.ledger import Ledger
 from sfumato.rationals import Number, rational
 from sfumato.release.guarantee import Guarantee
@@ -40,7 +41,6 @@ __all__ = ["GraphStatistic", "GraphSummary", "Protected", "private_graph_summary
 
 Protected = Literal["edges", "nodes"]
 GraphStatistic = Literal["edges", "degrees", "triangles"]
-_TEXT = "graph statistics that protect {}"
 _UNITS: Mapping[Protected, str] = {"edges": "edge", "nodes": "node"}
 _NEIGHBOURS: Mapping[Protected, str] = {
     "edges": "add or remove one friendship; the people themselves are public",
@@ -79,7 +79,6 @@ def private_graph_summary(
     statistics: Sequence[GraphStatistic] = (),
     max_degree: int | None = None,
     max_triangles: int | None = None,
-    analyst: str = "owner",
 ) -> GraphSummary:
     """Charge ``ledger`` once and publish statistics. Everything that can be refused is refused before the charge.
 
@@ -95,11 +94,12 @@ def private_graph_summary(
             raise BadParameter("The graph has no nodes.")
         if "triangles" in wanted:
             check_triangle_size(graph)
-    text = _TEXT.format(protect)
-    query = f"{text}: {', '.join(wanted)}; epsilon {total}, degree {max_degree}, triangles {max_triangles}"
-    receipt = ledger.reserve(
-        pure(total), dataset=dataset, analyst=analyst, unit=_UNITS[protect], query=query, text=text
-    )
+    bounds = {name: most for name, most in (("max_degree", max_degree), ("max_triangles", max_triangles)) if most}
+    run = Charge.of_run(
+        pure(total), unit=_UNITS[protect], name=f"graph statistics that protect {protect}",
+        public={"statistics": wanted, "epsilon": total, **bounds},
+    )  # fmt: skip
+    receipt = charge_run(run, ledger=ledger, dataset=dataset)
     share, rows, degrees = total / len(wanted), [], None
     for name in wanted:
         if name == "degrees":
@@ -108,7 +108,6 @@ def private_graph_summary(
         value, scale = _count(graph, name, protect, share, max_degree, max_triangles, receipt)
         rows.append((name, value, None if scale is None else _noise(share / scale)))
     kinds = {"statistic": pl.String, "value": pl.Int64, "noise_95": pl.Int64}
-    bounds = {name: most for name, most in (("max_degree", max_degree), ("max_triangles", max_triangles)) if most}
     public = {"people": graph.size} if protect == "edges" else {}
     guarantee = Guarantee(
         loss=pure(total), unit=_UNITS[protect], neighbours=_NEIGHBOURS[protect], proof=_PROOF,

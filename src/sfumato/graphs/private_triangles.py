@@ -43,11 +43,12 @@ def private_triangle_count(graph: Graph, *, epsilon: Number, receipt: Receipt) -
 
     The error is about 2 L / epsilon, where L is the largest number of common neighbours of two people.
 
-    >>> from sfumato.ledger.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> from sfumato.dp.loss import pure
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(1000), dataset="friends")
-    >>> paid = ledger.reserve(pure(1000), dataset="friends", analyst="me", unit="row", query="triangles")
+    >>> charge = Charge(loss=pure(1000), unit="row", what="triangles")
+    >>> paid = ledger.charge(charge, dataset="friends", analyst="me")
     >>> private_triangle_count(Graph.of([(0, 1), (1, 2), (2, 0), (2, 3)]), epsilon=1000, receipt=paid)
     1
     """

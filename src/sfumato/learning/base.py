@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
+from sfumato.dp.contribution_bounds import Enforced
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.extras import missing_extra
-from sfumato.learning.budget import charge_fit, squared_budget
+from sfumato.learning.budget import FitAccount, charge_fit, squared_budget
 from sfumato.learning.catalogue import name_of
 from sfumato.learning.domain import FeatureDomain
 from sfumato.learning.noisy_sums import NoisySums
@@ -57,6 +58,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     unit: str | None = None
     """Name of the privacy unit in the ledger: the column that identifies a person. None: ``row``, or ``person`` if one
     may have several rows."""
+    _cut: Enforced | None = None
+    """That a plan cut every person at ``max_rows`` rows."""
     _paid: Receipt | None = None
     """What a fit of a search has of the receipt of the search."""
 
@@ -94,18 +97,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         own = {"ledger", "dataset", "epsilon", "delta"}
         return {name: value for name, value in self.get_params(deep=False).items() if name not in own}
 
-    def _charged(self) -> dict[str, Any]:
-        """What a charge needs besides its size."""
-        own: dict[str, Any] = {"ledger": self.ledger, "dataset": self.dataset, "max_rows": self.max_rows}
-        return {**own, "unit": self._unit(), "public": self.public_parameters(), "name": name_of(type(self))}
-
-    def _unit(self) -> str:
-        return self.unit or ("row" if self.max_rows == 1 else "person")
+    def _account(self) -> FitAccount:
+        """Who is charged for a fit."""
+        return FitAccount(
+            ledger=self.ledger, dataset=self.dataset, max_rows=self.max_rows, cut=self._cut,
+            unit=self.unit or ("row" if self.max_rows == 1 else "person"), public=self.public_parameters(),
+            name=name_of(type(self)),
+        )  # fmt: skip
 
     def _charge(self) -> NoisySums:
         """Charge the budget, and set the privacy statement."""
         paid, self._paid = self._paid, None
-        sums, self.privacy_ = charge_fit(epsilon=self.epsilon, delta=self.delta, paid=paid, **self._charged())
+        sums, self.privacy_ = charge_fit(self._account(), epsilon=self.epsilon, delta=self.delta, paid=paid)
         return sums
 
     def _fitted_rows(self, X: Any) -> Array:  # noqa: N803

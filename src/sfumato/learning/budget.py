@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for
+from sfumato.dp.contribution_bounds import Bounds, Enforced, Promised
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.loss import PrivacyLoss, approximate
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.subsampled_gaussian import sampled_epsilon, sampled_squared_for, touched_rate
 from sfumato.errors import BadParameter
 from sfumato.learning.noisy_sums import NoisySums, gaussian_loss
+from sfumato.ledger.charge import Charge, charge_run
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.run_account import charge_run
 from sfumato.rationals import rational
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["charge_fit", "charge_sampled_fit", "charge_search", "squared_budget"]
+__all__ = ["FitAccount", "charge_fit", "charge_sampled_fit", "charge_search", "squared_budget"]
 
 _LARGEST_EPSILON = 1000
 _SLACK = Fraction(1, 10**9)
@@ -55,17 +56,49 @@ def squared_budget(epsilon: Any, delta: Any) -> Fraction:
     return squared_for(size, chance)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FitAccount:
+    """Who is charged for a fit: the ledger, whose privacy, and what is public."""
+
+    ledger: Ledger | str | Path | None
+    dataset: str | None
+    name: str
+    unit: str
+    max_rows: int
+    """The largest number of rows of one person."""
+    public: Mapping[str, object]
+    """Parameters that are published as they are and must not have been derived from the data."""
+    cut: Enforced | None = None
+    """That the rows of every person were cut at ``max_rows``. Without it, the caller promises that nobody has more."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or self.max_rows < 1:
+            raise BadParameter("`max_rows`, the largest number of rows of one person, must be 1 or larger.")
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """How the rows of a person were bounded; None where every row is a unit."""
+        if self.cut is not None or self.unit == "row":
+            return self.cut
+        return Promised(unit=self.unit, rows=self.max_rows, by="the caller")
+
+    def charge(self, loss: PrivacyLoss, *, in_rho: PrivacyLoss | None = None) -> Receipt:
+        """Charge a fit; ``in_rho`` is the loss for a ledger in rho."""
+        run = Charge.of_run(
+            loss, unit=self.unit, name=f"learn {self.name}", public=self.public, bounds=self.bounds, in_rho=in_rho
+        )
+        return charge_run(run, ledger=self.ledger, dataset=self.dataset)
+
+    def guarantee(self, loss: PrivacyLoss, paid: Receipt, *, proof: str) -> Guarantee:
+        """The guarantee of the fit."""
+        stated = Guarantee(
+            loss=loss, unit=self.unit, max_rows=self.max_rows, proof=proof, parameters={"public": sorted(self.public)}
+        )
+        return stated.under(self.bounds).charged(paid)
+
+
 def charge_fit(
-    *,
-    epsilon: Any,
-    delta: Any,
-    ledger: Ledger | str | Path | None,
-    dataset: str | None,
-    max_rows: int,
-    unit: str,
-    public: dict[str, Any],
-    name: str,
-    paid: Receipt | None = None,
+    account: FitAccount, *, epsilon: Any, delta: Any, paid: Receipt | None = None
 ) -> tuple[NoisySums, Guarantee]:
     """Charge a fit before its first look at the rows, and return its budget.
 
@@ -74,22 +107,18 @@ def charge_fit(
     """
     squared = squared_budget(epsilon, delta)
     size, chance = rational(epsilon), rational(delta)
-    cost = replace(approximate(size, chance), curve=gaussian_curve(squared))
     if paid is None:
-        paid = _reserve(
-            cost, in_rho=gaussian_loss(squared), ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit,
-            public=public, name=name,
-        )  # fmt: skip
+        cost = replace(approximate(size, chance), curve=gaussian_curve(squared))
+        paid = account.charge(cost, in_rho=gaussian_loss(squared))
     [receipt] = paid.split(gaussian_loss(squared))
     stated = replace(approximate(normal_epsilon(squared, chance), chance), curve=gaussian_curve(squared))
-    guarantee = _guarantee(stated, paid, max_rows=max_rows, unit=unit, public=public, proof=_PROOF)
-    return NoisySums(receipt, squared * (1 - _SLACK), rows=max_rows), guarantee
+    guarantee = account.guarantee(stated, paid, proof=_PROOF)
+    return NoisySums(receipt, squared * (1 - _SLACK), rows=account.max_rows), guarantee
 
 
 def charge_sampled_fit(
-    *, epsilon: Any, delta: Any, steps: int, rate: Fraction, max_rows: int, unit: str, ledger: Any,
-    dataset: str | None, public: dict[str, Any], name: str,
-) -> tuple[NoisySums, Guarantee]:  # fmt: skip
+    account: FitAccount, *, epsilon: Any, delta: Any, steps: int, rate: Fraction
+) -> tuple[NoisySums, Guarantee]:
     """Charge a fit whose ``steps`` measurements are each made on a Poisson sample of the rows.
 
     The noise of a step hides a row in the sample less than the cost says; what the sample adds is accounted for here,
@@ -97,71 +126,27 @@ def charge_sampled_fit(
     """
     squared_budget(epsilon, delta)
     size, chance = rational(epsilon), rational(delta)
-    _check_rows(max_rows)
-    touched = touched_rate(rate, max_rows)
+    touched = touched_rate(rate, account.max_rows)
     squared = sampled_squared_for(size, chance, rate=touched, steps=steps)
-    paid, guarantee = _charge_approximate(
-        size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit, public=public, name=name,
-        epsilon=sampled_epsilon(squared, rate=touched, steps=steps, delta=chance), proof=_SAMPLED_PROOF,
-    )  # fmt: skip
+    paid = account.charge(approximate(size, chance))
+    stated = approximate(sampled_epsilon(squared, rate=touched, steps=steps, delta=chance), chance)
     [receipt] = paid.exchanged(gaussian_loss(squared * steps), theorem=_SAMPLED_PROOF)
-    return NoisySums(receipt, squared * steps * (1 - _SLACK), rows=max_rows), guarantee
+    sums = NoisySums(receipt, squared * steps * (1 - _SLACK), rows=account.max_rows)
+    return sums, account.guarantee(stated, paid, proof=_SAMPLED_PROOF)
 
 
 def charge_search(
-    *, epsilon: Any, delta: Any, max_rows: int, unit: str, ledger: Any, dataset: str | None, public: dict[str, Any],
-    name: str, fit: Fraction, score: Fraction, fits: Callable[[], int],
-) -> tuple[Iterator[tuple[Receipt, NoisySums]], Guarantee]:  # fmt: skip
+    account: FitAccount, *, epsilon: Any, delta: Any, fit: Fraction, score: Fraction, fits: Callable[[], int]
+) -> tuple[Iterator[tuple[Receipt, NoisySums]], Guarantee]:
     """Charge a search for hyper-parameters as a whole, and return what each of its fits has for itself and its score.
 
     ``fit`` and ``score`` are squared Gaussian parameters.
     """
-    size, chance = rational(epsilon), rational(delta)
-    paid, guarantee = _charge_approximate(
-        size, chance, ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit, public=public, name=name,
-        epsilon=size, proof=_SEARCH_PROOF,
-    )  # fmt: skip
+    cost = approximate(rational(epsilon), rational(delta))
+    paid = account.charge(cost)
     losses = [gaussian_loss(fit), gaussian_loss(score)] * fits()  # drawn after the charge
     receipts = iter(paid.exchanged(*losses, theorem=_SEARCH_PROOF))
     sums = score * (1 - _SLACK)
     return (
-        (one, NoisySums(other, sums, rows=max_rows)) for one, other in zip(receipts, receipts, strict=True)
-    ), guarantee
-
-
-def _charge_approximate(
-    size: Fraction, chance: Fraction, *, epsilon: Fraction, proof: str, max_rows: int, unit: str, ledger: Any,
-    dataset: str | None, public: dict[str, Any], name: str,
-) -> tuple[Receipt, Guarantee]:  # fmt: skip
-    """Charge a loss that is known as epsilon and delta alone."""
-    cost = approximate(size, chance)
-    paid = _reserve(
-        cost, in_rho=cost, ledger=ledger, dataset=dataset, max_rows=max_rows, unit=unit, public=public, name=name
-    )
-    stated = approximate(epsilon, chance)
-    return paid, _guarantee(stated, paid, max_rows=max_rows, unit=unit, public=public, proof=proof)
-
-
-def _guarantee(
-    loss: PrivacyLoss, paid: Receipt, *, max_rows: int, unit: str, public: dict[str, Any], proof: str
-) -> Guarantee:
-    """The guarantee of a fit; ``public`` are parameters that must not have been derived from the data."""
-    return Guarantee(
-        loss=loss, unit=unit, max_rows=max_rows, proof=proof, parameters={"public": sorted(public)}
-    ).charged(paid)
-
-
-def _check_rows(max_rows: int) -> None:
-    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
-        raise BadParameter("`max_rows`, the largest number of rows of one person, must be 1 or larger.")
-
-
-def _reserve(
-    cost: PrivacyLoss, *, in_rho: PrivacyLoss, ledger: Ledger | str | Path | None, dataset: str | None, max_rows: int,
-    unit: str, public: dict[str, Any], name: str,
-) -> Receipt:  # fmt: skip
-    """Reserve a cost in the ledger; ``in_rho`` is the cost for a ledger in rho."""
-    _check_rows(max_rows)
-    return charge_run(
-        cost, in_rho=in_rho, ledger=ledger, dataset=dataset, unit=unit, name=f"learn {name}", public=public
-    )
+        (one, NoisySums(other, sums, rows=account.max_rows)) for one, other in zip(receipts, receipts, strict=True)
+    ), account.guarantee(cost, paid, proof=_SEARCH_PROOF)

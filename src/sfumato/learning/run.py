@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.declared import kind_of_values, read_declared
-from sfumato.dp.os_random import words
+from sfumato.dp.contribution_bounds import bound_rows
 from sfumato.errors import EmptyTable, NotThatFormat, UnknownColumn
 from sfumato.learning.fitness import measure_model
 from sfumato.learning.plan import LearningPlan, place
@@ -49,7 +49,9 @@ def run_plan(plan: LearningPlan, *, base: Path) -> LearningResult:
     model = plan.build(base=base)
     frame = _read(plan, plan.data, base, unit=plan.unit)
     if plan.unit != "row":
-        frame = bounded(frame, plan.unit, plan.max_rows or 1).drop(plan.unit)
+        _require(frame, [plan.unit])
+        frame, model._cut = bound_rows(frame, plan.unit, plan.max_rows or 1)
+        frame = frame.drop(plan.unit)
     train = _complete(frame, plan)
     # Before the charge, so that a wrong file costs nothing.
     test = None if plan.test is None else _complete(_read(plan, plan.test, base), plan)
@@ -76,13 +78,6 @@ def _complete(frame: pl.DataFrame, plan: LearningPlan) -> pl.DataFrame:
         return kept
     label = kept.get_column(target.column)
     return kept.filter(label.is_in(pl.Series(_labelled(target.values), dtype=label.dtype, strict=False).implode()))
-
-
-def bounded(frame: pl.DataFrame, unit: str, most: int) -> pl.DataFrame:
-    """At most ``most`` rows of every unit, chosen at random; rows without a unit are left out."""
-    _require(frame, [unit])
-    keyed = frame.filter(pl.col(unit).is_not_null())
-    return keyed[np.argsort(words(keyed.height))].filter(pl.int_range(pl.len()).over(unit) < most)
 
 
 def feature_frame(frame: pl.DataFrame, plan: LearningPlan) -> pl.DataFrame:

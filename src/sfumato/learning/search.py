@@ -14,7 +14,7 @@ from sfumato.dp.os_random import below
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.extras import missing_extra
 from sfumato.learning.base import PrivateEstimator
-from sfumato.learning.budget import charge_search, squared_budget
+from sfumato.learning.budget import FitAccount, charge_search, squared_budget
 from sfumato.learning.catalogue import name_of
 from sfumato.learning.noisy_sums import WEIGHT_STEPS
 from sfumato.learning.search_cost import SearchCost
@@ -27,6 +27,7 @@ try:
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
     raise missing_extra("learning", "scikit-learn", needed_by="sfumato.learning") from None
+from sfumato.dp.contribution_bounds import Enforced
 from sfumato.release.guarantee import Guarantee
 
 __all__ = ["RandomizedSearch"]
@@ -81,6 +82,8 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     privacy_: Guarantee
     unit: str | None = None
     """As for a single estimator."""
+    _cut: Enforced | None = None
+    """That a plan cut every person at ``max_rows`` rows."""
 
     def __init__(
         self, estimator: Any = None, candidates: Any = None, *, fits: int = 10, epsilon: Any = None, delta: Any = None,
@@ -110,12 +113,14 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if cost.epsilon(used + part, rational(self.delta)) > rational(self.epsilon):
             raise BadParameter("The budget cannot be divided among fits.", fix="Use a larger epsilon.")
         rows = models[0].max_rows
-        paid, self.privacy_ = charge_search(
-            epsilon=self.epsilon, delta=self.delta, ledger=self.ledger, dataset=self.dataset, max_rows=rows,
-            unit=self.unit or ("row" if rows == 1 else "person"), fit=used, score=part, fits=cost.draw,
+        account = FitAccount(
+            ledger=self.ledger, dataset=self.dataset, max_rows=rows, cut=self._cut,
+            unit=self.unit or ("row" if rows == 1 else "person"), name=f"search {name_of(type(self.estimator))}",
             public={**models[0].public_parameters(), "candidates": tried, "fits": self.fits},
-            name=f"search {name_of(type(self.estimator))}",
         )  # fmt: skip
+        paid, self.privacy_ = charge_search(
+            account, epsilon=self.epsilon, delta=self.delta, fit=used, score=part, fits=cost.draw
+        )
         best: tuple[float, int, Any] | None = None
         for receipt, sums in paid:
             place = int(below(len(tried), 1)[0])

@@ -10,4 +10,4 @@ Loss(epsilon=2)
 
 from sfumato.registry import exports
 
-__getattr__, __dir__ = exports(__name__, Balance="ledger", Entry="ledger", Ledger="ledger")
+__getattr__, __dir__ = exports(__name__, Balance="ledger", Charge="charge", Entry="ledger", Ledger="ledger")

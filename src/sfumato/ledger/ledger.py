@@ -48,6 +48,7 @@ from sfumato.ledger.accounts import (
     spent_in,
     totals_json,
 )
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.composition import left_of, part_of, spent_of
 from sfumato.ledger.exact_budget import Amount, cap_amount, cost_amount, loss_of
 from sfumato.ledger.stores.schema import SchemaVersion
@@ -96,6 +97,8 @@ class Entry:
     size: str
     """An exact rational."""
     delta: str
+    bounds: str
+    """How much of one person the charged run used, and who says so; empty where nothing had to be bounded."""
     about: str
     """The query's fingerprint, after ``repeat:`` if its answer had been released before; or who set the cap and why."""
     totals: str
@@ -108,7 +111,7 @@ class Entry:
         """The hash of this entry's contents and its predecessor."""
         body = [
             self.number, self.at, self.kind, self.dataset, self.analyst, self.unit, self.measure, self.size,
-            self.delta, self.about, self.totals, self.previous,
+            self.delta, self.bounds, self.about, self.totals, self.previous,
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
@@ -121,8 +124,8 @@ class Entry:
 
 
 _COLUMNS = (
-    "number", "at", "kind", "dataset", "analyst", "unit", "measure", "size", "delta", "about", "totals", "previous",
-    "hash",
+    "number", "at", "kind", "dataset", "analyst", "unit", "measure", "size", "delta", "bounds", "about", "totals",
+    "previous", "hash",
 )  # fmt: skip
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sfumato_ledger"
 
@@ -200,58 +203,53 @@ class Ledger:
             about = f"{by}: {why}" if why else by
             return _append(transaction, str(period), dataset, analyst, "", amount, about, totals_json(totals))
 
-    def reserve(
+    def charge(
         self,
-        cost: PrivacyLoss,
+        charge: Charge,
         *,
         dataset: str,
         analyst: str,
-        unit: str,
-        query: str,
-        text: str = "",
         groups: Sequence[str] = (),
         released: bool = False,
         once: bool = False,
     ) -> Receipt:
-        """Charge ``cost`` to all accounts or to none, and return a receipt once the charge is on disk.
+        """Charge all accounts or none, and return a receipt once the charge is on disk. Nothing else charges.
 
-        ``unit`` is whose privacy the cost is about (:func:`~sfumato.ledger.accounts.check_unit`): one for each
-        data set. ``query`` is the query's fingerprint, ``text`` what the analyst wrote; the owner can read it later.
-        ``groups`` are those of the analyst, each as ``@name``. ``released`` says that the answer to this query is
-        stored already and that the stored one will be returned: the data set is then not charged again. With ``once``,
-        an analyst who was charged for this query before is not charged again unless that run failed: the run was
-        interrupted before its answer was stored, or is going on. One charge still releases one answer, because
-        :meth:`remember` keeps the first that is stored and every run must return that one.
+        A data set has one privacy unit (:func:`~sfumato.ledger.accounts.check_unit`). ``groups`` are those of the
+        analyst, each as ``@name``. ``released`` says that the answer to this query is stored already and that the
+        stored one will be returned: the data set is then not charged again. With ``once``, an analyst who was charged
+        for this query before is not charged again unless that run failed: the run was interrupted before its answer was
+        stored, or is going on. One charge still releases one answer, because :meth:`remember` keeps the first that is
+        stored and every run must return that one.
         """
         if not dataset or not analyst or analyst.startswith("@") or not all(name.startswith("@") for name in groups):
             raise BadParameter("a charge needs a data set and an analyst; only names of groups start with @.")
-        if not unit:
-            raise BadParameter(
-                "a charge needs the privacy unit.", fix="For example `row`, or the column of the person."
-            )
         with self._store.write() as transaction:
             _refuse_moved(transaction, dataset)
-            check_unit(transaction, dataset, unit)
-            if once and (earlier := _paid(transaction, dataset, analyst, query)) is not None:
-                return issue(cost, dataset=dataset, entry=earlier, kept=self.kept)
+            check_unit(transaction, dataset, charge.charged_unit)
             own = last_cap(transaction, Account(dataset, ""))
             if own is None:
                 raise _no_budget(dataset)
+            cost, covers = charge.cost(own.measure), charge.of_unit(own.measure)
+            if once and (earlier := _paid(transaction, dataset, analyst, charge.key)) is not None:
+                return issue(covers, dataset=dataset, entry=earlier, kept=self.kept)
             accounts = accounts_of(dataset, analyst, groups)
-            charge = cost_amount(cost, own.measure, curved=keeps_curves(transaction, accounts))
-            charges = [Amount(measure=charge.measure) if released else charge]
-            charges += [charge] * (len(accounts) - 1)
-            totals = check_caps(transaction, accounts, charges, cost=cost, now=datetime.now(UTC))
-            about = f"{_REPEAT}{query}" if released else query
-            stated = charge if charge.bounds is None else cost_amount(cost, cost.measure)
-            listed = totals_json(totals, groups, charge)
-            entry = _append(transaction, "spend", dataset, analyst, unit, stated, about, listed)
+            amount = cost_amount(cost, own.measure, curved=keeps_curves(transaction, accounts))
+            amounts = [Amount(measure=amount.measure) if released else amount]
+            amounts += [amount] * (len(accounts) - 1)
+            totals = check_caps(transaction, accounts, amounts, cost=cost, now=datetime.now(UTC))
+            stated = amount if amount.bounds is None else cost_amount(cost, cost.measure)
+            entry = _append(
+                transaction, "spend", dataset, analyst, charge.charged_unit, stated,
+                f"{_REPEAT}{charge.key}" if released else charge.key, totals_json(totals, groups, amount),
+                bounds="" if charge.bounds is None else str(charge.bounds),
+            )  # fmt: skip
             for name in groups:
                 transaction.query("INSERT INTO sfumato_ledger_groups (name, number) VALUES (?, ?)", name, entry.number)
-            if text:
+            if charge.what:
                 insert = "INSERT INTO sfumato_queries (number, text) VALUES (?, ?)"
-                transaction.query(insert, entry.number, text.replace("\x00", "\\0"))
-        return issue(cost, dataset=dataset, entry=entry.number, kept=self.kept)
+                transaction.query(insert, entry.number, charge.what.replace("\x00", "\\0"))
+        return issue(covers, dataset=dataset, entry=entry.number, kept=self.kept)
 
     def move(self, *, dataset: str, to: str) -> Entry:
         """Close the account of a data set for good, because it is charged in another ledger from now on.
@@ -432,14 +430,16 @@ def _refuse_moved(transaction: Transaction, dataset: str) -> None:
 
 
 def _append(
-    transaction: Transaction, kind: str, dataset: str, analyst: str, unit: str, amount: Amount, about: str, totals: str
-) -> Entry:
+    transaction: Transaction, kind: str, dataset: str, analyst: str, unit: str, amount: Amount, about: str, totals: str,
+    *, bounds: str = "",
+) -> Entry:  # fmt: skip
     last = transaction.query("SELECT number, hash, at FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
     number, previous, earliest = (last[0][0] + 1, *last[0][1:]) if last else (1, _START, "")
     at = max(datetime.now(UTC).isoformat(timespec="milliseconds"), earliest)  # a clock that is set back changes nothing
     draft = Entry(
         number=number, at=at, kind=kind, dataset=dataset, analyst=analyst, unit=unit, measure=str(amount.measure),
-        size=str(amount.size), delta=str(amount.delta), about=about, totals=totals, previous=previous, hash="",
+        size=str(amount.size), delta=str(amount.delta), bounds=bounds, about=about, totals=totals,
+        previous=previous, hash="",
     )  # fmt: skip
     entry = replace(draft, hash=draft.digest())
     marks = ", ".join("?" * len(_COLUMNS))

@@ -37,7 +37,8 @@ def loss_history(ledger: Ledger, *, dataset: str, analyst: str = "", most: int =
     >>> from sfumato.dp.loss import pure
     >>> ledger = Ledger.unkept()
     >>> entry = ledger.set_cap(pure(1), dataset="hospital")
-    >>> receipt = ledger.reserve(pure("0.25"), dataset="hospital", analyst="ada", unit="row", query="1")
+    >>> charge = Charge(loss=pure("0.25"), unit="row", what="1")
+    >>> receipt = ledger.charge(charge, dataset="hospital", analyst="ada")
     >>> [str(point.spent) for point in loss_history(ledger, dataset="hospital")]
     ['ε = 0', 'ε = 0.25']
     """

@@ -24,6 +24,7 @@ from sfumato.dp.noise_shares import laplace_shares
 from sfumato.dp.receipt import Receipt, require
 from sfumato.engines.engine import failed
 from sfumato.errors import BadParameter, OverBudget, PartyFailed, QueryRefused, TooManyRequests, UnknownBudget
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.parties.agreement import Agreement, Tolerance
 from sfumato.parties.mask_recovery import Dealt, deal, receive
@@ -223,10 +224,11 @@ class Party:
         return {name: shares[0 if name in names else 1] for name, shares in joined.received.items()}
 
     def _charged(self, joined: _Joined) -> Receipt:
-        return self.ledger.reserve(
-            joined.plan.cost, dataset=self.agreement.federation, analyst=joined.analyst,
-            unit=self._session.catalog.unit, query=joined.question.digest(), text=joined.question.sql,
+        charge = Charge(
+            loss=joined.plan.cost, unit=self._session.catalog.unit, what=joined.question.sql,
+            key=joined.question.digest(),
         )  # fmt: skip
+        return self.ledger.charge(charge, dataset=self.agreement.federation, analyst=joined.analyst)
 
     def _taken(self, digest: str, analyst: str) -> _Joined:
         """An open question, which is no longer open then: every step happens once."""

@@ -26,6 +26,7 @@ from sfumato.engines.expressions import FALSE
 from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.policy_tables import refuse_registered
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
@@ -259,16 +260,18 @@ class Session:
         paid = [self.ledger.paid(dataset=self.catalog.dataset, analyst=self.analyst, query=name) for name in names]
         return None if all(entry is None for entry in paid) else stored
 
-    def reserve(self, cost: PrivacyLoss, key: str, text: str, parts: Sequence[str] = ()) -> Receipt:
+    def charge(self, cost: PrivacyLoss, key: str, text: str, parts: Sequence[str] = ()) -> Receipt:
         """Charge a query. If somebody else's answer is stored, it is returned in the end: the data set pays once.
 
         ``parts`` are the keys of the answers, where there are several.
         """
         check_least(cost, self.least)
-        return self.ledger.reserve(
-            cost, dataset=self.catalog.dataset, analyst=self.analyst, unit=self.catalog.unit, query=key, text=text,
+        return self.ledger.charge(
+            Charge(loss=cost, unit=self.catalog.unit, what=text, key=key),
+            dataset=self.catalog.dataset,
+            analyst=self.analyst,
             released=all(self.ledger.recall(part) is not None for part in parts or (key,)),
-        )  # fmt: skip
+        )
 
     def run_plan(self, plan: NoisePlan, text: str) -> Answer:
         return self.run_plans([plan], text)[0]
@@ -284,7 +287,7 @@ class Session:
         if fresh:
             costs = [plan.cost for plan in fresh.values()]
             total = costs[0] if len(costs) == 1 else sequential(costs)
-            receipt = self.reserve(total, whole, text, list(fresh))
+            receipt = self.charge(total, whole, text, list(fresh))
             receipts = (receipt,) if len(costs) == 1 else receipt.split(*costs)
             for (key, plan), own in zip(fresh.items(), receipts, strict=True):
                 # A concurrent session may have stored its answer to the same query first: then that one is returned.

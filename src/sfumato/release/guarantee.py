@@ -13,6 +13,7 @@ from math import exp
 from statistics import NormalDist
 from typing import Any
 
+from sfumato.dp.contribution_bounds import Bounds, Promised
 from sfumato.dp.curve import Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate
 from sfumato.dp.receipt import UNKEPT_COST, Receipt
@@ -74,6 +75,13 @@ class Guarantee:
     def charged(self, receipt: Receipt) -> Guarantee:
         """The same guarantee with the entry of the ledger that was charged, if the ledger is kept."""
         return replace(self, entry=receipt.entry, dataset=receipt.dataset) if receipt.kept else self
+
+    def under(self, bounds: Bounds | None) -> Guarantee:
+        """The same guarantee, which says so where a bound was promised and not enforced."""
+        if not isinstance(bounds, Promised):
+            return self
+        more = f"people with more than {counted(bounds.rows, 'row')}: {bounds.by} states that there are none"
+        return replace(self, not_covered=(*self.not_covered, more))
 
     @property
     def epsilon(self) -> float:

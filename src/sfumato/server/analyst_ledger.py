@@ -15,6 +15,7 @@ from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure, pure
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import Conflict, NotComparable, OverBudget, UnknownBudget
 from sfumato.ledger.accounts import Period
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Balance, Ledger
 from sfumato.rationals import Number
 from sfumato.server.roles import Principal
@@ -51,15 +52,12 @@ class AnalystLedger(Ledger):
             return None
         return super().recall(key)
 
-    def reserve(
+    def charge(
         self,
-        cost: PrivacyLoss,
+        charge: Charge,
         *,
         dataset: str,
         analyst: str,
-        unit: str,
-        query: str,
-        text: str = "",
         groups: Sequence[str] = (),
         released: bool = False,
         once: bool = False,
@@ -68,12 +66,13 @@ class AnalystLedger(Ledger):
             raise Conflict(
                 "No new question is answered here.", fix="Questions that you asked before can be read again as asked."
             )
+        cost = charge.loss
         self._check_limit(cost)
         self._check_own_budget()
         try:
-            receipt = super().reserve(
-                cost, dataset=self._dataset, analyst=self._analyst, unit=unit, query=query, text=text,
-                groups=self._groups, released=super().recall(query) is not None, once=True,
+            receipt = super().charge(
+                charge, dataset=self._dataset, analyst=self._analyst, groups=self._groups,
+                released=super().recall(charge.key) is not None, once=True,
             )  # fmt: skip
         except UnknownBudget as refusal:
             raise UnknownBudget(refusal.message, fix=_NO_CAP) from None

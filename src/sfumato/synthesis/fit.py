@@ -15,7 +15,6 @@ import polars as pl
 from sfumato.dp.analytic_gaussian import squared_for
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.loss import PrivacyLoss, concentrated
-from sfumato.dp.os_random import words
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.zcdp import rho_for
 from sfumato.errors import BadParameter
@@ -32,7 +31,7 @@ from sfumato.synthesis.private_counts import NoisyMarginal, PrivateCounts, small
 from sfumato.synthesis.residuals import Columns
 from sfumato.synthesis.spanning_tree import measure_spanning_tree
 
-__all__ = ["FitRun", "HouseholdPlan", "SynthesisPlan", "bounded_rows", "fit_households", "fit_model"]
+__all__ = ["FitRun", "HouseholdPlan", "SynthesisPlan", "fit_households", "fit_model"]
 
 _ONE_WAY = {"mst": Fraction(1, 5), "adaptive": Fraction(3, 20)}
 """Share of the budget for the one-way marginals."""
@@ -137,15 +136,6 @@ class SynthesisPlan:
         """The loss that a fit may use."""
         curve = replace(gaussian_curve(self.squared), delta=self.learned_delta)
         return replace(concentrated(curve.rho, curve.delta), curve=curve)
-
-
-def bounded_rows(frame: pl.DataFrame, unit: str | None, reach: int) -> pl.DataFrame:
-    """At most ``reach`` rows of every unit, chosen at random; rows without a unit are left out."""
-    if unit is None:
-        return frame
-    keyed = frame.filter(pl.col(unit).is_not_null())
-    order = keyed[np.argsort(words(keyed.height))]
-    return order.filter(pl.int_range(pl.len()).over(unit) < reach)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+import polars as pl
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.dp.contribution_bounds import Enforced, bound_rows
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.field_docs import DocumentedModel
-from sfumato.ledger.run_account import charge_run
+from sfumato.ledger.charge import Charge, charge_run
 from sfumato.params import plain_message
 from sfumato.rationals import rational
 from sfumato.release.guarantee import Guarantee
@@ -78,12 +80,20 @@ def place(name: str, folder: Path) -> str:
 
 
 class ReleaseBudget(DocumentedModel):
-    """The privacy budget of a release and the ledger that it is charged to. The unit of privacy is one row."""
+    """The privacy budget of a release and the ledger that it is charged to.
+
+    The unit of privacy is one row. With ``person`` and ``max_rows`` it is a person: of each, that many rows at random
+    are used, and the loss of a person is ``max_rows``² times rho, by group privacy.
+    """
 
     model_config = STRICT
 
     rho: PositiveNumber
     """Budget in zero-concentrated differential privacy."""
+    person: str | None = None
+    """The column that identifies a person. Left out: every row is a unit of its own."""
+    max_rows: Annotated[int, Field(ge=1)] | None = None
+    """How many rows of one person are used."""
     ledger: str | None = None
     """The budget ledger: a file relative to the plan. Without one, nobody adds up several releases."""
     dataset: str | None = None
@@ -93,6 +103,8 @@ class ReleaseBudget(DocumentedModel):
     def _both(self) -> Self:
         if (self.ledger is None) != (self.dataset is None):
             raise ValueError("`ledger` and `dataset` belong together")
+        if (self.person is None) != (self.max_rows is None):
+            raise ValueError("`person` and `max_rows` belong together")
         return self
 
     @property
@@ -104,13 +116,27 @@ class ReleaseBudget(DocumentedModel):
         """The budget with its ledger in a folder."""
         return self if self.ledger is None else self.model_copy(update={"ledger": place(self.ledger, folder)})
 
-    def charge(self, plan: BaseModel, *, what: str) -> Receipt:
-        """Charge the ledger for a plan. Everything that can be refused was checked before."""
-        return charge_run(
-            self.loss, ledger=self.ledger, dataset=self.dataset, unit="row", name=what, public={"plan": repr(plan)}
-        )
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of the column that is read for the budget, where it names a person."""
+        return {} if self.person is None else {self.person: "category"}
 
-    def guarantee(self, receipt: Receipt, *, proof: str) -> Guarantee:
+    def bounded(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Enforced | None]:
+        """The rows that are used: of each person, so many as the budget says."""
+        if self.person is None or self.max_rows is None:
+            return frame, None
+        return bound_rows(frame, self.person, self.max_rows)
+
+    def charge(self, plan: BaseModel, *, what: str, bounds: Enforced | None) -> Receipt:
+        """Charge the ledger for a plan. Everything that can be refused was checked before."""
+        run = Charge.of_run(self.loss, unit="row", name=what, public={"plan": repr(plan)}, bounds=bounds)
+        return charge_run(run, ledger=self.ledger, dataset=self.dataset)
+
+    def guarantee(self, receipt: Receipt, *, proof: str, bounds: Enforced | None) -> Guarantee:
         """The guarantee of the release."""
-        stated = replace(self.loss.at(_DELTA), curve=self.loss.composable())
-        return Guarantee(loss=stated, unit="row", proof=proof).charged(receipt)
+        loss = self.loss if bounds is None else self.loss.for_group(bounds.rows)
+        stated = replace(loss.at(_DELTA), curve=loss.composable())
+        if bounds is None:
+            return Guarantee(loss=stated, unit="row", proof=proof).charged(receipt)
+        proof = f"{proof}; group privacy: {bounds.rows}² times the loss of a row (Bun, Steinke 2016, Proposition 1.9)"
+        return Guarantee(loss=stated, unit=bounds.unit, max_rows=bounds.rows, proof=proof).charged(receipt)

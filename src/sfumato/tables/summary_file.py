@@ -181,8 +181,8 @@ class SummaryFile(PlanFile):
         used = dict.fromkeys(name for one in self.statistics for name in (one.of, *one.by, *one.on))
         values = {name: self.columns[name].values for name in used}
         kinds = {name: "number" if own is None else kind_of_values(own) for name, own in values.items()}
-        frame = read_declared(self.data, kinds).frame
-        receipt = self.budget.charge(self, what="summary statistics")
+        frame, cut = self.budget.bounded(read_declared(self.data, {**kinds, **self.budget.kinds}).frame)
+        receipt = self.budget.charge(self, what="summary statistics", bounds=cut)
         share, found = self.budget.rho / len(self.statistics), []
         for one in self.statistics:
             bounds = self._interval(one.of)
@@ -192,7 +192,7 @@ class SummaryFile(PlanFile):
             else:
                 by = {name: self.columns[name].values or () for name in one.by}
                 found.append(private_groups(frame, one.of, by, bounds, rho=share, receipt=receipt))
-        guarantee = self.budget.guarantee(receipt, proof=_PROOF)
+        guarantee = self.budget.guarantee(receipt, proof=_PROOF, bounds=cut)
         verdict = guarantee.verdict(wanted=guarantee.epsilon)
         return self._published(found, {"guarantee": guarantee.to_dict()}, verdict)
 

@@ -157,11 +157,12 @@ class TopDownFile(PlanFile):
         geography = Geography(frame=listed, levels=self.areas.levels)
         smallest = self.areas.levels[-1]
         kinds = {name: kind_of_values(values) for name, values in self.columns.items()}
-        people = read_declared(self.data, {**kinds, smallest: kind_of_values(listed[smallest].to_list())}).frame
+        kinds |= {smallest: kind_of_values(listed[smallest].to_list()), **self.budget.kinds}
+        people, cut = self.budget.bounded(read_declared(self.data, kinds).frame)
         check_data(people, geography, plan)
-        receipt = self.budget.charge(self, what="topdown")
+        receipt = self.budget.charge(self, what="topdown", bounds=cut)
         done = topdown(people, geography, plan, receipt=receipt, progress=progress)
-        guarantee = self.budget.guarantee(receipt, proof=_PROOF)
+        guarantee = self.budget.guarantee(receipt, proof=_PROOF, bounds=cut)
         return PrivateTables(
             tables={name: done.table(t.level, *t.by) for name, t in zip(names, self.tables, strict=True)},
             microdata=done.microdata().select(*self.areas.levels, *self.columns) if self.microdata else None,

@@ -12,7 +12,7 @@ from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import ContributionBounds, Mechanism
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter, NoReceipt
-from sfumato.ledger.run_account import charge_run
+from sfumato.ledger.charge import Charge, charge_run
 from sfumato.secret import Permit, SecretValue
 from sfumato.testing.parts import expect, run_checks
 
@@ -35,7 +35,8 @@ def _receipt(mechanism: Mechanism) -> Receipt:
 
 
 def _charged(loss: PrivacyLoss) -> Receipt:
-    return charge_run(loss, ledger=None, dataset=None, unit="row", name="check of a mechanism", public={})
+    run = Charge.of_run(loss, unit="row", name="check of a mechanism", public={})
+    return charge_run(run, ledger=None, dataset=None)
 
 
 def loss_grows_with_sensitivity(mechanism: Mechanism) -> None:

@@ -13,6 +13,7 @@ import polars as pl
 
 from sfumato.demos.base import Demo, Say
 from sfumato.dp.loss import PrivacyMeasure
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -183,7 +184,7 @@ def _totals(people: pl.DataFrame, tables: HierarchicalTables, level: str) -> pl.
 def _published(people: pl.DataFrame, places: Geography, plan: TopDownPlan, progress: Progress) -> HierarchicalTables:
     ledger = Ledger.unkept()
     ledger.set_cap(plan.loss, dataset="census")
-    receipt = ledger.reserve(plan.loss, dataset="census", analyst="office", unit="row", query="tables")
+    receipt = ledger.charge(Charge(loss=plan.loss, unit="row", what="tables"), dataset="census", analyst="office")
     return topdown(people, places, plan, receipt=receipt, progress=progress)
 
 

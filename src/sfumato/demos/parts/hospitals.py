@@ -11,8 +11,8 @@ from sfumato.data.yaml_documents import yaml_text
 from sfumato.demos.base import Demo, Say
 from sfumato.demos.people import hospital
 from sfumato.dp.loss import pure
+from sfumato.ledger.charge import Charge, charge_run
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.run_account import charge_run
 from sfumato.parties.bloom_encoding import BloomEncoder
 from sfumato.parties.certificates import make_certificates
 from sfumato.parties.channels import LocalChannel
@@ -102,7 +102,8 @@ class HospitalsDemo(Demo):
         both = [*first[:150], *second[150:]]
         one, other = PrivateSet(first), PrivateSet(both)
         noise = SizeNoise.for_budget(1, "1e-6")
-        paid = charge_run(noise.loss, ledger=None, dataset=None, unit="name", name="intersection", public={})
+        run = Charge.of_run(noise.loss, unit="name", name="intersection", public={})
+        paid = charge_run(run, ledger=None, dataset=None)
         found = one.size(other.reply(one.blinded(), noise=noise, receipt=paid))
         say(
             "\n[bold]2. Who is in both?[/bold] 150 of 600 patients were treated in two hospitals. Private set "

@@ -27,11 +27,12 @@ class Exponential(Mechanism):
     for all utilities. ``error`` bounds the difference between the best and the selected utility among ``candidates``.
 
     >>> from sfumato.dp import SecretValue, pure
-    >>> from sfumato.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> mode = Exponential.for_epsilon(50, monotone=True)
-    >>> receipt = ledger.reserve(mode.loss(), dataset="survey", analyst="ana", unit="row", query="mode of colour")
+    >>> charge = Charge(loss=mode.loss(), unit="row", what="mode of colour")
+    >>> receipt = ledger.charge(charge, dataset="survey", analyst="ana")
     >>> ["red", "green", "blue"][mode.release(SecretValue([3, 80, 8]), receipt=receipt)]
     'green'
     """

@@ -27,11 +27,12 @@ class Histogram(Mechanism):
     ``outputs`` cells.
 
     >>> from sfumato.dp import SecretValue, pure
-    >>> from sfumato.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> ages = Histogram.for_epsilon(1)
-    >>> receipt = ledger.reserve(ages.loss(), dataset="survey", analyst="ana", unit="row", query="age groups")
+    >>> charge = Charge(loss=ages.loss(), unit="row", what="age groups")
+    >>> receipt = ledger.charge(charge, dataset="survey", analyst="ana")
     >>> ages.release(SecretValue([120, 80, 0]), receipt=receipt).shape
     (3,)
     """

@@ -31,11 +31,12 @@ class RandomizedResponse(Mechanism):
     categories.
 
     >>> from sfumato.dp import SecretValue, pure
-    >>> from sfumato.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(5), dataset="poll")
     >>> poll = RandomizedResponse.for_epsilon(2, categories=2)
-    >>> receipt = ledger.reserve(poll.loss(), dataset="poll", analyst="ana", unit="row", query="yes or no")
+    >>> charge = Charge(loss=poll.loss(), unit="row", what="yes or no")
+    >>> receipt = ledger.charge(charge, dataset="poll", analyst="ana")
     >>> answers = poll.release(SecretValue([0] * 5000 + [1] * 15000), receipt=receipt)
     >>> bool(abs(poll.estimate(answers)[1] - 0.75) < poll.error(confidence="0.999999", people=20000))
     True

@@ -27,11 +27,12 @@ class ReportNoisyMax(Mechanism):
     difference between the best and the winner's true count among ``candidates``.
 
     >>> from sfumato.dp import SecretValue, pure
-    >>> from sfumato.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="votes")
     >>> largest = ReportNoisyMax.for_epsilon(50, monotone=True)
-    >>> receipt = ledger.reserve(largest.loss(), dataset="votes", analyst="ana", unit="row", query="largest party")
+    >>> charge = Charge(loss=largest.loss(), unit="row", what="largest party")
+    >>> receipt = ledger.charge(charge, dataset="votes", analyst="ana")
     >>> largest.release(SecretValue([300, 812, 5]), receipt=receipt)
     (1, None)
     """

@@ -30,11 +30,12 @@ class SampleAndAggregate(Mechanism):
     function fails counts as ``low``. ``error`` bounds the distance in rank among the blocks.
 
     >>> from sfumato.dp import SecretValue, pure
-    >>> from sfumato.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="wages")
     >>> mean = SampleAndAggregate.for_epsilon(20, blocks=50, low=0, high=100, grid=1)
-    >>> receipt = ledger.reserve(mean.loss(), dataset="wages", analyst="ana", unit="row", query="mean wage")
+    >>> charge = Charge(loss=mean.loss(), unit="row", what="mean wage")
+    >>> receipt = ledger.charge(charge, dataset="wages", analyst="ana")
     >>> values = mean.evaluate(lambda block: sum(block) / len(block), [30, 40, 50] * 1000)
     >>> 35 <= mean.release(values, receipt=receipt) <= 45
     True

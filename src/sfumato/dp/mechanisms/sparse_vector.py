@@ -27,11 +27,12 @@ class SparseVector(Mechanism):
     within which an answer can be wrong, for ``questions`` counts.
 
     >>> from sfumato.dp import SecretValue, pure
-    >>> from sfumato.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="wards")
     >>> alarm = SparseVector(threshold=50, stop=1, threshold_scale="1/10", query_scale="1/10", monotone=True)
-    >>> receipt = ledger.reserve(alarm.loss(), dataset="wards", analyst="ana", unit="row", query="cases by week")
+    >>> charge = Charge(loss=alarm.loss(), unit="row", what="cases by week")
+    >>> receipt = ledger.charge(charge, dataset="wards", analyst="ana")
     >>> alarm.release(SecretValue([3, 12, 90, 4]), receipt=receipt)
     [False, False, True]
     """

@@ -41,11 +41,12 @@ class TopKeys(Mechanism):
     ``error`` bounds the difference between the best and each selected count among ``candidates``.
 
     >>> from sfumato.dp import SecretValue, pure
-    >>> from sfumato.ledger import Ledger
+    >>> from sfumato.ledger import Charge, Ledger
     >>> ledger = Ledger.unkept()
     >>> _ = ledger.set_cap(pure(100), dataset="survey")
     >>> top = TopKeys.for_budget(50, count=2)
-    >>> receipt = ledger.reserve(top.loss(), dataset="survey", analyst="ana", unit="row", query="two largest towns")
+    >>> charge = Charge(loss=top.loss(), unit="row", what="two largest towns")
+    >>> receipt = ledger.charge(charge, dataset="survey", analyst="ana")
     >>> top.release(SecretValue([3, 80, 8, 40]), receipt=receipt)
     (1, 3)
     """

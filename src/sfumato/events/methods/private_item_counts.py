@@ -9,11 +9,11 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from sfumato.dataset import Data
+from sfumato.dp.contribution_bounds import bound_items
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
-from sfumato.dp.os_random import words
 from sfumato.errors import BadParameter, NotApplicable
-from sfumato.events.item_sets import Ints, declared_unit, distinct_sorted, event_codes
-from sfumato.ledger.run_account import charge_run
+from sfumato.events.item_sets import declared_unit, event_codes
+from sfumato.ledger.charge import Charge, charge_run
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.rationals import rational
@@ -112,12 +112,11 @@ class PrivateItemCounts(Step):
             raise BadParameter("private-item-counts: the unit cannot be the item.", fix="Name the column of the items.")
         mechanism = self.mechanism()
         loss = mechanism.loss(self.max_items)
-        receipt = charge_run(
-            loss, ledger=self.ledger, dataset=self.dataset, unit=unit, name=self.part_name(), public=self.public()
-        )
         # A row without a person counts for nobody; to refuse it would tell that there is one.
         units, codes, items = event_codes(data.table.frame.drop_nulls(unit), unit, self.item)
-        counts = bounded_counts(units, codes, len(items), self.max_items)
+        counts, cut = bound_items(units, codes, count=len(items), most=self.max_items, unit=unit)
+        run = Charge.of_run(loss, unit=unit, name=self.part_name(), public=self.public(), bounds=cut)
+        receipt = charge_run(run, ledger=self.ledger, dataset=self.dataset)
         kept = np.flatnonzero(counts >= self.first_threshold)
         noisy = mechanism.release(SecretValue(counts[kept]), receipt=receipt, sensitivity=self.max_items)
         shown = ~np.isnan(noisy)
@@ -139,15 +138,3 @@ class PrivateItemCounts(Step):
             private={"items": len(items), "items_released": frame.height},
             verdicts=(guarantee.verdict(wanted=self.epsilon),),
         )
-
-
-def bounded_counts(units: Ints, items: Ints, count: int, most: int) -> Ints:
-    """Number of units per item; of every unit at most ``most`` different items, drawn at random, are counted."""
-    known = items >= 0
-    pairs = distinct_sorted(units[known] * max(1, count) + items[known])
-    pairs = pairs[np.argsort(words(len(pairs)), kind="stable")]
-    pairs = pairs[np.argsort(pairs // max(1, count), kind="stable")]
-    owner = pairs // max(1, count)
-    first = np.searchsorted(owner, owner)
-    drawn = pairs[np.arange(len(pairs)) - first < most]
-    return np.bincount(drawn % max(1, count), minlength=count).astype(np.int64)

@@ -109,7 +109,7 @@ class NeuralNetwork(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
 
     def _charge(self) -> NoisySums:
         sums, self.privacy_ = charge_sampled_fit(
-            **self._charged(), epsilon=self.epsilon, delta=self.delta, steps=self.steps, rate=rational(self.rate)
+            self._account(), epsilon=self.epsilon, delta=self.delta, steps=self.steps, rate=rational(self.rate)
         )
         return sums
 

@@ -12,6 +12,7 @@ from sfumato.dp.loss import pure
 from sfumato.dp.mechanism import Positive
 from sfumato.dp.mechanisms.geometric import Geometric
 from sfumato.errors import BadParameter, OverBudget
+from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.query.policy.base import ExactResponder, Policy, Responder
 from sfumato.query.policy.subsets import Bits
@@ -70,8 +71,8 @@ class _Responder(ExactResponder):
             if self._empty:
                 return None
             try:
-                receipt = self._ledger.reserve(
-                    self._cost, dataset="column", analyst="asker", unit="row", query=key.hex()
+                receipt = self._ledger.charge(
+                    Charge(loss=self._cost, unit="row", what=key.hex()), dataset="column", analyst="asker"
                 )
             except OverBudget:
                 self._empty = True

@@ -47,7 +47,7 @@ def answer_sets(session: Session, plan: SetsPlan, text: str) -> list[Answer]:
         for draw in plan.draws:
             draw.measurement.mechanism.check_drawable()
         check_plan(plan.cells, session.running)
-        receipt = session.reserve(plan.cost, key, text)
+        receipt = session.charge(plan.cost, key, text)
         stored = session.ledger.remember(key, json.dumps(_measured(session, plan, receipt)))
     numbers: Numbers = json.loads(stored)
     return [

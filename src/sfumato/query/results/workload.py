@@ -169,7 +169,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     if kept is None:
         session._engine.connect()
         session._engine.check(additive_sql(workload.bounds, 0, session._engine.listed))
-        receipt = session.reserve(workload.cost, key, workload.text)
+        receipt = session.charge(workload.cost, key, workload.text)
         try:
             secret = int.from_bytes(os.urandom(7), "little")
             rows = additive_totals(workload.bounds, session._engine, secret).open(receipt)

@@ -14,11 +14,12 @@ from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.data.declared import refuse_found_types
 from sfumato.dataset import Column, Data, Role
+from sfumato.dp.contribution_bounds import bound_rows
 from sfumato.dp.loss import approximate
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.field_docs import DocumentedModel
+from sfumato.ledger.charge import Charge, charge_run
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.run_account import charge_run
 from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
@@ -28,7 +29,7 @@ from sfumato.release.guarantee import Guarantee
 from sfumato.rng import Rng
 from sfumato.synthesis.column_domain import ColumnCells, category_cells, range_cells
 from sfumato.synthesis.constraints import check_constraints
-from sfumato.synthesis.fit import FitRun, HouseholdPlan, SynthesisPlan, bounded_rows, fit_households, fit_model
+from sfumato.synthesis.fit import FitRun, HouseholdPlan, SynthesisPlan, fit_households, fit_model
 from sfumato.synthesis.household_model import HouseholdModel
 from sfumato.synthesis.model import SynthesisModel
 from sfumato.wording import did_you_mean
@@ -234,15 +235,15 @@ class PrivateSynthesis(Step):
         plan = self._plan(data)
         cost = replace(approximate(rational(self.epsilon), rational(self.delta)), curve=plan.loss.curve)
         unit = plan.households.id if plan.households is not None else data.schema.unit
-        paid = charge_run(
-            cost, in_rho=plan.loss, ledger=ledger, dataset=None if ledger is None else self.dataset or "table",
-            unit=unit or "row", name=self.part_name(), public=self.public(),
-        )  # fmt: skip
+        kept, cut = (data.table.frame, None) if unit is None else bound_rows(data.table.frame, unit, plan.reach)
+        run = Charge.of_run(
+            cost, in_rho=plan.loss, unit=unit or "row", name=self.part_name(), public=self.public(), bounds=cut
+        )
+        paid = charge_run(run, ledger=ledger, dataset=None if ledger is None else self.dataset or "table")
         [receipt] = paid.split(plan.loss)
         guarantee = Guarantee(
             loss=plan.loss.at(plan.delta), unit=unit or "row", max_rows=plan.reach, proof=_PROOF
         ).charged(paid)
-        kept = bounded_rows(data.table.frame, unit, plan.reach)
         return kept, FitRun(
             plan=plan, receipt=receipt, random=(rng or Rng()).child("fit").generator, progress=progress,
             guarantee=guarantee, constraints=self.constraints,

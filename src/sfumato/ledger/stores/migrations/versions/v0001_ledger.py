@@ -18,8 +18,8 @@ def upgrade() -> None:
     op.create_table(
         "sfumato_ledger",
         _number(), _text("at"), _text("kind", sa.CheckConstraint(_KINDS)), _text("dataset"), _text("analyst"),
-        _text("unit"), _text("measure"), _text("size"), _text("delta"), _text("about"), _text("totals"),
-        _text("previous"), sa.Column("hash", sa.Text, nullable=False, unique=True),
+        _text("unit"), _text("measure"), _text("size"), _text("delta"), _text("bounds"), _text("about"),
+        _text("totals"), _text("previous"), sa.Column("hash", sa.Text, nullable=False, unique=True),
         sqlite_strict=True,
     )  # fmt: skip
     for name, fields in {"account": ["dataset", "analyst"], "dataset": ["dataset"], "analyst": ["analyst"]}.items():
