@@ -507,13 +507,13 @@ CHARGED: set[str] = set()
 
 @pytest.fixture(autouse=True)
 def _charges(monkeypatch: pytest.MonkeyPatch) -> None:
-    reserve = Ledger.reserve
+    charge = Ledger.charge
 
     def noted(self: Ledger, *given: Any, **named: Any) -> Any:
         CHARGED.update(frame.frame.f_globals.get("__name__", "") for frame in inspect.stack(0))
-        return reserve(self, *given, **named)
+        return charge(self, *given, **named)
 
-    monkeypatch.setattr(Ledger, "reserve", noted)
+    monkeypatch.setattr(Ledger, "charge", noted)
 
 
 @pytest.mark.parametrize("name", DOORS)
@@ -544,19 +544,19 @@ ELSEWHERE = {
 
 
 def charging_modules() -> set[str]:
-    """Modules that charge a ledger: by `reserve`, or by `charge_run` for a run as a whole."""
+    """Modules that charge a ledger: by `charge`, or by `charge_run` for a run as a whole."""
     found = set()
     for path in sorted(SOURCE.rglob("*.py")):
         module = ".".join(["sfumato", *path.relative_to(SOURCE).with_suffix("").parts])
         calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         names = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
-        if names & {"reserve", "charge_run"}:
+        if names & {"charge", "charge_run"}:
             found.add(module)
-    return {module for module in found if module.split(".")[1] not in ("demos", "testing", "dp")}
+    return {module for module in found if module.split(".")[1] not in ("demos", "testing", "ledger")}
 
 
 def test_everything_that_charges_a_ledger_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call of `reserve` in a module that no door passes through is a promise that nobody compares."""
+    """A call of `charge` in a module that no door passes through is a promise that nobody compares."""
     expected = charging_modules() - ELSEWHERE.keys()
     if not expected <= CHARGED:  # the tests above did not run in this process
         for name, make in DOORS.items():

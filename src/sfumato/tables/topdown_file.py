@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -163,14 +163,13 @@ class TopDownFile(PlanFile):
         receipt = self.budget.charge(self, what="topdown", bounds=cut)
         done = topdown(people, geography, plan, receipt=receipt, progress=progress)
         guarantee = self.budget.guarantee(receipt, proof=_PROOF, bounds=cut)
+        if plan.exact_totals is not None:
+            exact = (*guarantee.not_covered, f"the totals of every {plan.exact_totals}, which are published exactly")
+            guarantee = replace(guarantee, not_covered=exact)
         return PrivateTables(
             tables={name: done.table(t.level, *t.by) for name, t in zip(names, self.tables, strict=True)},
             microdata=done.microdata().select(*self.areas.levels, *self.columns) if self.microdata else None,
-            account={
-                "method": "topdown",
-                "guarantee": guarantee.to_dict(),
-                **_public(done),
-            },
+            account={"method": "topdown", "guarantee": guarantee.to_dict(), **_public(done)},
         )
 
 
