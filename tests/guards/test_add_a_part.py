@@ -107,7 +107,7 @@ def test_the_model_is_checked_independently(workshop: Path) -> None:
 
 @pytest.mark.slow
 def test_the_mechanism_answers(workshop: Path) -> None:
-    [example] = re.findall(r"```python\n(from sfumato.dp import Ledger.*?)```", PAGE, flags=re.DOTALL)
+    [example] = re.findall(r"```python\n(from sfumato.dp import NoisyCount.*?)```", PAGE, flags=re.DOTALL)
     (workshop / "count.py").write_text(example)
     assert abs(int(run(workshop, "python count.py").strip("[]\n ")) - 60) < 200
 

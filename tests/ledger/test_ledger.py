@@ -255,7 +255,7 @@ def test_two_hundred_at_once_never_pass_the_cap(ledger: Ledger, request: pytest.
 
 _VICTIM = """
 import sys
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger import Charge, Ledger
 from sfumato.dp.loss import pure
 ledger = Ledger.open(sys.argv[1])
 while True:

@@ -106,7 +106,7 @@ def test_a_current_ledger_is_opened_without_sqlalchemy(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     Ledger.open(path)
     code = (
-        f"import sys; from sfumato.dp import Ledger; Ledger.open({str(path)!r}).verify(); "
+        f"import sys; from sfumato.ledger import Ledger; Ledger.open({str(path)!r}).verify(); "
         "print({'sqlalchemy', 'alembic'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
