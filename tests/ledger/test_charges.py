@@ -82,9 +82,7 @@ def test_group_privacy_of_each_measure() -> None:
     epsilon=st.fractions(min_value="1/100", max_value=3, max_denominator=100),
     k=st.integers(min_value=1, max_value=6),
 )
-def test_group_privacy_covers_normal_noise_at_k_distances(
-    squared: Fraction, epsilon: Fraction, k: int
-) -> None:
+def test_group_privacy_covers_normal_noise_at_k_distances(squared: Fraction, epsilon: Fraction, k: int) -> None:
     """Normal noise at distance mu is (epsilon, delta)-private; k steps are a distance of k·mu, whose delta is known."""
     one = approximate(epsilon, normal_delta(squared, epsilon))
     assert normal_delta(squared * k**2, epsilon * k) <= one.for_group(k).delta

@@ -19,14 +19,12 @@ verify`` prints it).
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.dp.receipt import Receipt, issue
@@ -36,7 +34,6 @@ from sfumato.ledger.accounts import (
     Period,
     Transaction,
     accounts_of,
-    amount_of,
     charge_of,
     check_caps,
     check_unit,
@@ -50,13 +47,14 @@ from sfumato.ledger.accounts import (
 )
 from sfumato.ledger.charge import Charge
 from sfumato.ledger.composition import left_of, part_of, spent_of
+from sfumato.ledger.entries import SELECT, START, Entry, append, entry_of
 from sfumato.ledger.exact_budget import Amount, cap_amount, cost_amount, loss_of
+from sfumato.ledger.register import ReleaseRecord
 from sfumato.ledger.stores.schema import SchemaVersion
 from sfumato.rationals import Number, rational
 
 __all__ = ["Balance", "Entry", "Ledger", "Store", "Transaction"]
 
-_START = "0" * 64
 UNKEPT = ":memory:"
 """The place of a ledger that ends with the process."""
 _REPEAT = "repeat:"
@@ -77,57 +75,6 @@ class Store(Protocol):
     def upgrade(self, schema: SchemaVersion) -> None:
         """Create or upgrade the tables of a schema."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One entry of the ledger."""
-
-    number: int
-    at: str
-    kind: str
-    """"spend", "cap" (lifetime), "month", "year" or "question" (other caps), "moved" or "event"."""
-    dataset: str
-    """Empty for an analyst's cap over all data sets."""
-    analyst: str
-    """Empty for a data set's own cap."""
-    unit: str
-    """Whose privacy a charge is about: ``row``, ``edge``, ``node``, or columns that identify a person."""
-    measure: str
-    size: str
-    """An exact rational."""
-    delta: str
-    bounds: str
-    """How much of one person the charged run used, and who says so; empty where nothing had to be bounded."""
-    about: str
-    """The query's fingerprint, after ``repeat:`` if its answer had been released before; or who set the cap and why."""
-    totals: str
-    """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON: size, delta
-    and, where curves are kept, the three numbers of the curve; then the curve of the charge itself."""
-    previous: str
-    hash: str
-
-    def digest(self) -> str:
-        """The hash of this entry's contents and its predecessor."""
-        body = [
-            self.number, self.at, self.kind, self.dataset, self.analyst, self.unit, self.measure, self.size,
-            self.delta, self.bounds, self.about, self.totals, self.previous,
-        ]  # fmt: skip
-        return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
-
-    def cost(self) -> PrivacyLoss:
-        """The charge of this entry."""
-        return loss_of(amount_of(self.measure, self.size, self.delta))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _COLUMNS}
-
-
-_COLUMNS = (
-    "number", "at", "kind", "dataset", "analyst", "unit", "measure", "size", "delta", "bounds", "about", "totals",
-    "previous", "hash",
-)  # fmt: skip
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sfumato_ledger"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +148,7 @@ class Ledger:
             accounts = accounts_of(dataset, analyst)
             totals = [running_total(transaction, one, amount.measure) for one in (*accounts[:3], account)][:3]
             about = f"{by}: {why}" if why else by
-            return _append(transaction, str(period), dataset, analyst, "", amount, about, totals_json(totals))
+            return append(transaction, str(period), dataset, analyst, "", amount, about, totals_json(totals))
 
     def charge(
         self,
@@ -239,7 +186,7 @@ class Ledger:
             amounts += [amount] * (len(accounts) - 1)
             totals = check_caps(transaction, accounts, amounts, cost=cost, now=datetime.now(UTC))
             stated = amount if amount.bounds is None else cost_amount(cost, cost.measure)
-            entry = _append(
+            entry = append(
                 transaction, "spend", dataset, analyst, charge.charged_unit, stated,
                 f"{_REPEAT}{charge.key}" if released else charge.key, totals_json(totals, groups, amount),
                 bounds="" if charge.bounds is None else str(charge.bounds),
@@ -260,7 +207,7 @@ class Ledger:
             closed = _moved(transaction, dataset)
             if closed is None:
                 nothing = Amount(measure=PrivacyMeasure.EPSILON)
-                return _append(transaction, "moved", dataset, "", "", nothing, to, "{}")
+                return append(transaction, "moved", dataset, "", "", nothing, to, "{}")
             if closed.about != to:
                 _refuse_moved(transaction, dataset)
             return closed
@@ -283,13 +230,27 @@ class Ledger:
             charge = cost_amount(loss, measure, curved=curved)
             totals = [running_total(transaction, one, charge.measure) + charge for one in accounts]
             stated = charge if charge.bounds is None else cost_amount(loss, loss.measure)
-            return _append(transaction, "spend", dataset, analyst, unit, stated, about, totals_json(totals, (), charge))
+            return append(transaction, "spend", dataset, analyst, unit, stated, about, totals_json(totals, (), charge))
 
     def record_event(self, about: str, *, dataset: str = "", analyst: str = "") -> Entry:
         """Add an entry that charges nothing: who did what, and why."""
         nothing = Amount(measure=PrivacyMeasure.EPSILON)
         with self._store.write() as transaction:
-            return _append(transaction, "event", dataset, analyst, "", nothing, about, "{}")
+            return append(transaction, "event", dataset, analyst, "", nothing, about, "{}")
+
+    def register(self, record: ReleaseRecord, *, dataset: str, by: str) -> Entry:
+        """Record something that leaves. The charges that paid for it must be charges to the same data set."""
+        if not dataset or not by:
+            raise BadParameter("a record of what leaves needs a data set and a name.")
+        with self._store.write() as transaction:
+            for number in record.charges:
+                rows = transaction.query(
+                    "SELECT 1 FROM sfumato_ledger WHERE kind = 'spend' AND dataset = ? AND number = ?", dataset, number
+                )
+                if not rows:
+                    raise BadParameter(f"entry {number} is not a charge to `{dataset}`.")
+            nothing = Amount(measure=PrivacyMeasure.EPSILON)
+            return append(transaction, "release", dataset, by, "", nothing, record.to_text(), "{}")
 
     def paid(self, *, dataset: str, analyst: str, query: str) -> int | None:
         """Number of the newest entry in which an analyst was charged for a query, except for runs that failed."""
@@ -307,12 +268,12 @@ class Ledger:
         """Number and hash of the last entry."""
         with self._store.read() as transaction:
             rows = transaction.query("SELECT number, hash FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
-        return (int(rows[0][0]), str(rows[0][1])) if rows else (0, _START)
+        return (int(rows[0][0]), str(rows[0][1])) if rows else (0, START)
 
     def holds(self, number: int, digest: str) -> bool:
         """Whether the entry of this number has this hash."""
         if number == 0:
-            return digest == _START
+            return digest == START
         with self._store.read() as transaction:
             rows = transaction.query("SELECT hash FROM sfumato_ledger WHERE number = ?", number)
         return bool(rows) and str(rows[0][0]) == digest
@@ -361,14 +322,14 @@ class Ledger:
     def entries(self) -> Iterator[Entry]:
         """All entries in order."""
         with self._store.read() as transaction:
-            rows = transaction.query(f"{_SELECT} ORDER BY number")
-        return (_entry(row) for row in rows)
+            rows = transaction.query(f"{SELECT} ORDER BY number")
+        return (entry_of(row) for row in rows)
 
     def entries_after(self, number: int) -> Iterator[Entry]:
         """The entries after the one with this number, in order."""
         with self._store.read() as transaction:
-            rows = transaction.query(f"{_SELECT} WHERE number > ? ORDER BY number", number)
-        return (_entry(row) for row in rows)
+            rows = transaction.query(f"{SELECT} WHERE number > ? ORDER BY number", number)
+        return (entry_of(row) for row in rows)
 
     def queries(self) -> dict[int, str]:
         """What analysts asked, by the number of the entry that was charged for it. For the owner of the data only."""
@@ -377,7 +338,7 @@ class Ledger:
 
     def verify(self, *, last: str | None = None) -> str:
         """Check every hash, number and running total, and return the last hash. ``last`` is a hash returned earlier."""
-        previous, seen = _START, last is None or last == _START
+        previous, seen = START, last is None or last == START
         totals: dict[Account, Amount] = {}
         named: set[tuple[str, int]] = set()
         for number, entry in enumerate(self.entries(), start=1):
@@ -416,8 +377,8 @@ def _no_budget(dataset: str) -> UnknownBudget:
 
 
 def _moved(transaction: Transaction, dataset: str) -> Entry | None:
-    rows = transaction.query(f"{_SELECT} WHERE kind = 'moved' AND dataset = ?", dataset)
-    return _entry(rows[0]) if rows else None
+    rows = transaction.query(f"{SELECT} WHERE kind = 'moved' AND dataset = ?", dataset)
+    return entry_of(rows[0]) if rows else None
 
 
 def _refuse_moved(transaction: Transaction, dataset: str) -> None:
@@ -427,25 +388,6 @@ def _refuse_moved(transaction: Transaction, dataset: str) -> None:
             f"The budget of `{dataset}` has moved to {closed.about}, so it cannot be charged here.",
             fix="Ask there. Two accounts of the same data would each allow the whole budget.",
         )
-
-
-def _append(
-    transaction: Transaction, kind: str, dataset: str, analyst: str, unit: str, amount: Amount, about: str, totals: str,
-    *, bounds: str = "",
-) -> Entry:  # fmt: skip
-    last = transaction.query("SELECT number, hash, at FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
-    number, previous, earliest = (last[0][0] + 1, *last[0][1:]) if last else (1, _START, "")
-    at = max(datetime.now(UTC).isoformat(timespec="milliseconds"), earliest)  # a clock that is set back changes nothing
-    draft = Entry(
-        number=number, at=at, kind=kind, dataset=dataset, analyst=analyst, unit=unit, measure=str(amount.measure),
-        size=str(amount.size), delta=str(amount.delta), bounds=bounds, about=about, totals=totals,
-        previous=previous, hash="",
-    )  # fmt: skip
-    entry = replace(draft, hash=draft.digest())
-    marks = ", ".join("?" * len(_COLUMNS))
-    values = [entry.to_dict()[name] for name in _COLUMNS]
-    transaction.query(f"INSERT INTO sfumato_ledger ({', '.join(_COLUMNS)}) VALUES ({marks})", *values)
-    return entry
 
 
 def _paid(transaction: Transaction, dataset: str, analyst: str, query: str) -> int | None:
@@ -458,7 +400,3 @@ def _paid(transaction: Transaction, dataset: str, analyst: str, query: str) -> i
         dataset,
     )
     return int(rows[0][0]) if rows else None
-
-
-def _entry(row: tuple[Any, ...]) -> Entry:
-    return Entry(**dict(zip(_COLUMNS, row, strict=True)))

@@ -10,7 +10,7 @@ doi:10.1561/0400000042; post-processing, proposition 2.1, covers what is compute
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -158,19 +158,30 @@ class PublicFolder:
 
 
 @contextmanager
-def public_folder(path: str | Path, *, promise: bool, force: bool = False, marker: str) -> Iterator[PublicFolder]:
-    """A folder to fill, whole or not at all; ``marker`` is a file that it will hold."""
+def public_folder(
+    path: str | Path, *, promise: bool, force: bool = False, marker: str, record: Callable[[Path], None] | None = None
+) -> Iterator[PublicFolder]:
+    """A folder to fill, whole or not at all; ``marker`` is a file that it will hold.
+
+    ``record`` registers what leaves (:func:`sfumato.ledger.register.recorder`). It is called when the folder is
+    complete and before it takes its place: nothing leaves unregistered.
+    """
     with replacing_folder(path, force=force, marker=marker) as folder:
         yield PublicFolder(path=folder, promise=promise)
+        if record is not None:
+            record(folder)
 
 
 @contextmanager
-def release_folders(path: Path, *, promise: bool, force: bool = False) -> Iterator[tuple[PublicFolder, Path]]:
+def release_folders(
+    path: Path, *, promise: bool, force: bool = False, record: Callable[[Path], None] | None = None
+) -> Iterator[tuple[PublicFolder, Path]]:
     """The public folder of a release and the private one beside it, both or neither."""
     with ExitStack() as stack:
         private = stack.enter_context(replacing_folder(private_folder(path), force=force, marker=PRIVATE))
         private.chmod(0o700)
-        yield stack.enter_context(public_folder(path, promise=promise, force=force, marker=MANIFEST)), private
+        public = public_folder(path, promise=promise, force=force, marker=MANIFEST, record=record)
+        yield stack.enter_context(public), private
 
 
 def write_public(path: str | Path, text: Leaving[str], *, promise: bool, force: bool = False) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy.schema import SchemaItem
 revision = "0001"
 down_revision = None
 
-_KINDS = "kind IN ('cap', 'spend', 'month', 'year', 'question', 'moved', 'event')"
+_KINDS = "kind IN ('cap', 'spend', 'month', 'year', 'question', 'moved', 'event', 'release')"
 _LONG = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """SQLite's own integers have 64 bits, and only ``INTEGER`` may be the key of its rows."""
 
