@@ -11,7 +11,7 @@ import pytest
 import sfumato
 from sfumato.attacks import Outcome
 from sfumato.errors import NotApplicable
-from sfumato.evaluation.class_risk import count_file_secret
+from sfumato.evaluation.class_queries import class_counter
 from sfumato.rng import Rng
 
 RECIPE: dict[str, Any] = {
@@ -138,8 +138,10 @@ def test_a_release_without_quasi_identifiers_is_judged(people: Path, monkeypatch
 def test_suppressed_rows_form_no_class(tmp_path: Path) -> None:
     frame = pl.DataFrame({"q": ["a", "a", "b", "*", "*"], "s": ["x", "y", "x", "x", "y"]})
     frame.write_parquet(tmp_path / "x.parquet")
-    counts = count_file_secret(tmp_path / "x.parquet", ["q"], "s")
+    with class_counter(tmp_path / "x.parquet") as counter:
+        counts = counter.secret(["q"], "s")
     assert (counts.rows, counts.common_in_class, counts.common) == (3, 2, 2)
     frame.filter(pl.col("q") == "*").write_parquet(tmp_path / "y.parquet")
-    counts = count_file_secret(tmp_path / "y.parquet", ["q"], "s")
+    with class_counter(tmp_path / "y.parquet") as counter:
+        counts = counter.secret(["q"], "s")
     assert (counts.rows, counts.common_in_class, counts.common) == (2, 1, 1)

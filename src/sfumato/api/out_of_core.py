@@ -156,10 +156,11 @@ def protect_out_of_core(
         memory=memory,
         progress=progress,
     )
-    verdicts = file_verdicts(recipe, masked, source, options, engine=engine, memory=memory, progress=progress)
+    verdicts, people = file_verdicts(recipe, masked, source, options, engine=engine, memory=memory, progress=progress)
     evaluation, original, release = _evaluated(
-        recipe, masked, verdicts, source, options, rng=rng, n_targets=n_targets, took=clock() - begin, progress=deadline
-    )
+        recipe, masked, verdicts, people, source, options, rng=rng, n_targets=n_targets, took=clock() - begin,
+        progress=deadline,
+    )  # fmt: skip
     return OutOfCoreProtection(
         recipe=recipe,
         key=rng.key,
@@ -189,8 +190,11 @@ def file_verdicts(
     engine: str = "duckdb",
     memory: str = "4GB",
     progress: Progress = SILENT,
-) -> tuple[Verdict, ...]:
-    """The verdicts of every registered check on a masked file; columns that a check needs are loaded by the engine."""
+) -> tuple[tuple[Verdict, ...], pl.Series | None]:
+    """The verdicts of every registered check on a masked file; columns that a check needs are loaded by the engine.
+
+    Also the person of each released row, if the recipe has a unit and its column fits into memory.
+    """
     backend = masking_engine(engine, memory=memory)
     with ExitStack() as stack:
         stack.enter_context(backend.keep_open())
@@ -206,13 +210,14 @@ def file_verdicts(
             file=StoredTable.open(after, recipe.schema, original=False),
             source=StoredTable.open(before, recipe.schema, original=True),
         )
-        return run_checks(subject)
+        return run_checks(subject), subject.released_people
 
 
 def _evaluated(
     recipe: Recipe,
     masked: ProtectedFile,
     verdicts: Sequence[Verdict],
+    people: pl.Series | None,
     source: Any,
     options: Mapping[str, Any],
     *,
@@ -253,7 +258,7 @@ def _evaluated(
         return evaluation, original.table, release.table
     computed = Evaluation(
         manifest=manifest,
-        attacks=class_attacks(masked.path, recipe.schema, manifest),
+        attacks=class_attacks(masked.path, recipe.schema, manifest, people=people),
         measures=class_measures(masked.path, recipe.schema),
         verdicts=tuple(verdicts),
         limit_set=recipe.limits,

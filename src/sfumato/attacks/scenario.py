@@ -14,6 +14,7 @@ import polars as pl
 from sfumato.attacks.base import Attack, Linking, unperturbed
 from sfumato.attacks.recoding import ColumnReading, Recoding
 from sfumato.attacks.value_coverage import read_column
+from sfumato.data.row_codes import sorted_codes
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
@@ -87,12 +88,18 @@ class AttackScenario:
         return self.lineage is not None and len(self.lineage.rows) > 0 and not (self.lineage.rows >= 0).any()
 
     @cached_property
-    def several_rows(self) -> bool:
-        """Whether a person has several rows, by the unit or a released pseudonym, so that rows are no people."""
+    def people(self) -> Rows | None:
+        """The person of each row of the original as a number, by the unit or a released pseudonym; None if every row
+        is another person. A row without a person is a person of its own."""
         table, schema = self.original.table, self.original.schema
         pseudonyms = [name for name in schema.names(Role.IDENTIFIER) if name in self.release.table.columns]
-        names = [name for name in (schema.unit, *pseudonyms) if name is not None and name in table.columns]
-        return any(bool(table.column(name).is_duplicated().any()) for name in names)
+        for name in (schema.unit, *pseudonyms):
+            if name is not None and name in table.columns:
+                codes, distinct = sorted_codes(table.column(name))
+                people = np.where(codes < 0, len(distinct) + np.arange(table.rows), codes)
+                if len(np.unique(people)) < table.rows:
+                    return people
+        return None
 
     @property
     def cells(self) -> int:

@@ -141,6 +141,18 @@ class Subject(ABC):
         own = np.where(number == 0, -1 - np.arange(len(number)), number)
         return pl.Series("person", own[self.lineage.rows[self.from_people]])
 
+    @property
+    def released_people(self) -> pl.Series | None:
+        """The person of each released row, null for a row of nobody; None if that is not known."""
+        if self.schema.unit is None or Need.ORIGINAL not in self.has or self.lineage is None:
+            return None
+        try:
+            known = pl.DataFrame({"row": self.from_people, "person": self.people})
+        except CannotCheck:
+            return None
+        rows = pl.DataFrame({"row": np.arange(len(self.lineage.rows))})
+        return rows.join(known, on="row", how="left", maintain_order="left")["person"]
+
 
 def _as(column: pl.Series, dtype: pl.DataType | None) -> pl.Series:
     """The column in the type of the original if all its values have it: a file may not tell types."""

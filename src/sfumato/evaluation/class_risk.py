@@ -2,112 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from sfumato.attacks import AnyColumns, Arm, AttributeLinkage, Discloses, Linkage, Outcome
 from sfumato.data import scan
-from sfumato.data.sql_quoting import quoted_name
 from sfumato.dataset import Role, Schema
 from sfumato.errors import NotApplicable
+from sfumato.evaluation.class_queries import ClassCounter, FileClasses, class_counter
 from sfumato.evaluation.file_columns import file_columns
 from sfumato.measures import ClassSizes, Prosecutor, Uniqueness
 from sfumato.measures.base import MeasureResult
 
-__all__ = ["class_attacks", "class_measures", "count_file_classes"]
+__all__ = ["class_attacks", "class_measures"]
 
 _TRUTH = "class sizes of the whole file"
 _EMPTY = "Every record was suppressed: the release has no rows."
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileClasses:
-    """Equivalence classes of a masked file, without suppressed rows."""
-
-    count: int = 0
-    rows: int = 0
-    smallest: int = 0
-    unique: int = 0
-    """Rows that are alone in their class."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecretCounts:
-    """A sensitive column inside the classes. Rows without a value are left out."""
-
-    rows: int
-    common_in_class: int
-    """Rows that hold the most frequent value of their class."""
-    common: int
-    """Rows that hold the most frequent value of the file."""
-
-
-def count_file_classes(path: Path, quasi: Sequence[str]) -> FileClasses:
-    """Count the equivalence classes of a written file by one GROUP BY.
-
-    Rows that show ``*`` in every quasi-identifier are suppressed and form no class, unless all rows do.
-    """
-    names, hidden = _grouping(quasi)
-    inner = f"SELECT count(*) AS n, {hidden} AS hidden FROM {{source}} GROUP BY {names}"
-    count, rows, smallest, unique = _row(
-        path,
-        "SELECT count(*), coalesce(sum(n), 0), coalesce(min(n), 0), coalesce(sum(n) FILTER (n = 1), 0) "
-        f"FROM ({inner} QUALIFY NOT hidden OR count(*) OVER () = 1)",
-    )
-    return FileClasses(count=count, rows=rows, smallest=smallest, unique=unique)
-
-
-def count_file_secret(path: Path, quasi: Sequence[str], secret: str) -> SecretCounts:
-    """Count the values of a sensitive column within the equivalence classes, by one GROUP BY."""
-    names, hidden = _grouping(quasi)
-    value = quoted_name(secret)
-    counted = (
-        f"SELECT {names}, {value} AS secret, count(*) AS n, {hidden} AS hidden FROM {{source}} "
-        f"WHERE {value} IS NOT NULL GROUP BY {names}, {value}"
-    )
-    rows, common_in_class, common = _row(
-        path,
-        f"WITH counted AS ({counted}), "
-        "kept AS (SELECT * FROM counted WHERE NOT hidden OR (SELECT bool_and(hidden) FROM counted)), "
-        f"classes AS (SELECT max(n) AS most, sum(n) AS n FROM kept GROUP BY {names}) "
-        "SELECT coalesce((SELECT sum(n) FROM classes), 0), coalesce((SELECT sum(most) FROM classes), 0), "
-        "coalesce((SELECT max(n) FROM (SELECT sum(n) AS n FROM kept GROUP BY secret)), 0)",
-    )
-    return SecretCounts(rows=rows, common_in_class=common_in_class, common=common)
-
-
-def class_attacks(path: Path, schema: Schema, manifest: Mapping[str, Any]) -> tuple[Outcome | NotApplicable, ...]:
+def class_attacks(
+    path: Path, schema: Schema, manifest: Mapping[str, Any], *, people: pl.Series | None = None
+) -> tuple[Outcome | NotApplicable, ...]:
     """The expected success of ``linkage``, ``attribute-linkage`` and ``any-columns`` on a file whose values are true.
 
     An attacker who knows all quasi-identifiers of somebody in the release and picks one of the matching rows is right
-    with probability 1 / class size, so the expected risk is the number of classes divided by the number of rows. An
+    with probability 1 / class size, so the expected risk is the number of classes divided by the number of rows. Where
+    people have several rows, ``people`` has the person of each row of the file, and identity is counted by people. An
     attacker who guesses the most frequent sensitive value of the class is right for the rows that hold it. Both are
     upper bounds where classes overlap. For altered values they say nothing, and the attacks do not apply.
     """
     released = list(scan(path).columns)
     quasi = tuple(name for name in schema.names(Role.QUASI) if name in released)
     altered = _altered(manifest)
-    classes = count_file_classes(path, quasi) if quasi else FileClasses()
-    outcomes = [_linkage(classes, quasi, altered)]
-    for secret in schema.names(Role.SENSITIVE):
-        if secret in released and quasi and classes.rows:
-            outcomes.append(_attribute_linkage(path, quasi, secret, altered))
-    if altered is None:
-        outcomes.append(_refused(AnyColumns.part_name(), Discloses.IDENTITY, _needs_sample("columns")))
-    else:
-        outcomes += file_columns(path, [name for name in released if name not in altered], _TRUTH)
+    with class_counter(path, people) as counter:
+        outcomes = [_linkage(counter, quasi, altered)]
+        for secret in schema.names(Role.SENSITIVE):
+            if secret in released and quasi and counter.classes(quasi).rows:
+                outcomes.append(_attribute_linkage(counter, quasi, secret, altered))
+        if altered is None:
+            outcomes.append(_refused(AnyColumns.part_name(), Discloses.IDENTITY, _needs_sample("columns")))
+        else:
+            outcomes += file_columns(counter, [name for name in released if name not in altered], _TRUTH)
     if schema.unit is None:
         return tuple(outcomes)
-    return tuple(replace(item, counts="rows") if isinstance(item, Outcome) else item for item in outcomes)
+    by_people = (Discloses.IDENTITY,) if people is not None else ()
+    return tuple(
+        replace(item, counts="rows") if isinstance(item, Outcome) and item.discloses not in by_people else item
+        for item in outcomes
+    )
 
 
 def class_measures(path: Path, schema: Schema) -> tuple[MeasureResult, ...]:
     """Measures that follow from the class sizes of a file."""
     released = list(scan(path).columns)
     quasi = [name for name in schema.names(Role.QUASI) if name in released]
-    classes = count_file_classes(path, quasi) if quasi else FileClasses()
+    with class_counter(path) as counter:
+        classes = counter.classes(quasi) if quasi else FileClasses()
     values = {
         ClassSizes.part_name(): float(classes.smallest),
         Uniqueness.part_name(): classes.unique / max(classes.rows, 1),
@@ -119,20 +73,21 @@ def class_measures(path: Path, schema: Schema) -> tuple[MeasureResult, ...]:
     )
 
 
-def _linkage(classes: FileClasses, quasi: tuple[str, ...], altered: frozenset[str] | None) -> Outcome | NotApplicable:
+def _linkage(counter: ClassCounter, quasi: tuple[str, ...], altered: frozenset[str] | None) -> Outcome | NotApplicable:
     if not quasi:
         return _refused(Linkage.part_name(), Discloses.IDENTITY, "The release has no quasi-identifier column.")
-    if not classes.rows:
+    found, people = counter.found(quasi)
+    if not people:
         return _refused(Linkage.part_name(), Discloses.IDENTITY, _EMPTY)
     if altered is None or altered & set(quasi):
         return _refused(Linkage.part_name(), Discloses.IDENTITY, _needs_sample("quasi-identifiers"))
     return Outcome(
         attack=Linkage.part_name(),
         discloses=Discloses.IDENTITY,
-        main=Arm(hits=classes.count, trials=classes.rows),
-        baseline=Arm(hits=1, trials=classes.rows),
+        main=Arm(hits=found, trials=people),
+        baseline=Arm(hits=1, trials=people),
         computed=True,
-        claims=classes.rows,
+        claims=people,
         knows=quasi,
         truth=_TRUTH,
         threat="An attacker who knows a person's quasi-identifiers picks one of the released rows that match.",
@@ -140,12 +95,12 @@ def _linkage(classes: FileClasses, quasi: tuple[str, ...], altered: frozenset[st
 
 
 def _attribute_linkage(
-    path: Path, quasi: tuple[str, ...], secret: str, altered: frozenset[str] | None
+    counter: ClassCounter, quasi: tuple[str, ...], secret: str, altered: frozenset[str] | None
 ) -> Outcome | NotApplicable:
     name = AttributeLinkage.part_name()
     if altered is None or altered & {*quasi, secret}:
         return _refused(name, Discloses.ATTRIBUTE, _needs_sample(f"`{secret}` or quasi-identifiers"))
-    counts = count_file_secret(path, quasi, secret)
+    counts = counter.secret(quasi, secret)
     if not counts.rows:
         return _refused(name, Discloses.ATTRIBUTE, f"Column `{secret}` has no value.")
     return Outcome(
@@ -183,17 +138,3 @@ def _altered(manifest: Mapping[str, Any]) -> frozenset[str] | None:
             return None
         altered.update(step["columns"])
     return frozenset(altered)
-
-
-def _grouping(quasi: Sequence[str]) -> tuple[str, str]:
-    """The columns of the GROUP BY, and the condition of a suppressed row."""
-    names = [quoted_name(name) for name in quasi]
-    return ", ".join(names), " AND ".join(f"CAST({name} AS VARCHAR) IS NOT DISTINCT FROM '*'" for name in names)
-
-
-def _row(path: Path, statement: str) -> tuple[int, ...]:
-    source = scan(path)
-    with source.connect() as connection:
-        row = connection.execute(statement.replace("{source}", source.expression)).fetchone()
-    assert row is not None
-    return tuple(map(int, row))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.attacks.base import Attack, Guesses
 from sfumato.attacks.column_codes import CodedPeople, ColumnCodes, code_columns, common_columns, consistent_columns
@@ -19,11 +20,14 @@ from sfumato.attacks.evaluation.identity import correspondence_missing, evaluate
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.trial import outcome_of
 from sfumato.attacks.scenario import AttackScenario, Targets
+from sfumato.data.row_codes import number_rows
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["evaluate_any_columns"]
+
+Rows = npt.NDArray[np.int64]
 
 _SELECTION = 400
 """Targets on which the strongest of several linkage methods is selected."""
@@ -113,13 +117,26 @@ def _computed(
     count, size = len(people.rows), people.released_rows
     sizes = class_sizes(people, columns) if columns else np.full(count, size, dtype=np.int64)
     chance = np.where(sizes > 0, 1 / np.maximum(sizes, 1), 0.0)
+    person = None if scenario.people is None else scenario.people[people.rows]
+    if person is not None:
+        chance *= _own_rows(people, columns, person)
     guesses = Guesses(made=sizes > 0, confidence=chance)
     targets = Targets(frame=scenario.original.table.frame.clear(), rows=people.rows, knows=())
     truth = "row map" if scenario.lineage is not None else "aligned rows"
     truth = "size of matching class" if people.own is None else truth
     baseline = Arm(hits=count / size, trials=count)
-    outcome = outcome_of(attack, targets, people.rows, guesses, chance, baseline, truth=truth, planned=count)
+    planned = count if person is None else len(np.unique(person))
+    outcome = outcome_of(
+        attack, targets, people.rows, guesses, chance, baseline, truth=truth, planned=planned, people=person
+    )
     return replace(outcome, computed=True)
+
+
+def _own_rows(people: CodedPeople, columns: tuple[ColumnCodes, ...], person: Rows) -> Rows:
+    """For each row the number of rows of its person that look the same in these columns."""
+    shown = [column.known if people.own is None else column.released[people.own] for column in columns]
+    number, count = number_rows([person, *(np.maximum(codes, 0) for codes in shown)])
+    return np.bincount(number, minlength=count)[number]
 
 
 def _linked(

@@ -82,4 +82,6 @@ def evaluate_attack(
         case other:  # pragma: no cover - a new kind of disclosure needs its success criterion here
             assert_never(other)
     outcome = evaluate(attack, scenario, own, progress, n_targets)
-    return replace(outcome, counts="rows") if scenario.several_rows else outcome
+    # Identity is counted by people. What else is disclosed is counted by rows.
+    by_rows = scenario.people is not None and attack.discloses is not Discloses.IDENTITY
+    return replace(outcome, counts="rows") if by_rows else outcome

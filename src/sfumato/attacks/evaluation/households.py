@@ -7,7 +7,14 @@ import polars as pl
 
 from sfumato.attacks.base import Attack, Guesses, View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
-from sfumato.attacks.evaluation.trial import outcome_of, row_map_required, run_attack
+from sfumato.attacks.evaluation.trial import (
+    draw_groups,
+    named_people,
+    outcome_of,
+    release_people,
+    row_map_required,
+    run_attack,
+)
 from sfumato.attacks.scenario import AttackScenario, targets_of
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
@@ -35,22 +42,15 @@ def evaluate_households(
     targets = targets_of(attack, scenario)
     number = scenario.original.table.column(column).rank("dense").cast(pl.Int64).fill_null(0).to_numpy()[targets.rows]
     inside = release_row[targets.rows] >= 0
-    households = np.unique(number[inside & (number > 0)])
-    if len(households) == 0:
+    if not (inside & (number > 0)).any():
         raise NotApplicable("None of the targets is in the release with a household.")
-    turn = np.full(int(number.max()) + 1, -1, dtype=np.int64)
-    turn[rng.child("targets").generator.permutation(households)] = np.arange(len(households))
-    order = np.argsort(turn[number], kind="stable")
-    order = order[turn[number[order]] >= 0]
-    members = np.cumsum(inside[order])
-    last = turn[number[order[min(int(np.searchsorted(members, n_targets)), len(order) - 1)]]]
-    chosen = order[turn[number[order]] <= last]
+    chosen, turn = draw_groups(rng, number - 1, inside, n_targets)
     view = View(
         release=scenario.release,
         targets=targets.frame[chosen],
         knows=targets.knows,
         transparent=attack.transparent,
-        household=(turn[number[chosen]], column),
+        household=(turn, column),
         recodings=scenario.recodings,
     )
     guesses = run_attack(attack, view, rng.child("guess"), progress)
@@ -59,7 +59,9 @@ def evaluate_households(
     rows = targets.rows[chosen][: len(guesses.made)][counted]
     row = guesses.row[counted]
     kept = Guesses(row=row, made=guesses.made[counted], confidence=guesses.confidence[counted], detail=guesses.detail)
-    hit = kept.named(release_row[rows])
+    people = None if scenario.people is None else scenario.people[rows]
+    hit = kept.named(release_row[rows]) if people is None else named_people(kept, people, release_people(scenario))
+    planned = targets.rows[chosen][inside[chosen]]
     return outcome_of(
         attack,
         targets,
@@ -68,5 +70,6 @@ def evaluate_households(
         hit,
         Arm(hits=len(rows) / scenario.release.table.rows, trials=len(rows)),
         truth="row map" if scenario.lineage is not None else "aligned rows",
-        planned=int(inside[chosen].sum()),
+        planned=len(planned) if scenario.people is None else len(np.unique(scenario.people[planned])),
+        people=people,
     )

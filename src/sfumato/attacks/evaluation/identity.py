@@ -1,4 +1,7 @@
-"""Evaluation of re-identification: a guess is correct if it names the released row of the target."""
+"""Evaluation of re-identification: a guess is correct if it names the released row of the target.
+
+Where people have several rows, people are drawn with all of their rows. A guess about one of the rows is correct if it
+names any row of the person, and a person is found if one of the guesses is correct."""
 
 from __future__ import annotations
 
@@ -13,7 +16,16 @@ from sfumato.attacks.base import Attack, Guesses, View
 from sfumato.attacks.column_codes import consistent_columns
 from sfumato.attacks.evaluation.model_selection import strongest
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
-from sfumato.attacks.evaluation.trial import in_release, outcome_of, run_attack, sample, view_of
+from sfumato.attacks.evaluation.trial import (
+    draw_groups,
+    in_release,
+    named_people,
+    outcome_of,
+    release_people,
+    run_attack,
+    sample,
+    view_of,
+)
 from sfumato.attacks.scenario import AttackScenario, Targets, targets_of
 from sfumato.data.row_codes import number_rows, value_codes
 from sfumato.deadline import split_deadline
@@ -44,6 +56,7 @@ def evaluate_identity(
         )
     targets = targets_of(attack, scenario)
     inside = in_release(release_row, targets)
+    person = None if scenario.people is None else scenario.people[targets.rows]
     taught: float | None = getattr(attack, "taught", None)
     known_matches = None
     if taught is not None:
@@ -53,10 +66,10 @@ def evaluate_identity(
                 fix="Pass the row map (`lineage`).",
             )
         if taught < 1:
-            inside, known_matches = _split(release_row, targets, inside, taught, rng, n_targets)
+            inside, known_matches = _split(release_row, targets, inside, taught, rng, n_targets, person)
         else:
             n_targets = min(n_targets, getattr(attack, "most", n_targets))
-    chosen = sample(rng, "targets", inside, n_targets)
+    chosen = sample(rng, "targets", inside, n_targets) if person is None else _rows_of(rng, person, inside, n_targets)
     fitted = taught is not None and taught >= 1
     if fitted:
         assert release_row is not None
@@ -72,12 +85,16 @@ def evaluate_identity(
 
     def correct(guesses: Guesses, some: Rows) -> npt.NDArray[np.float64]:
         assert release_row is not None
+        if person is not None:
+            return named_people(guesses, person[some], release_people(scenario))
         return guesses.named(release_row[targets.rows[some]])
 
     best, selected_on, selection = attack, 0, dict[str, Any]()
     if release_row is not None and attack.alternatives:
         best, rest, selection = strongest(attack, chosen, len(chosen), trial, correct, progress)
         best, selected_on = attack.thorough(best), len(chosen) - len(rest)
+        if person is not None:
+            selected_on = _end_of_person(person[chosen], selected_on)
     guesses = run_attack(best, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
     # The adversary uses all targets, but those on which the attack was selected are not counted.
     guesses = replace(guesses.part(slice(selected_on, None)), detail={**guesses.detail, **selection})
@@ -85,11 +102,14 @@ def evaluate_identity(
     if len(guesses.made) == 0:
         raise OutOfTime("Stopped: time was up before any target was processed.", fix="Allow more time.")
     assert guesses.row is not None
+    if person is not None and 0 < (end := _start_of_last(person[chosen], len(guesses.made))) < len(guesses.made):
+        guesses = guesses.part(slice(end))  # time was up before all rows of the last person were processed
     rows = targets.rows[chosen][: len(guesses.made)]
+    own = None if person is None else person[chosen][: len(rows)]
     size = scenario.release.table.rows
     baseline: Arm | None
     if release_row is not None:
-        hit = guesses.named(release_row[rows])
+        hit = correct(guesses, chosen[: len(rows)])
         if fitted:
             baseline = _fitted_baseline(attack, view, release_row[targets.rows[chosen]], rng, progress)
         else:
@@ -98,12 +118,38 @@ def evaluate_identity(
         # Released values are true, so the true row is among the matching ones, and the attack chose one of them at
         # random. The guess is correct with the probability that the attack states as its confidence.
         hit = np.where(guesses.made, guesses.confidence, 0.0)
+        if own is not None:  # at most as many of the matching rows are the person's as the person has
+            hit = np.minimum(1.0, hit * np.bincount(person)[own])
         baseline = Arm(hits=len(rows) / size, trials=len(rows))
     if release_row is None:
         truth = "size of matching class"
     else:
         truth = "row map" if scenario.lineage is not None else "aligned rows"
-    return outcome_of(attack, targets, rows, guesses, hit, baseline, truth=truth, planned=len(chosen))
+    planned = len(chosen) if person is None else len(np.unique(person[chosen]))
+    return outcome_of(attack, targets, rows, guesses, hit, baseline, truth=truth, planned=planned, people=own)
+
+
+def _rows_of(rng: Rng, person: Rows, inside: Rows, n_targets: int) -> Rows:
+    """Targets in the release, person after person in random order, until there are ``n_targets``."""
+    counted = np.zeros(len(person), dtype=np.bool_)
+    counted[inside] = True
+    chosen, _ = draw_groups(rng, person, counted, n_targets)
+    return chosen[counted[chosen]]
+
+
+def _end_of_person(person: Rows, start: int) -> int:
+    """The next position at which another person begins, so that nobody is counted by a part of their rows."""
+    if start == 0:
+        return 0
+    later = np.flatnonzero(person[start:] != person[start - 1])
+    return start + int(later[0]) if len(later) else start
+
+
+def _start_of_last(person: Rows, processed: int) -> int:
+    """Where the rows of the last processed person begin if they are not complete; else ``processed``."""
+    if processed >= len(person) or person[processed] != person[processed - 1]:
+        return processed
+    return int(np.flatnonzero(person[:processed] == person[processed - 1])[0])
 
 
 def correspondence_missing() -> NotApplicable:
@@ -157,12 +203,15 @@ def _random_rows(view: View, true_rows: Rows, draw: np.random.Generator) -> Rows
 
 
 def _split(
-    release_row: Rows, targets: Targets, inside: Rows, share: float, rng: Rng, n_targets: int
+    release_row: Rows, targets: Targets, inside: Rows, share: float, rng: Rng, n_targets: int, person: Rows | None
 ) -> tuple[Rows, tuple[pl.DataFrame, Rows]]:
     """Split the people in the release into targets, and people whose rows the adversary knows."""
-    order = rng.child("taught").generator.permutation(inside)
-    count = max(1, round(share * len(inside)))
-    if count >= len(inside):
-        raise NotApplicable(f"{count} of {len(inside)} people are known, so no targets are left.")
-    known = np.sort(order[:count][: max(n_targets, 1)])
-    return np.sort(order[count:]), (targets.frame[known], release_row[targets.rows[known]])
+    number = inside if person is None else person[inside]
+    people = inside if person is None else np.unique(number)
+    order = rng.child("taught").generator.permutation(people)
+    count = max(1, round(share * len(people)))
+    if count >= len(people):
+        raise NotApplicable(f"{count} of {len(people)} people are known, so no targets are left.")
+    taught = order[:count][: max(n_targets, 1)]
+    known = np.sort(inside[np.isin(number, taught)])[: max(n_targets, 1)]
+    return inside[np.isin(number, order[count:])], (targets.frame[known], release_row[targets.rows[known]])

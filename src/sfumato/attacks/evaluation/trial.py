@@ -18,9 +18,12 @@ from sfumato.rng import Rng
 
 __all__ = [
     "controlled_scenarios",
+    "draw_groups",
     "in_release",
+    "named_people",
     "non_members",
     "outcome_of",
+    "release_people",
     "row_map_required",
     "run_attack",
     "sample",
@@ -35,6 +38,54 @@ Rows = npt.NDArray[np.int64]
 def sample(rng: Rng, name: str, candidates: Rows, count: int) -> Rows:
     """At most ``count`` of the candidates in random order, so that every prefix is a random sample."""
     return rng.child(name).generator.permutation(candidates)[:count]
+
+
+def draw_groups(rng: Rng, group: Rows, counted: Bools, count: int) -> tuple[Rows, Rows]:
+    """All candidates of random groups until ``count`` of the ``counted`` ones are drawn, and the turn of their groups.
+
+    ``group`` is the number of each candidate's group, negative for none. Groups come in random order, one after the
+    other, so that every prefix of whole groups is a random sample of groups.
+    """
+    groups = np.unique(group[counted & (group >= 0)])
+    turns = np.full(int(group.max(initial=0)) + 1, -1, dtype=np.int64)
+    turns[rng.child("targets").generator.permutation(groups)] = np.arange(len(groups))
+    turn = np.where(group >= 0, turns[group], -1)
+    order = np.argsort(turn, kind="stable")
+    order = order[turn[order] >= 0]
+    drawn = np.cumsum(counted[order])
+    last = turn[order[min(int(np.searchsorted(drawn, count)), len(order) - 1)]]
+    chosen = order[turn[order] <= last]
+    return chosen, turn[chosen]
+
+
+def release_people(scenario: AttackScenario) -> Rows:
+    """The person of each released row; -1 for a row that came from nobody. Needs the row correspondence."""
+    release_row, people = scenario.release_row, scenario.people
+    assert release_row is not None
+    assert people is not None
+    owner = np.full(scenario.release.table.rows, -1, dtype=np.int64)
+    owner[release_row[release_row >= 0]] = people[release_row >= 0]
+    return owner
+
+
+def named_people(guesses: Guesses, person: Rows, release_person: Rows) -> Floats:
+    """For each target the probability that the guess names any released row of the target's person.
+
+    ``release_person`` is the person of each released row, negative for none.
+    """
+    assert guesses.row is not None
+    if guesses.chance is None:
+        named: Floats = (guesses.made & (release_person[np.maximum(guesses.row, 0)] == person)).astype(np.float64)
+        return named
+    order = np.argsort(release_person, kind="stable")
+    first = np.searchsorted(release_person[order], person, side="left")
+    after = np.searchsorted(release_person[order], person, side="right")
+    # The attack names one row, so the probabilities of a person's rows add up.
+    total = np.zeros(len(person))
+    for number in range(int((after - first).max(initial=0))):
+        place = first + number
+        total += guesses.named(np.where(place < after, order[np.minimum(place, len(order) - 1)], -1))
+    return np.minimum(total, 1.0)
 
 
 def run_attack(attack: Attack, view: View, rng: Rng, progress: Progress) -> Guesses:
@@ -99,24 +150,32 @@ def outcome_of(
     truth: str = "row map",
     control: Arm | None = None,
     secret: str | None = None,
+    people: Rows | None = None,
 ) -> Outcome:
     """The outcome of an attack; ``rows`` are the original rows of the targets and ``hit`` says who was found: with
-    certainty (true, 1), or with the probability of a random choice among ties."""
+    certainty (true, 1), or with the probability of a random choice among ties.
+
+    ``people`` is the person of each target where people have several rows. The outcome then counts people: one is found
+    with the largest probability of their rows. Where guesses are right or wrong for sure, this is whether any is right.
+    """
     hit = hit.astype(np.float64)
     certain = guesses.made & (guesses.confidence >= 1 - 1e-9)
+    found, made, sure = _by_person(people, hit, guesses.made, certain)
     detail = dict(guesses.detail)
+    if people is not None and baseline is not None and baseline.trials == len(hit):
+        baseline = Arm(hits=baseline.hits, trials=len(found))  # a random row is one of the person's
     order = np.argsort(rows, kind="stable")
     if targets.outsiders:
         detail["outsiders"] = targets.outsiders
     return Outcome(
         attack=attack.part_name(),
         discloses=attack.discloses,
-        main=Arm(hits=expected(hit), trials=len(hit)),
+        main=Arm(hits=expected(found), trials=len(found)),
         baseline=baseline,
         control=control,
-        claims=int(guesses.made.sum()),
-        certain=int(certain.sum()),
-        certain_hits=int(hit[certain].sum() + 0.5),
+        claims=int(made.sum()),
+        certain=int(sure.sum()),
+        certain_hits=int(found[sure].sum() + 0.5),
         knows=targets.knows,
         secret=secret,
         parameters={
@@ -134,6 +193,17 @@ def outcome_of(
         hit=hit[order],
         confidence=guesses.confidence[order],
     )
+
+
+def _by_person(people: Rows | None, hit: Floats, made: Bools, certain: Bools) -> tuple[Floats, Bools, Bools]:
+    """The largest value of each person's rows; the values themselves if every row is another person."""
+    if people is None:
+        return hit, made, certain
+    _, number = np.unique(people, return_inverse=True)
+    found, claimed, sure = (np.zeros(int(number.max(initial=-1)) + 1, dtype=kind) for kind in (np.float64, bool, bool))
+    for total, values in ((found, hit), (claimed, made), (sure, certain)):
+        np.maximum.at(total, number, values)
+    return found, claimed, sure
 
 
 def non_members(table: Table, targets: Targets, secret: str | None = None) -> tuple[Targets, pl.Series]:
