@@ -8,12 +8,19 @@ from pathlib import Path
 
 from sfumato.errors import OutOfMemory
 
-__all__ = ["available_memory", "require_memory"]
+__all__ = ["available_memory", "memory_ran_out", "require_memory"]
 
 _CONTAINER = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
+
+
+def memory_ran_out() -> OutOfMemory:
+    """The refusal of an attack or a measure that had not enough memory."""
+    return OutOfMemory(
+        "Not measured: memory ran out.", fix="Use a machine with more memory, fewer targets, or a sample of the rows."
+    )
 
 
 def available_memory() -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -11,11 +11,12 @@ import polars as pl
 
 from sfumato.api.results import AttackResults
 from sfumato.attacks.evaluation.outcome import Outcome
+from sfumato.attacks.loop import AttackRun, run_loop
 from sfumato.attacks.models import AttackedModel, ModelAttack
 from sfumato.data import read
 from sfumato.data.table import Table
-from sfumato.deadline import Deadline, quiet, split_deadline
-from sfumato.errors import BadParameter, FileMissing, NotApplicable, NotThatFormat
+from sfumato.deadline import Deadline, quiet
+from sfumato.errors import BadParameter, FileMissing, NotThatFormat
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.extras import missing_extra
 from sfumato.progress import AUTO, Progress
@@ -111,19 +112,15 @@ def run_model_attacks(
 ) -> AttackResults:
     """Run attacks in order; with a deadline, each gets its part of the time that is left."""
     chosen = [_part(item) for item in (attacks or registry("model-attack").names())]
-    outcomes: list[Outcome | NotApplicable] = []
-    listener = progress.listener if isinstance(progress, Deadline) else progress
-    with listener.task("attacking", len(chosen)) as tick:
-        for number, attack in enumerate(chosen):
-            own = quiet(split_deadline(progress, min(3, len(chosen) - number)))
-            try:
-                stream = rng.child(attack.part_name())
-                for one in attack.run(target, stream, n_targets=n_targets, secrets=secrets, progress=own):
-                    outcomes.append(one)  # kept if a later one is out of time
-            except NotApplicable as refusal:
-                refusal.facts |= {"attack": attack.part_name(), "discloses": str(attack.discloses)}
-                outcomes.append(refusal)
-            tick(1)
+
+    def prepared(attack: ModelAttack) -> AttackRun:
+        def run(own: Progress) -> Iterable[Outcome]:
+            stream = rng.child(attack.part_name())
+            return attack.run(target, stream, n_targets=n_targets, secrets=secrets, progress=quiet(own))
+
+        return AttackRun(attack=attack.part_name(), discloses=attack.discloses, run=run)
+
+    outcomes = run_loop([prepared(attack) for attack in chosen], progress=progress)
     limits = () if limit is None else judge_limits(same_limit(limit, outcomes), outcomes)
     return AttackResults(outcomes=tuple(outcomes), limits=limits)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,14 @@ from sfumato.api.results import AttackResults
 from sfumato.api.session import load_metadata
 from sfumato.attacks.base import Discloses
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
+from sfumato.attacks.loop import AttackRun, run_loop
 from sfumato.attacks.query import QueryAttack, QueryOutcome, evaluate_sql_attack
 from sfumato.attacks.query._sql import SecretBit, SqlResponder, secret_bit
 from sfumato.attacks.query._subset_sql import PeopleConditions
 from sfumato.dataset import Role
+from sfumato.deadline import Deadline
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.errors import BadParameter, NotApplicable, OutOfTime
+from sfumato.errors import BadParameter, OutOfTime
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.ledger.ledger import Ledger
 from sfumato.progress import AUTO, Progress
@@ -105,34 +107,33 @@ def attack_queries(
             fix="Name declared columns with `knows` and `secrets`, or give a column the role `sensitive`.",
         )
     cap, cost = _budget(loaded, base, epsilon, budget)
-    rng, until = Rng(seed), None if seconds is None else clock() + seconds
+    rng = Rng(seed)
+    if seconds is not None:
+        progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
+
+    def prepared(number: int, column: str, attack: QueryAttack) -> AttackRun:
+        def run(own: Progress) -> Iterator[Outcome]:
+            stream = rng.child("query-attacks", number)
+            left = own.left if isinstance(own, Deadline) else None
+            bit = _bit(loaded, table, frame[column], sums=loaded.policy is not None)
+            people = PeopleConditions(frame, known, stream.child("people").generator, most=max(n_targets, 200))
+            ledger = Ledger.unkept()
+            if cap is not None:
+                ledger.set_cap(cap, dataset=loaded.dataset)
+            session = loaded.session(base=base, analyst="attacker", ledger=ledger, tables=frames)
+            ask = session.ask if cost is None else partial(session.ask, epsilon=cost)
+            responder = SqlResponder(ask, table=table, people=people, secret=bit, seconds=left, clock=clock)
+            truth = bit.bits(frame[column])[people.rows]
+            policy = "differential-privacy" if loaded.policy is None else loaded.policy.part_name()
+            result = evaluate_sql_attack(attack, responder, truth, policy, stream)
+            if responder.stopped:
+                raise OutOfTime("Stopped: the time allowed was used up before all queries were asked.")
+            yield _outcome(attack, result, column, known)
+
+        return AttackRun(attack=attack.part_name(), discloses=Discloses.ATTRIBUTE, setting=attack.setting, run=run)
+
     jobs = [(column, attack) for column in chosen_secrets for attack in _parts(attacks, n_targets)]
-    outcomes: list[Outcome | NotApplicable] = []
-    with progress.task("attacking", len(jobs)) as tick:
-        for number, (column, attack) in enumerate(jobs):
-            own = rng.child("query-attacks", number)
-            left = None if until is None else max(0.0, until - clock()) / min(3, len(jobs) - number)
-            try:
-                bit = _bit(loaded, table, frame[column], sums=loaded.policy is not None)
-                people = PeopleConditions(frame, known, own.child("people").generator, most=max(n_targets, 200))
-                ledger = Ledger.unkept()
-                if cap is not None:
-                    ledger.set_cap(cap, dataset=loaded.dataset)
-                session = loaded.session(base=base, analyst="attacker", ledger=ledger, tables=frames)
-                ask = session.ask if cost is None else partial(session.ask, epsilon=cost)
-                responder = SqlResponder(ask, table=table, people=people, secret=bit, seconds=left, clock=clock)
-                truth = bit.bits(frame[column])[people.rows]
-                policy = "differential-privacy" if loaded.policy is None else loaded.policy.part_name()
-                result = evaluate_sql_attack(attack, responder, truth, policy, own)
-                if responder.stopped:
-                    raise OutOfTime("Stopped: the time allowed was used up before all queries were asked.")
-                outcomes.append(_outcome(attack, result, column, known))
-            except NotApplicable as refusal:
-                refusal.facts |= {
-                    "attack": attack.part_name(), "discloses": str(Discloses.ATTRIBUTE), "setting": attack.setting,
-                }  # fmt: skip
-                outcomes.append(refusal)
-            tick(1)
+    outcomes = run_loop([prepared(number, *job) for number, job in enumerate(jobs)], progress=progress)
     limits = () if limit is None else judge_limits(same_limit(limit, outcomes), outcomes)
     return AttackResults(outcomes=tuple(outcomes), limits=limits)
 

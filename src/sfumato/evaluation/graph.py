@@ -13,9 +13,10 @@ from sfumato import __version__
 from sfumato.attacks import AttackScenario, Outcome
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
+from sfumato.attacks.loop import AttackRun, Results, run_loop
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role
-from sfumato.deadline import Deadline, check_deadline, quiet, split_deadline
+from sfumato.deadline import check_deadline, quiet
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.evaluation.evaluation import evaluate
 from sfumato.evaluation.make_release import make_release
@@ -161,23 +162,19 @@ def attack_release(
     attacks: Sequence[GraphAttack] = (),
     n_targets: int = 5000,
     progress: Progress = SILENT,
-) -> list[Outcome | NotApplicable]:
+) -> Results:
     """Attack the edges, and the node table where it is released. An attack that does not apply is never a risk of 0."""
     chosen = tuple(attacks) or tuple(recipe.attacks) or default_graph_attacks()
     scenario = graph_scenario(recipe, original, release)
-    outcomes: list[Outcome | NotApplicable] = []
-    listener = progress.listener if isinstance(progress, Deadline) else progress
-    with listener.task("attacking", len(chosen)) as tick:
-        for number, attack in enumerate(chosen):
-            own = quiet(split_deadline(progress, min(3, len(chosen) - number)))
-            try:
-                check_deadline(own)
-                stream = rng.child("graph-attacks", number)
-                outcomes += evaluate_graph_attack(attack, scenario, stream, n_targets=n_targets, progress=own)
-            except NotApplicable as refusal:
-                refusal.facts |= {"attack": attack.part_name(), "discloses": str(attack.discloses)}
-                outcomes.append(refusal)
-            tick(1)
+
+    def prepared(number: int, attack: GraphAttack) -> AttackRun:
+        def run(own: Progress) -> Sequence[Outcome]:
+            stream = rng.child("graph-attacks", number)
+            return evaluate_graph_attack(attack, scenario, stream, n_targets=n_targets, progress=quiet(own))
+
+        return AttackRun(attack=attack.part_name(), discloses=attack.discloses, run=run)
+
+    outcomes = run_loop([prepared(*item) for item in enumerate(chosen)], progress=progress)
     nodes = table_scenario(release)
     if nodes is not None and not attacks:
         assert recipe.table is not None

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
+from sfumato.attacks.loop import AttackRun, Results, run_loop
 from sfumato.attacks.shared_simulations import shared_simulations
-from sfumato.deadline import Deadline, check_deadline, quiet, split_deadline
+from sfumato.deadline import Deadline, check_deadline, quiet
 from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
 from sfumato.evaluation.limits import judged_risk, reference_rate
 from sfumato.measures.base import Measure, MeasureResult, ReleasePair
-from sfumato.memory import require_memory
-from sfumato.progress import SILENT, Progress
+from sfumato.memory import memory_ran_out, require_memory
+from sfumato.progress import Progress
 from sfumato.rng import Rng
-from sfumato.threads import map_tasks
 
 __all__ = ["attack_to_dict", "run_attacks", "run_measures"]
 
@@ -34,53 +33,41 @@ def run_attacks(
     rng: Rng,
     n_targets: int,
     progress: Progress,
-    first: int = 0,
+    streams: Sequence[int] | None = None,
     competing: bool = True,
-) -> list[Outcome | NotApplicable]:
-    """Run attacks in order. An attack that does not apply is returned as its refusal, never as a risk of 0.
+    enough: Callable[[Results], bool] | None = None,
+) -> Results:
+    """Run attacks on a table in order (:func:`~sfumato.attacks.loop.run_loop`), one result for each.
 
-    With a :class:`~sfumato.deadline.Deadline`, each attack gets a third of the time that is left, the last two more;
-    unused time goes to the next attack. An attack without a result in time is returned as
-    :class:`~sfumato.errors.OutOfTime`. ``first`` is the number of the random stream of the first attack.
-    ``competing`` is that of :func:`~sfumato.attacks.evaluate_attack`.
+    ``streams`` are the numbers of the attacks' random streams, their positions if left out. ``competing`` says whether
+    attacks in which targets compete for rows get more targets, as in :func:`~sfumato.attacks.evaluate_attack`.
     """
-    queue = list(enumerate(attacks))
 
-    def run(item: tuple[int, Attack], own: Progress) -> Outcome | NotApplicable:
-        number, attack = item
-        try:
+    def prepared(number: int, attack: Attack) -> AttackRun:
+        def run(own: Progress) -> Iterator[Outcome]:
             _require_rows(scenario.original.rows)
             require_memory(_CELL_BYTES * scenario.cells, f"`{attack.part_name()}`")
-            return evaluate_attack(
+            yield evaluate_attack(
                 attack,
                 scenario,
-                rng=rng.child("attacks", first + number),
+                rng=rng.child("attacks", number),
                 progress=own,
                 n_targets=n_targets,
                 competing=competing,
             )
-        except (NotApplicable, MemoryError) as problem:
-            refusal = problem if isinstance(problem, NotApplicable) else _memory_ran_out()
-            refusal.facts |= {
-                "attack": attack.part_name(),
-                "discloses": str(attack.discloses),
-                "setting": attack.setting,
-                "any_columns": attack.any_columns,
-            }
-            return refusal
 
-    listener = progress.listener if isinstance(progress, Deadline) else progress
-    results: Generator[Outcome | NotApplicable, None, None]
-    if isinstance(progress, Deadline) or scenario.cells > _TOGETHER:
-        results = (run(item, split_deadline(progress, min(3, len(queue) - item[0]))) for item in queue)
-    else:
-        results = map_tasks(lambda item: run(item, SILENT), queue)
-    outcomes = []
-    with shared_simulations(), closing(results), listener.task("attacking", len(queue)) as tick:
-        for outcome in results:
-            outcomes.append(outcome)
-            tick(1)
-    return outcomes
+        return AttackRun(
+            attack=attack.part_name(),
+            discloses=attack.discloses,
+            setting=attack.setting,
+            any_columns=attack.any_columns,
+            run=run,
+        )
+
+    queue = list(attacks)
+    runs = [prepared(number, attack) for number, attack in zip(streams or range(len(queue)), queue, strict=True)]
+    with shared_simulations():
+        return run_loop(runs, progress=progress, together=scenario.cells <= _TOGETHER, enough=enough)
 
 
 def run_measures(
@@ -99,7 +86,7 @@ def run_measures(
                 require_memory(_CELL_BYTES * pair.cells, f"`{name}`")
                 results.append(measure.of(pair, rng.child("measures", number, name), quiet(progress)))
             except (NotApplicable, MemoryError) as problem:
-                refusal = problem if isinstance(problem, NotApplicable) else _memory_ran_out()
+                refusal = problem if isinstance(problem, NotApplicable) else memory_ran_out()
                 results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))
             tick(1)
     return results
@@ -109,12 +96,6 @@ def _require_rows(rows: int) -> None:
     """A table without rows is no failure: beside a differentially private release, that it has none is not told."""
     if not rows:
         raise NotApplicable("The original has no rows.")
-
-
-def _memory_ran_out() -> OutOfMemory:
-    return OutOfMemory(
-        "Not measured: memory ran out.", fix="Use a machine with more memory, fewer targets, or a sample of the rows."
-    )
 
 
 def attack_to_dict(item: Outcome | NotApplicable) -> dict[str, Any]:

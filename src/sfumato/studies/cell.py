@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome
-from sfumato.attacks.shared_simulations import shared_simulations
+from sfumato.attacks.loop import Results
 from sfumato.dataset import Data
-from sfumato.deadline import Deadline, split_deadline
-from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
+from sfumato.deadline import Deadline
+from sfumato.errors import OutOfTime, SfumatoError
 from sfumato.evaluation import make_release, run_attacks, run_measures, with_control
 from sfumato.evaluation.battery import battery_of
 from sfumato.evaluation.limits import limit_of
@@ -58,8 +58,7 @@ def _run(recipe: Recipe, data: Data, n_targets: int, progress: Progress) -> dict
     scenario = AttackScenario(original=data, release=made.release, lineage=made.masked.lineage)
     if any(attack.discloses is not Discloses.IDENTITY for attack in _queue(scenario, recipe).values()):
         scenario = with_control(recipe, scenario, rng=rng, seconds=masked)
-    with shared_simulations():
-        outcomes, skipped = _attack(scenario, recipe, rng=rng, n_targets=n_targets, progress=progress)
+    outcomes, skipped = _attack(scenario, recipe, rng=rng, n_targets=n_targets, progress=progress)
     return {
         "rows": made.release.table.rows,
         "attacks": [attack_to_dict(outcome) for outcome in outcomes],
@@ -77,16 +76,17 @@ def _run(recipe: Recipe, data: Data, n_targets: int, progress: Progress) -> dict
 
 def _attack(
     scenario: AttackScenario, recipe: Recipe, *, rng: Rng, n_targets: int, progress: Progress
-) -> tuple[list[Outcome | NotApplicable], list[str]]:
+) -> tuple[Results, list[str]]:
     """The outcomes in the order of the attacks, and the names of the attacks that were skipped."""
-    queue = list(_queue(scenario, recipe).items())
-    outcomes: list[Outcome | NotApplicable] = []
-    for left, (number, attack) in zip(range(len(queue), 0, -1), queue, strict=True):
-        if not recipe.attacks and exceeds_limit([attack_to_dict(item) for item in outcomes], recipe.limits.risk):
-            return outcomes, [attack.part_name() for _, attack in queue[-left:]]
-        own = split_deadline(progress, min(3, left))
-        outcomes += run_attacks(scenario, [attack], rng=rng, first=number, n_targets=n_targets, progress=own)
-    return outcomes, []
+    queue = _queue(scenario, recipe)
+
+    def enough(outcomes: Results) -> bool:
+        return not recipe.attacks and exceeds_limit([attack_to_dict(item) for item in outcomes], recipe.limits.risk)
+
+    outcomes = run_attacks(
+        scenario, queue.values(), rng=rng, streams=[*queue], n_targets=n_targets, progress=progress, enough=enough
+    )
+    return outcomes, [attack.part_name() for attack in queue.values()][len(outcomes) :]
 
 
 def _queue(scenario: AttackScenario, recipe: Recipe) -> dict[int, Attack]:
