@@ -105,7 +105,8 @@ def test_the_page_is_for_every_screen() -> None:
     assert 'name="viewport"' in start
     assert start.count("<title>") == 1
     assert "prefers-color-scheme: dark" in start
-    assert "class='scroll'" in shown
+    assert 'class="scroll"' in shown
+    assert "Content-Security-Policy" in start
     assert shown.count("<h2>") == 1
 
 

@@ -52,8 +52,9 @@ from sfumato.release.public_folder import (
     release_folders,
     released,
 )
-from sfumato.reports.graph_page import external_document, graph_html
+from sfumato.reports.graph_page import graph_html
 from sfumato.reports.graph_picture import before_and_after
+from sfumato.reports.redaction import external
 from sfumato.rng import KeyedRng, Rng
 from sfumato.wording import counted
 
@@ -147,7 +148,7 @@ class GraphProtection:
             write_lineage(Lineage(self.released.lineage), private)
             self._write_tables(public, private)
             public.text("report.html", measured(graph_html(document, internal=False)))
-            public.json(PRIVATE, {key: measured(value) for key, value in external_document(document).items()})
+            public.json(PRIVATE, external(document, promised=promised(self.released.manifest)))
             public.manifest(leaving_manifest(self.released.manifest))
             document = {**document, "pictures": list(self._pictures)}
             (private / "report.html").write_text(graph_html(document, internal=True), encoding="utf-8")

@@ -7,30 +7,16 @@ from typing import Any
 
 from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
 from sfumato.reports.page import page_html
+from sfumato.reports.redaction import external
 
 __all__ = ["external_document", "graph_html", "graph_sentences"]
 
 Plain = Mapping[str, Any]
-_PUBLIC = ("title", "released", "nodes", "edges", "edge_columns")
-_RATES = ("risk", "low", "high", "baseline")
 
 
 def external_document(document: Plain) -> dict[str, Any]:
-    """The document without counts of the original, measures and pictures; risks are rounded to percent."""
-    attacks = [
-        {
-            **{key: attack.get(key) for key in ("attack", "discloses", "reason", "secret", "setting")},
-            **{key: None if attack.get(key) is None else round(attack[key], 2) for key in _RATES},
-        }
-        for attack in document.get("attacks", ())
-    ]
-    verdicts = [{key: v[key] for key in ("model", "state", "wanted")} for v in document.get("verdicts", ())]
-    return {
-        **{key: document.get(key) for key in _PUBLIC},
-        "steps": [{"step": step["step"]} for step in document.get("steps", ())],
-        "attacks": attacks,
-        "verdicts": verdicts,
-    }
+    """The document as others may read it: without counts of the original and pictures."""
+    return {key: leaving.value for key, leaving in external(document).items()}
 
 
 def graph_sentences(document: Plain) -> tuple[str, ...]:

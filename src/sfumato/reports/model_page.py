@@ -10,17 +10,16 @@ from sfumato.release.guarantee import Guarantee
 from sfumato.reports import pictures
 from sfumato.reports.figures import NARROW, WIDE, Figure
 from sfumato.reports.page import page_html
+from sfumato.reports.redaction import external
 
 __all__ = ["comparison_html", "model_html", "model_sentences"]
 
 Plain = Mapping[str, Any]
-_EXTERNAL = ("estimator", "privacy", "membership_bound", "domain", "weights")
-"""What the guarantee covers: the model itself and what was public before."""
 
 
 def model_html(document: Plain, *, internal: bool) -> str:
     """The page of a document of ``sfumato learn --json``. The external page shows what the guarantee covers."""
-    shown = document if internal else {key: document[key] for key in _EXTERNAL}
+    shown = document if internal else {key: item.value for key, item in external(document, promised=True).items()}
     return page_html(
         "model.html",
         document=shown,
@@ -47,7 +46,8 @@ def comparison_html(document: Plain) -> str:
         ("Columns with the same value in all", ", ".join(document["shared_columns"]) or "none"),
         ("Secret columns disclosed", ", ".join(document["disclosed_secrets"]) or "none"),
     )
-    return page_html("integral.html", document=document, facts=facts)
+    lead = f"{str(document['standing']).capitalize()}. {document['reason']}"
+    return page_html("integral.html", document=document, facts=facts, sentences=(lead,))
 
 
 def model_sentences(document: Plain) -> tuple[str, ...]:

@@ -11,36 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import BadParameter, SecretAccessRefused
 from sfumato.evaluation import Advice, advice
-from sfumato.measures import measure_of
 from sfumato.recipe.about import INTERNAL
 from sfumato.release.public_folder import Leaving, Why, promised
+from sfumato.reports.redaction import SECTIONS, external_attack, external_limit, external_measures
 
 __all__ = ["Audience", "Bar", "ColumnPicture", "ColumnSummary", "ReportData", "published_manifest"]
 
 Audience = Literal["internal", "external"]
 Plain = Mapping[str, Any]
 
-_ATTACK_KEYS = (
-    *("attack", "discloses", "risk", "low", "high", "baseline", "control", "reference", "level"),
-    *("knows", "any_columns", "counts", "secret", "setting", "threat", "truth", "outside", "stopped"),
-)
-_NO_REASON = "It does not apply to this release."
-"""Replaces a reason that may contain counts of the original."""
-
 WITHHELD = "changed; the method is not published"
 
-_LIMIT_KEYS = ("limit", "wanted", "value", "met", "accepted")
-
-_REASONS: Mapping[str, Why] = {
-    **dict.fromkeys(("title", "created", "versions", "recipe_public", "about", "audience"), Why.DECLARED),
-    **dict.fromkeys(("manifest", "files", "column_table", "released_columns"), Why.RELEASED),
-    **dict.fromkeys(("attacks", "measures", "columns", "limits"), Why.MEASURED),
-}
-"""Why fields of an external report may leave. All others are the owner's."""
-_MEASURED = tuple(name for name, why in _REASONS.items() if why is Why.MEASURED)
+_MEASURED = ("attacks", "measures", "columns", "limits")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,13 +170,10 @@ class ReportData:
     def leaving(self) -> dict[str, Leaving[Any]]:
         """The fields of an external report with their reasons."""
         plain = self.to_dict()
-        owner = [name for name in plain if name not in _REASONS and plain[name]]
+        owner = [name for name in plain if name not in SECTIONS and plain[name]]
         if owner or self.audience != "external":
             raise SecretAccessRefused("A report of the owner does not leave.")
-        return {
-            name: Leaving(value, _REASONS.get(name, Why.DECLARED) if value else Why.DECLARED)
-            for name, value in plain.items()
-        }
+        return {name: Leaving(value, SECTIONS[name].why if value else Why.DECLARED) for name, value in plain.items()}
 
     def external(self) -> ReportData:
         """The copy for others: no count, share or row number of the original, no suppressed count, no seed.
@@ -218,8 +199,8 @@ class ReportData:
             outcomes=(),
             verdicts=(),
             attacks_before=(),
-            attacks=tuple(_public_attack(attack) for attack in self.attacks),
-            measures=tuple(_public_measure(m) for m in self.measures if measure_of(str(m.get("measure"))).publishable),
+            attacks=tuple(external_attack(attack) for attack in self.attacks),
+            measures=tuple(external_measures(self.measures)),
             columns=tuple(_public_column(column) for column in self.columns),
             released_columns=tuple(_public_column(column) for column in self.released_columns),
             column_table=tuple(
@@ -232,7 +213,7 @@ class ReportData:
                 )
                 for line in self.column_table
             ),
-            limits=tuple(_public_limit(limit) for limit in self.limits),
+            limits=tuple(external_limit(limit) for limit in self.limits),
             riskiest=None,
         )
 
@@ -248,7 +229,6 @@ class ReportData:
     def from_dict(cls, value: Plain) -> ReportData:
         """The data of a JSON report; unknown keys (pictures, words) are skipped."""
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
-        known["attacks"] = [_with_judged_risk(attack) for attack in known.get("attacks", ())]
         for name in (
             "original_columns",
             "outcomes",
@@ -282,15 +262,6 @@ def published_manifest(manifest: Plain) -> Plain:
     return {**manifest, "recipe": {**recipe, "steps": []}, "steps": stated}
 
 
-def _with_judged_risk(attack: Plain) -> Plain:
-    """Reports of version 0.1 do not name what limits are compared with: it follows from the rates they do name."""
-    if attack.get("risk") is None or "reference" in attack:
-        return attack
-    identity = attack.get("discloses") == "identity"
-    reference = 0.0 if identity else max(attack.get("baseline") or 0.0, attack.get("control") or 0.0)
-    return {**attack, "reference": reference, "judged": excess(attack["high"], reference)}
-
-
 def _plain(value: Any) -> Any:
     """JSON types only: tuples become lists, NaN and infinities become null."""
     if isinstance(value, Mapping):
@@ -304,53 +275,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):  # a NumPy scalar
         return _plain(value.item())
     return str(value)
-
-
-def _rounded(value: float | None, digits: int, how: Literal["down", "near", "up"] = "near") -> float | None:
-    """Coarse enough that no count of the original follows from it; an interval only grows."""
-    if value is None:
-        return None
-    scale = 10.0**digits
-    match how:
-        case "down":
-            return math.floor(value * scale + 1e-9) / scale
-        case "up":
-            return math.ceil(value * scale - 1e-9) / scale
-        case "near":
-            return round(value, digits)
-
-
-def _public_attack(attack: Plain) -> dict[str, Any]:
-    kept = {key: attack[key] for key in _ATTACK_KEYS if key in attack}
-    for key in ("risk", "baseline", "control", "reference"):
-        if key in kept:
-            kept[key] = _rounded(kept[key], 3)
-    kept["low"] = _rounded(kept.get("low"), 3, "down")
-    kept["high"] = _rounded(kept.get("high"), 3, "up")
-    if attack.get("reason"):
-        kept["reason"] = _NO_REASON
-    if attack.get("detail", {}).get("outsiders"):
-        kept["outside"] = True  # whether there was an outside file, not its size
-    return kept
-
-
-def _public_measure(measure: Plain) -> dict[str, Any]:
-    name = measure["measure"]
-    kept: dict[str, Any] = {"measure": name, "value": _rounded(measure.get("value"), 2), "columns": {}}
-    kept |= {"low": _rounded(measure.get("low"), 2, "down"), "high": _rounded(measure.get("high"), 2, "up")}
-    detail = {k: v for k, v in measure.get("detail", {}).items() if k in measure_of(name).publishable_detail}
-    if detail:
-        kept["detail"] = detail
-    if measure.get("reason"):
-        kept["reason"] = _NO_REASON
-    return kept
-
-
-def _public_limit(limit: Plain) -> dict[str, Any]:
-    kept = {key: limit[key] for key in _LIMIT_KEYS if key in limit}
-    if kept.get("accepted"):
-        kept["accepted"] = {**kept["accepted"], "value": _rounded(kept["accepted"].get("value"), 3, "up")}
-    return {**kept, "value": _rounded(kept.get("value"), 3, "up")}  # the upper end of an interval
 
 
 def _public_column(picture: ColumnPicture) -> ColumnPicture:

@@ -118,7 +118,8 @@ def evaluate_identity(
         # Released values are true, so the true row is among the matching ones, and the attack chose one of them at
         # random. The guess is correct with the probability that the attack states as its confidence.
         hit = np.where(guesses.made, guesses.confidence, 0.0)
-        if person is not None and own is not None:  # at most as many of the matching rows are the person's as the person has
+        if person is not None and own is not None:
+            # at most all rows of the person are among the matching ones
             hit = np.minimum(1.0, hit * np.bincount(person)[own])
         baseline = Arm(hits=len(rows) / size, trials=len(rows))
     if release_row is None:
