@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.decide import decide as decide
     from sfumato.api.learn import LearnResults as LearnResults
     from sfumato.api.learn import learn as learn
+    from sfumato.api.ledger import LedgerOverview as LedgerOverview
+    from sfumato.api.ledger import ledger_overview as ledger_overview
     from sfumato.api.link import LinkResult as LinkResult
     from sfumato.api.link import link as link
     from sfumato.api.measure import measure as measure
@@ -53,7 +55,7 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "api": (
-        *("AttackResults", "CheckResults", "LearnResults", "LinkResult", "MeasureResults"),
+        *("AttackResults", "CheckResults", "LearnResults", "LedgerOverview", "LinkResult", "MeasureResults"),
         *("Protection", "RemoteSession"),
         *(
             "attack",
@@ -63,6 +65,7 @@ _HOME = {
             "connect",
             "decide",
             "learn",
+            "ledger_overview",
             "link",
             "measure",
             "propose",

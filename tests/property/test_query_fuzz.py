@@ -57,7 +57,7 @@ def session() -> Session:
     }
     public = {"wards": PublicTable(name="wards", frame=WARDS, key=("ward",))}
     book = Ledger.open(":memory:")
-    book.set_cap(approximate(10**12, "0.9"), dataset="d")
+    book.set_cap(approximate(10**9, "0.9"), dataset="d")
     days = [None, date(1, 1, 1), date(9999, 12, 31), *(date(2024, 1, 1) + timedelta(days=i * 7) for i in range(9))]
     moments = [None, datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(2024, 2, 29, 12)]
     odd = [None, float("nan"), float("inf"), -1.0, 0.0, -0.0, 1e300, 5.5]

@@ -51,7 +51,7 @@ SAME = [
 @pytest.fixture(scope="module")
 def session() -> Session:
     book = Ledger.open(":memory:")
-    book.set_cap(approximate(10**12, "0.5"), dataset="d")
+    book.set_cap(approximate(10**9, "0.5"), dataset="d")
     return Session(CATALOG, {"t": ROWS}, ledger=book, analyst="a")
 
 
@@ -121,7 +121,7 @@ def bounded(**domain: Any) -> Catalog:
 
 def test_a_declared_range_of_days_makes_groups_and_bounds_public() -> None:
     book = Ledger.open(":memory:")
-    book.set_cap(approximate(10**12, "0.5"), dataset="d")
+    book.set_cap(approximate(10**9, "0.5"), dataset="d")
     asked = Session(bounded(first="2024-01-01", last="2024-12-31"), {"t": ROWS}, ledger=book, analyst="a")
     for key, groups in (("date_trunc('month', {})", 12), ("strftime({}, '%Y-%m')", 12), ("YEAR({})", 1),
                         ("CAST({} AS DATE)", 366), ("date_trunc('quarter', {})", 4)):  # fmt: skip

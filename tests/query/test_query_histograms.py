@@ -27,7 +27,7 @@ VALUES = [-3.0, -1.0, -0.5, 6.999, 7.0, 7.5, -99.0, float("inf"), float("nan"), 
 def session() -> Session:
     rows = pl.DataFrame({"x": VALUES, "n": [i % 12 for i in range(12)], "free": VALUES, "ward": list("ab") * 6})
     book = Ledger.open(":memory:")
-    book.set_cap(pure(10**12), dataset="d")
+    book.set_cap(pure(10**9), dataset="d")
     table = PrivateTable(name="t", schema=Schema(columns=COLUMNS, unit=None))
     return Session(Catalog(dataset="d", private={"t": table}), {"t": rows}, ledger=book, analyst="a")
 

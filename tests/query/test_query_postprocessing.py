@@ -85,7 +85,7 @@ SAME = [
 @pytest.fixture(scope="module")
 def session() -> Session:
     book = Ledger.open(":memory:")
-    book.set_cap(approximate(10**12, "0.5"), dataset="d")
+    book.set_cap(approximate(10**9, "0.5"), dataset="d")
     return Session(CATALOG, {"t": ROWS}, ledger=book, analyst="a")
 
 

@@ -23,7 +23,7 @@ from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 def session(frame: pl.DataFrame, **columns: Column) -> Session:
     table = PrivateTable(name="t", schema=Schema(columns=columns))
     book = Ledger.open(":memory:")
-    book.set_cap(pure(10**12), dataset="d")
+    book.set_cap(pure(10**9), dataset="d")
     return Session(Catalog(dataset="d", private={"t": table}), {"t": frame}, ledger=book, analyst="a")
 
 
@@ -178,7 +178,7 @@ def test_a_lost_connection_costs_nothing(lost_table: str, where: str) -> None:
     if where == "server":
         empty_postgres(lost_table)
     book = Ledger.open(":memory:" if where == "memory" else lost_table)
-    book.set_cap(pure(10**12), dataset="d")
+    book.set_cap(pure(10**9), dataset="d")
     asked = served(lost_table, book)
     disconnect(lost_table)
     joined = "SELECT COUNT(*) FROM lost JOIN sides ON lost.ward = sides.ward"

@@ -7,6 +7,7 @@ from sfumato.api.check import check
 from sfumato.api.connect import RemoteSession, connect
 from sfumato.api.decide import decide
 from sfumato.api.learn import LearnResults, learn
+from sfumato.api.ledger import LedgerOverview, ledger_overview
 from sfumato.api.link import LinkResult, link
 from sfumato.api.measure import measure
 from sfumato.api.propose import propose
@@ -21,6 +22,7 @@ __all__ = [
     "AttackResults",
     "CheckResults",
     "LearnResults",
+    "LedgerOverview",
     "LinkResult",
     "MeasureResults",
     "Protection",
@@ -32,6 +34,7 @@ __all__ = [
     "connect",
     "decide",
     "learn",
+    "ledger_overview",
     "link",
     "measure",
     "propose",

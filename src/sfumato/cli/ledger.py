@@ -63,35 +63,28 @@ def cap(
 @click.argument("ledger")
 @json_option
 def show(ledger: str, as_json: bool) -> None:
-    """Show every budget: the cap, the amount spent and the amount left."""
-    from sfumato.ledger.ledger import Ledger
+    """List what left about the people of LEDGER or of a data set document, and what is left of every budget.
 
-    accounting = Ledger.open(existing_ledger(ledger))
-    accounts: dict[tuple[str, str], None] = {}
-    for entry in accounting.entries():
-        if entry.kind in ("cap", "spend"):
-            accounts[(entry.dataset, entry.analyst)] = None
-        if entry.kind == "spend":
-            accounts[(entry.dataset, "")] = None
-    rows = [
-        (dataset, analyst, accounting.balance(dataset=dataset, analyst=analyst))
-        for dataset, analyst in sorted(accounts)
-    ]
+    Releases, tables, models and surveys are listed one by one, answers by analyst. A run that was charged and whose
+    result was never written is listed as "charged, nothing registered".
+    """
+    from sfumato.api.ledger import ledger_overview
+
+    overview = ledger_overview(ledger)
     if as_json:
-        emit_json({"accounts": [
-            {"dataset": dataset, "analyst": analyst, "cap": None if b.cap is None else b.cap.to_dict(),
-             "spent": b.spent.to_dict(), "left": None if b.left is None else b.left.to_dict()}
-            for dataset, analyst, b in rows
-        ]})  # fmt: skip
+        emit_json(overview.to_dict())
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("data set", "analyst", "cap", "spent", "left", box=None, pad_edge=False)
-    for dataset, analyst, balance in rows:
-        table.add_row(dataset or "(all)", analyst or "(all)", str(balance.cap or "none set"), str(balance.spent),
-                      str(balance.left if balance.left is not None else ""))  # fmt: skip
+    table = Table("data set", "analyst", "unit", "cap", "spent", "left", box=None, pad_edge=False)
+    for account in overview.accounts:
+        held = account.balance
+        left = "" if held.left is None else str(held.left)
+        table.add_row(account.dataset or "(all)", account.analyst or "(all)", account.unit or "",
+                      str(held.cap or "none set"), str(held.spent), left)  # fmt: skip
     Console(highlight=False).print(table)
+    click.echo(f"\nWhat left:\n{overview}" if overview.register else "\nNothing left so far.")
 
 
 @command.command("verify")

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from sfumato.dp.curve import Curve, epsilon_curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
+from sfumato.errors import BadParameter
 
 __all__ = ["NO_EPSILON", "SLACK", "Amount", "cap_amount", "cost_amount", "loss_of"]
 
@@ -95,8 +96,10 @@ def cost_amount(loss: PrivacyLoss, measure: PrivacyMeasure, *, curved: bool = Fa
 
 
 def cap_amount(loss: PrivacyLoss) -> Amount:
-    """A cap."""
-    return Amount(measure=loss.measure, size=min(_down(loss.size), _MOST), delta=_down(loss.delta))
+    """A cap; one beyond the largest is refused: a budget that nothing can exceed bounds nothing."""
+    if loss.size > _MOST:
+        raise BadParameter(f"a budget is at most {float(_MOST):g}.", fix="Set one that bounds the loss.")
+    return Amount(measure=loss.measure, size=_down(loss.size), delta=_down(loss.delta))
 
 
 def loss_of(amount: Amount) -> PrivacyLoss:

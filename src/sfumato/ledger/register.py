@@ -89,10 +89,12 @@ class RegisterLine:
         return {**vars(self), "loss": loss, "verdicts": list(self.verdicts)}
 
     def __str__(self) -> str:
-        what = {"answers": f"{self.answers:,} answered questions"}.get(self.kind, f"{self.kind} {self.name}".strip())
+        answers = f"{self.answers:,} answers" if self.answers else f"answers under the policy {self.name}"
+        what = answers if self.kind == "answers" else f"{self.kind} {self.name}".strip()
         cost = "no guarantee" if self.loss is None else f"{self.loss} for one {self.unit}"
-        parts = [f"{self.at[:10]} {what}", self.state, f"by {self.who}", cost, *self.verdicts]
-        return "; ".join([*parts, *([f"for: {self.why}"] if self.why else [])])
+        parts = [f"{self.at[:10]} {self.dataset}: {what}".strip(), *([self.state] if self.kind != "answers" else [])]
+        parts += [f"by {self.who}"] if self.who else []
+        return "; ".join([*parts, cost, *self.verdicts, *([f"for: {self.why}"] if self.why else [])])
 
 
 def fingerprint(path: Path) -> str:
@@ -156,10 +158,32 @@ def register(ledger: Ledger, *, dataset: str | None = None) -> tuple[RegisterLin
             answers.setdefault((entry.dataset, entry.analyst), []).append(entry)
         elif number not in paid:
             lines.append(_line(entry, kind=entry.about.removeprefix(RUN).rpartition(" ")[0], state=NOTHING_REGISTERED))
+    for name, policy in _policies(ledger):
+        if dataset in (None, name):
+            lines.append(
+                RegisterLine(dataset=name, kind="answers", state=ANSWERED, at="", who="", entry=0, name=policy)
+            )
     for (name, analyst), given in answers.items():
         spent = ledger.balance(dataset=name, analyst=analyst).spent
         lines.append(_line(given[-1], kind="answers", state=ANSWERED, answers=len(given), loss=spent))
     return tuple(sorted(lines, key=lambda line: line.entry))
+
+
+def _policies(ledger: Ledger) -> list[tuple[str, str]]:
+    """Data sets that a policy other than differential privacy answered about, with that policy."""
+    from sfumato.ledger.policy_tables import POLICY_TABLES
+
+    with ledger.store.write() as transaction:
+        transaction.query(POLICY_TABLES)
+        rows = transaction.query("SELECT DISTINCT dataset, policy FROM sfumato_policy_tables WHERE asked = 1")
+    return sorted({(str(dataset), _policy_name(str(policy))) for dataset, policy in rows})
+
+
+def _policy_name(recorded: str) -> str:
+    """The name of a policy, from what it was recorded with: its name with its rules, and what it depends on."""
+    if not recorded.startswith("{"):
+        return "of another ledger"
+    return next((name for name in json.loads(recorded) if name not in ("columns", "public")), "")
 
 
 def _left(entry: Entry, record: ReleaseRecord, charged: Mapping[int, Entry]) -> RegisterLine:
