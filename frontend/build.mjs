@@ -41,7 +41,7 @@ function builtFrom(entry) {
   return path.split("/").pop();
 }
 
-// The same in tests/unit/test_app_bundle.py: names and contents of all sources, in order of their names.
+// The same in tests/web/test_app_bundle.py: names and contents of all sources, in order of their names.
 function digest() {
   const hash = createHash("sha256");
   for (const name of sources()) {
@@ -59,7 +59,7 @@ function sources() {
   return ["build.mjs", "package-lock.json", "package.json", "tsconfig.json", ...found].sort();
 }
 
-// Names and licenses of the libraries in the bundle.
+// Name, version and full license text, with its copyright lines, of each library in the bundle.
 function licenses() {
   const packages = new Set();
   for (const path of Object.keys(built.metafile.inputs)) {
@@ -67,7 +67,10 @@ function licenses() {
     if (found) packages.add(found.slice("node_modules/".length));
   }
   return [...packages].sort().map((name) => {
-    const facts = JSON.parse(readFileSync(join(here, "node_modules", name, "package.json"), "utf8"));
-    return `${name} ${facts.version}: ${facts.license}\n`;
-  }).join("");
+    const folder = join(here, "node_modules", name);
+    const facts = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    if (!file) throw new Error(`${name} has no license text`);
+    return `${name} ${facts.version}: ${facts.license}\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
+  }).join("\n" + "-".repeat(80) + "\n\n");
 }

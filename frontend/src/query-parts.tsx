@@ -1,6 +1,6 @@
 /** Parts of the Ask pages of the app and the server: the SQL editor and the answer. */
 import { useId, useMemo, useRef, useState } from "react";
-import { Chart } from "./chart";
+import { Bars } from "./chart";
 import { completions } from "./completions";
 import { Panel } from "./ui";
 
@@ -34,11 +34,11 @@ export function AnswerView(props: { answer: Answer }) {
   const { answer } = props;
   const noisy = answer.columns.find((name) => answer.rows.some((row) => row[name]?.low !== null && row[name]?.low !== undefined));
   const labels = answer.columns.filter((name) => name !== noisy && answer.rows.every((row) => row[name]?.low === null));
-  const spec = noisy && answer.rows.length > 1 ? {
-    width: 560, height: { step: 22 }, data: { values: answer.rows.map((row) => ({ label: labels.map((name) => String(row[name]?.value ?? "")).join(", ") || noisy, value: row[noisy]!.value, low: row[noisy]!.low, high: row[noisy]!.high })) },
-    encoding: { y: { field: "label", type: "nominal", sort: null, title: null } },
-    layer: [{ mark: { type: "bar", color: "#0b6aa8" }, encoding: { x: { field: "value", type: "quantitative", title: noisy } } }, { mark: { type: "rule", color: "#1c2630", strokeWidth: 2 }, encoding: { x: { field: "low", type: "quantitative" }, x2: { field: "high" } } }],
-  } : null;
+  const bars = noisy && answer.rows.length > 1 ? answer.rows.flatMap((row) => {
+    const cell = row[noisy];
+    if (typeof cell?.value !== "number" || typeof cell.low !== "number" || typeof cell.high !== "number") return [];
+    return [{ label: labels.map((name) => String(row[name]?.value ?? "")).join(", ") || noisy, value: cell.value, low: cell.low, high: cell.high }];
+  }) : [];
   return (
     <Panel title="Answer" aside={answer.cached ? <span className="muted">asked before: free</span> : undefined}>
       <div className="scroll" tabIndex={0} role="region" aria-label="Answer"><table className="list">
@@ -48,7 +48,7 @@ export function AnswerView(props: { answer: Answer }) {
           return <td key={name}>{typeof cell?.value === "number" ? cell.value.toLocaleString("en") : String(cell?.value ?? "")}{cell?.low !== null && cell?.low !== undefined && cell.high !== null && <small className="muted"> {ends(cell.value, cell.low, cell.high)}</small>}</td>;
         })}</tr>)}</tbody>
       </table></div>
-      {spec && <Chart spec={spec} label="Answer with its intervals; the table has the numbers" />}
+      {noisy && bars.length > 1 && <Bars bars={bars} title={noisy} label="Answer with its intervals; the table has the numbers" />}
       {(answer.notes ?? []).map((note) => <p key={note} className="muted">{note}</p>)}
     </Panel>
   );

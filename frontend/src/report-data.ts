@@ -14,7 +14,7 @@ export interface Report {
   attacks: Attack[]; attacks_before: Attack[]; measures: Measure[]; verdicts: { model: string; state: string; worst: number | null; wanted: number | null; reason: string }[];
   limits: { limit: string; wanted: number; value: number | null; met: boolean | null; attack: string | null }[];
   advice: { attack: string; finding: string; changes: string[] }[];
-  riskiest: number[] | null; pictures: Record<string, unknown>; files: Record<string, string>; stale: "" | "recipe" | "data"; unmet: string[];
+  riskiest: number[] | null; pictures: Record<string, string>; files: Record<string, string>; stale: "" | "recipe" | "data"; unmet: string[];
   fingerprint: string; signed: { prepared_by: string; approved_by: string; notes: string } | null;
   column_table: { column: string; role: string; done: string; released: boolean; unchanged: boolean; nothing_left: boolean; example_before: string | null; example_after: string | null; distinct_before: number | null; distinct_after: number | null }[];
   columns: { column: string; note: string }[]; about: Record<string, unknown>; left_out: string[]; compliance?: Framework[];

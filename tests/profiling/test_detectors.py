@@ -2,6 +2,8 @@
 
 import re
 from datetime import date
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -312,3 +314,11 @@ def test_of_several_weights_the_first_counts():
     assert (first.role, second.role) == (Role.WEIGHT, Role.UNDECIDED)
     assert "first" not in first.reason
     assert "`sampling_weight` comes first" in second.reason
+
+
+def test_every_word_list_has_its_source_and_license() -> None:
+    folder = Path(str(files("sfumato.profiling.words")))
+    text = (folder / "LICENSES").read_text(encoding="utf-8")
+    assert {path.name for path in folder.glob("*.txt")} == set(re.findall(r"\w+\.txt", text))
+    assert "Copyright (c) 2012-2016 Dan Wheeler and Dropbox, Inc." in text
+    assert "The above copyright notice and this permission notice shall be" in text

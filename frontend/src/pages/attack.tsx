@@ -23,7 +23,7 @@ export function AttackPage() {
       <Panel title="In short">{report.answer.map((text) => <p key={text}>{text}</p>)}
         {report.limits.map((l) => <p key={l.limit}>Limit on {l.limit}: <StateMark state={l.met === null ? "not judged" : l.met ? "met" : "exceeded"} /> (at most {percent(l.value)} against {percent(l.wanted)})</p>)}
       </Panel>
-      {report.pictures.risk !== undefined && <Panel title="Risk of each attack"><Chart spec={report.pictures.risk} label="Risk of each attack before and after protection; the cards below have the numbers" /></Panel>}
+      {report.pictures.risk !== undefined && <Panel title="Risk of each attack"><Chart svg={report.pictures.risk} label="Risk of each attack before and after protection; the cards below have the numbers" /></Panel>}
       {report.advice.length > 0 && (
         <Panel title="What to change">
           {report.advice.map((item, n) => <div key={n}><h3>{item.attack}</h3><p>{item.finding}</p><ul>{item.changes.map((change) => <li key={change}>{change.replaceAll("`", "")}</li>)}</ul></div>)}

@@ -11,7 +11,7 @@ interface Pairs { rows: number; before: string[]; after: string[]; pairs: [numbe
 export function ComparePage() {
   const { report, loading } = useReport();
   if (!report) return <Page title="Compare" lead="Before and after side by side.">{!loading && <Empty to="/protect" action="Run the recipe">There is no release to compare with yet.</Empty>}</Page>;
-  const pictures = report.columns.map((column, n) => ({ ...column, spec: report.pictures[`column-${n + 1}`] })).filter((one) => one.spec !== undefined);
+  const pictures = report.columns.map((column, n) => ({ ...column, svg: report.pictures[`column-${n + 1}`] })).filter((one) => one.svg !== undefined);
   return (
     <Page title="Compare" lead={`${count(report.manifest.rows)} rows were released of ${count(report.original_rows)}. Orange is before, blue is after.`}>
       {report.stale && <Notice kind="open">The {report.stale === "data" ? "data file" : "recipe"} has changed since this run.</Notice>}
@@ -30,8 +30,8 @@ export function ComparePage() {
       <Rows />
       <Pair />
       <div className="columns">
-        {report.pictures["class-sizes"] !== undefined && <Panel title="Sizes of equivalence classes"><Chart spec={report.pictures["class-sizes"]} label="Sizes of equivalence classes before and after" /></Panel>}
-        {pictures.map((one) => <Panel key={one.column} title={one.column}><Chart spec={one.spec} label={`Distribution of ${one.column} before and after`} /><p className="muted small">{one.note}</p></Panel>)}
+        {report.pictures["class-sizes"] !== undefined && <Panel title="Sizes of equivalence classes"><Chart svg={report.pictures["class-sizes"]} label="Sizes of equivalence classes before and after" /></Panel>}
+        {pictures.map((one) => <Panel key={one.column} title={one.column}><Chart svg={one.svg!} label={`Distribution of ${one.column} before and after`} /><p className="muted small">{one.note}</p></Panel>)}
       </div>
       <Panel title="Measures">
         <table className="list">

@@ -1,6 +1,7 @@
 /** Budgets: caps with what is spent, requests for more and their approval, the accumulated loss over time. */
 import { useId, useMemo, useState } from "react";
-import { Chart } from "../chart";
+import { Steps } from "../chart";
+import type { Line } from "../chart";
 import { useLoaded } from "../store";
 import { ErrorNotice, Page, Panel, StateMark } from "../ui";
 import { lossText, read, send, size, when } from "./api";
@@ -57,22 +58,16 @@ export function LossOverTime(props: { names: string[] }) {
   const id = useId();
   const loss = useLoaded(() => read<{ points: LossPoint[] }>("/api/v1/datasets/{name}/loss", { name }), [name]);
   const points = loss.value?.points ?? [];
-  const spec = useMemo(() => {
+  const lines = useMemo((): Line[] => {
     const last = points.at(-1);
-    const values = [...points, ...(last ? [{ ...last, at: new Date().toISOString() }] : [])].flatMap((point) => [
-      { at: point.at, loss: size(point.spent), line: "spent by all analysts" }, ...(point.cap ? [{ at: point.at, loss: size(point.cap), line: "cap" }] : []),
-    ]);
-    const unit = points.some((point) => point.spent.rho !== undefined) ? "ρ" : "ε";
-    return {
-      width: 620, height: 220, data: { values }, mark: { type: "line", interpolate: "step-after" },
-      encoding: {
-        x: { field: "at", type: "temporal", title: "time" }, y: { field: "loss", type: "quantitative", title: `accumulated loss (${unit})` },
-        color: { field: "line", type: "nominal", title: null, scale: { domain: ["spent by all analysts", "cap"], range: ["#0b6aa8", "#c4500a"] }, legend: { orient: "top" } },
-        strokeDash: { field: "line", type: "nominal", legend: null, scale: { domain: ["spent by all analysts", "cap"], range: [[1, 0], [5, 4]] } },
-      },
-      config: { axis: { labelColor: "#56616c", titleColor: "#56616c", gridColor: "#e3e6e8", domainColor: "#56616c", tickColor: "#56616c" }, legend: { labelColor: "#1c2630" }, view: { stroke: null }, background: "transparent" },
-    };
+    const drawn = last ? [...points, { ...last, at: new Date().toISOString() }] : [];
+    const line = (kind: Line["kind"], name: string) => ({ kind, name, points: drawn.flatMap((point) => {
+      const loss = kind === "spent" ? point.spent : point.cap;
+      return loss ? [{ at: Date.parse(point.at), value: size(loss) }] : [];
+    }) });
+    return [line("spent", "spent by all analysts"), line("cap", "cap")].filter((one) => one.points.length > 0);
   }, [loss.value]);
+  const unit = points.some((point) => point.spent.rho !== undefined) ? "ρ" : "ε";
   return (
     <Panel title="Accumulated loss over time" aside={props.names.length > 1 ? (
       <span><label htmlFor={id}>Data set</label> <select id={id} value={name} onChange={(event) => setName(event.target.value)}>{props.names.map((one) => <option key={one}>{one}</option>)}</select></span>
@@ -81,7 +76,7 @@ export function LossOverTime(props: { names: string[] }) {
       {loss.value && points.length === 0 && <p className="muted">Nothing was charged to {name}, and it has no cap.</p>}
       {points.length > 0 && (
         <>
-          {points.length > 1 && <Chart spec={spec} label={`Accumulated loss of ${name}: ${lossText(points.at(-1)!.spent)} of ${lossText(points.at(-1)!.cap)} at the end; the table has the numbers`} />}
+          {points.length > 1 && <Steps lines={lines} title={`accumulated loss (${unit})`} label={`Accumulated loss of ${name}: ${lossText(points.at(-1)!.spent)} of ${lossText(points.at(-1)!.cap)} at the end; the table has the numbers`} />}
           <details><summary>Numbers ({points.length})</summary>
             <div className="tall" tabIndex={0} role="region" aria-label="Accumulated loss"><table className="list"><thead><tr><th scope="col">Time</th><th scope="col">Entry</th><th scope="col">Spent</th><th scope="col">Cap</th></tr></thead>
               <tbody>{points.map((point) => <tr key={point.entry}><th scope="row">{when(point.at)}</th><td>{point.entry}</td><td>{lossText(point.spent)}</td><td>{lossText(point.cap)}</td></tr>)}</tbody></table></div>

@@ -144,8 +144,10 @@ class AppWorkspace:
         return np.asarray(lineage.rows)
 
     def report(self) -> dict[str, Any] | None:
-        """The internal report of the last run as data, with what has changed since and who signed it."""
+        """The internal report of the last run as data, with drawn pictures, what changed since and who signed it."""
         import json
+
+        from sfumato.reports.svg import render
 
         run = current_run(self.need().folder)
         if run is None:
@@ -153,7 +155,9 @@ class AppWorkspace:
         file = private_folder(run.release) / "report.json"
         report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         signed = run.signed
+        drawn = {name: render(spec, ident=name, label=name) for name, spec in report["pictures"].items()}
         return report | {
+            "pictures": drawn,
             "stale": self.stale(run),
             "unmet": list(run.unmet),
             "fingerprint": run.fingerprint,
