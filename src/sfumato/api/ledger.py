@@ -13,11 +13,11 @@ from sfumato.errors import BadParameter
 from sfumato.ledger.ledger import Balance, Ledger
 from sfumato.ledger.register import RegisterLine, register
 
-__all__ = ["AccountBalance", "LedgerOverview", "ledger_overview", "open_ledger"]
+__all__ = ["LedgerAccount", "LedgerOverview", "ledger_overview", "open_ledger"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccountBalance:
+class LedgerAccount:
     """The budget of a data set, of an analyst on it, or of an analyst over all data sets."""
 
     dataset: str
@@ -43,7 +43,7 @@ class AccountBalance:
 class LedgerOverview:
     """Budgets, and everything that left."""
 
-    accounts: tuple[AccountBalance, ...]
+    accounts: tuple[LedgerAccount, ...]
     register: tuple[RegisterLine, ...]
 
     def to_dict(self) -> dict[str, object]:
@@ -86,7 +86,7 @@ def ledger_overview(where: str | Path) -> LedgerOverview:
             if entry.kind == "spend":
                 accounts[(entry.dataset, "")] = None
     balances = [
-        AccountBalance(
+        LedgerAccount(
             dataset=name, analyst=analyst, unit=ledger.unit(name) if name else None,
             balance=ledger.balance(dataset=name, analyst=analyst),
         )
