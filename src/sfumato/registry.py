@@ -50,6 +50,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "tagger": ("sfumato.documents.taggers",),
     "learner": ("sfumato.integral.learners",),
     "demo": ("sfumato.demos.parts",),
+    "release-kind": ("sfumato.api.kinds",),
 }
 """Kind of part, and the packages whose modules are the parts of that kind."""
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import sfumato
-from sfumato.api.graph import protect_graph_recipe
+from sfumato.api import protect
 from sfumato.cli import main
 from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.rng import KeyedRng, Rng
@@ -100,7 +100,7 @@ def test_a_graph_is_drawn_with_the_key_of_its_private_folder(tmp_path: Path) -> 
     graph = synthetic_friends(200, Rng(1))
 
     def edges(**more: Any) -> set[tuple[int, ...]]:
-        done = protect_graph_recipe(recipe, graph, seed=7, n_targets=20, **more)
+        done = protect(recipe, graph, seed=7, n_targets=20, **more)
         return {tuple(map(int, edge)) for edge in done.graph.edges()}
 
     key = SecretValue(bytes(range(32)))

@@ -265,7 +265,7 @@ def test_a_full_disk_leaves_nothing_behind(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("sfumato.api.protection.write", full)
+    monkeypatch.setattr("sfumato.api.kinds.microdata.protection.write", full)
     before = sorted(folder.iterdir())
     code, _, err = run(capsys, "protect", "sfumato.yaml")
     assert (code, err.split()[0]) == (2, "SFU-108")
@@ -340,7 +340,7 @@ def test_init_wants_either_k_or_a_preset(folder: Path, capsys: pytest.CaptureFix
 def test_a_large_file_goes_through_duckdb_to_the_same_release(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
     code, made = document(capsys, "protect", "sfumato.yaml", "--out", "small")
     assert code == 0
     code, large = document(capsys, "protect", "sfumato.yaml", "--out", "large", "--engine", "duckdb", "--format", "csv")
@@ -429,7 +429,7 @@ def test_an_amount_of_memory_has_a_number(folder: Path, capsys: pytest.CaptureFi
 def test_an_unknown_format_is_refused_before_the_work(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.api.protect", lambda *_, **__: pytest.fail("the work was begun"))
+    monkeypatch.setattr("sfumato.api.kinds.microdata.protect.make_release", lambda *_, **__: pytest.fail("the work was begun"))
     code, told = document(capsys, "protect", "sfumato.yaml", "--format", "docx")
     assert (code, told["error"]["code"]) == (2, "SFU-105")
 

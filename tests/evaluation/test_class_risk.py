@@ -71,7 +71,7 @@ def test_every_engine_gives_the_same_evaluation(people: Path) -> None:
 
 def test_computed_risks_agree_with_the_attacks(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sampled = outcomes(sfumato.protect(RECIPE, people, engine="memory", n_targets=900))
-    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
     large = sfumato.protect(RECIPE, people, engine="duckdb")
     computed = outcomes(large)
     assert list(computed) == ["linkage", "attribute-linkage", "any-columns"]
@@ -94,7 +94,7 @@ def test_computed_risks_agree_with_the_attacks(people: Path, monkeypatch: pytest
 def test_the_report_of_a_computed_risk_names_no_interval(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
     large = sfumato.protect(RECIPE, people, engine="duckdb")
     document = large.save(tmp_path / "release", unmet=True)
     assert document["original_rows"] == sfumato.data.read(people).rows
@@ -105,7 +105,7 @@ def test_the_report_of_a_computed_risk_names_no_interval(
 
 
 def test_altered_quasi_identifiers_have_no_class_risk(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
     columns = {name: role for name, role in RECIPE["columns"].items() if name != "pay"}
     noisy = {
         **RECIPE,
@@ -127,7 +127,7 @@ def test_altered_quasi_identifiers_have_no_class_risk(people: Path, monkeypatch:
 
 
 def test_a_release_without_quasi_identifiers_is_judged(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
     plain = {**RECIPE, "columns": {"illness": "sensitive"}, "models": [], "steps": [{"round": {"base": 10, "columns":
              ["pay"]}}]}  # fmt: skip
     done = sfumato.protect(plain, people, engine="duckdb")

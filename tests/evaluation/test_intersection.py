@@ -86,7 +86,7 @@ def test_releases_are_read_from_their_folders(tmp_path: Path) -> None:
     for name, made in (("planned", PLANNED), ("earlier", HOSPITAL)):
         (tmp_path / name).mkdir()
         write(made.table, tmp_path / name / "data.csv")
-        PublicFolder(path=tmp_path / name, promise=False).manifest(leaving_manifest(made.manifest))
+        PublicFolder(path=tmp_path / name, promise=False).manifest(leaving_manifest(made.manifest), kind="microdata")
     [found] = guard_intersection(tmp_path / "planned", [tmp_path / "earlier"], original=original(), l=2)
     assert found.known == 3
 

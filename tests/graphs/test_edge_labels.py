@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.api.graph import attack_graph_release, check_graph_release, measure_graph_release, protect_graph_recipe
+from sfumato.api import attack, check, measure, protect
 from sfumato.attacks import Outcome
 from sfumato.cli import main
 from sfumato.demos.corpora.synthetic_friends import synthetic_friends
@@ -255,15 +255,15 @@ def test_relations_and_bands_are_released_checked_and_attacked(folder: Path) -> 
         base=folder,
     )
     assert GraphRecipe.parse(recipe.to_dict()) == recipe
-    protect_graph_recipe(recipe, seed=1, n_targets=100).save(folder / "release")
+    protect(recipe, seed=1, n_targets=100).save(folder / "release")
     edges = pl.read_csv(folder / "release/edges.csv")
     assert edges.columns == ["source", "target", "relation", "minutes"]
     assert set(edges["relation"]) == {"calls", "mail"}
     assert not any(f",{value}" in (folder / "release/edges.csv").read_text() for value in range(7919, 8000))
-    assert check_graph_release(folder / "release").holds
-    [kept] = measure_graph_release(folder / "release", original=recipe, measures=["edges-kept"], seed=1).results
+    assert check(folder / "release").holds
+    [kept] = measure(folder / "release", original=recipe, measures=["edges-kept"], seed=1).results
     assert 0.1 < kept.columns["same kind"] < kept.columns["kept"]
-    [found] = attack_graph_release(folder / "release", original=recipe, seed=1, n_targets=300).outcomes
+    [found] = attack(folder / "release", original=recipe, seed=1, n_targets=300).outcomes
     assert isinstance(found, Outcome)
     assert found.main.rate <= 1 / 5
 
@@ -274,7 +274,7 @@ def test_kinds_of_friends_find_people_whom_their_number_does_not(folder: Path) -
     rates = []
     for recipe in (plain, RECIPE):
         parts = {"steps": [{"anonymize-degrees": 5}], "models": [{"k-degree-anonymity": 5}]}
-        done = protect_graph_recipe(GraphRecipe.parse(recipe | parts, base=folder), seed=1, n_targets=300)
+        done = protect(GraphRecipe.parse(recipe | parts, base=folder), seed=1, n_targets=300)
         [outcome] = done.evaluation.attacks
         assert isinstance(outcome, Outcome)
         rates.append(outcome.main.rate)
@@ -291,17 +291,17 @@ def test_classes_of_the_node_table_are_released_with_counts_by_relation(folder: 
         "steps": ["generalize", {"cluster-edges": {"k": 10, "by": ["age"]}}],
         "models": [{"k-anonymity": 10}, {"k-degree-anonymity": 10}],
     }
-    done = protect_graph_recipe(GraphRecipe.parse(recipe, base=folder), seed=1, n_targets=100)
+    done = protect(GraphRecipe.parse(recipe, base=folder), seed=1, n_targets=100)
     done.save(folder / "release")
     names = sorted(file.name for file in (folder / "release").glob("*.csv"))
     assert names == ["clusters.csv", "kinds.csv", "links.csv"]
     assert pl.read_csv(folder / "release/clusters.csv").columns == ["cluster", "nodes", "edges", "age"]
-    assert check_graph_release(folder / "release").holds
-    found = attack_graph_release(folder / "release", original=done.recipe, seed=1, n_targets=100)
+    assert check(folder / "release").holds
+    found = attack(folder / "release", original=done.recipe, seed=1, n_targets=100)
     assert all(outcome.main.rate <= 1 / 10 for outcome in found.outcomes if isinstance(outcome, Outcome))
     wrong = recipe | {"steps": ["generalize", {"cluster-edges": {"k": 10, "by": ["vote"]}}]}
     with pytest.raises(UnknownColumn, match="sensitive"):
-        protect_graph_recipe(GraphRecipe.parse(wrong, base=folder), seed=1)
+        protect(GraphRecipe.parse(wrong, base=folder), seed=1)
 
 
 def test_init_asks_for_the_columns_of_the_edges(folder: Path) -> None:

@@ -262,16 +262,25 @@ def test_the_command_publishes_statistics(tmp_path: Path, capsys: pytest.Capture
     pl.DataFrame({"a": names.gather(ends[:, 0]), "b": names.gather(ends[:, 1])}).write_csv(tmp_path / "friends.csv")
     FRIENDS.nodes.write_csv(tmp_path / "people.csv")
     recipe, ledger, out = tmp_path / "graph.yaml", str(tmp_path / "ledger.db"), tmp_path / "out"
-    recipe.write_text("sfumato: 1\ngraph: {edges: friends.csv}\n")
-    options = ["--protect", "edges", "--ledger", ledger, "--dataset", "friends", "--out", str(out)]
-    assert main(["graph", "summarize", str(recipe), "--epsilon", "2", *options]) == 2
+    asked = "statistics: {protect: edges, epsilon: 2, ledger: ledger.db, dataset: friends}\n"
+    recipe.write_text("sfumato: 1\ngraph: {edges: friends.csv}\n" + asked)
+    words = ["protect", str(recipe), "--out", str(out)]
+    assert main(words) == 2
     assert main(["ledger", "cap", ledger, "--dataset", "friends", "--epsilon", "2"]) == 0
-    assert main(["graph", "summarize", str(recipe), "--epsilon", "2", *options]) == 2
+    assert main(words) == 2
     assert "node table" in capsys.readouterr().err
-    recipe.write_text("sfumato: 1\ngraph: {edges: friends.csv, nodes: people.csv}\n")
-    assert main(["graph", "summarize", str(recipe), "--epsilon", "2", *options]) == 0
+    recipe.write_text("sfumato: 1\ngraph: {edges: friends.csv, nodes: people.csv}\n" + asked)
+    assert main(words) == 0
     assert "one friendship" in capsys.readouterr().out
-    assert sorted(file.name for file in out.iterdir()) == ["counts.csv", "degrees.csv", "statistics.json"]
-    assert json.loads((out / "statistics.json").read_text())["guarantee"]["epsilon"] == 2
-    assert main(["graph", "summarize", str(recipe), "--epsilon", "2", *options, "--force"]) != 0
+    assert sorted(file.name for file in out.iterdir()) == [
+        "README.md", "counts.csv", "degrees.csv", "release.json", "report.html"
+    ]  # fmt: skip
+    manifest = json.loads((out / "release.json").read_text())
+    assert (manifest["kind"], manifest["guarantee"]["epsilon"]) == ("graph-statistics", 2)
+    assert main([*words, "--force"]) != 0  # the budget is spent
+    assert main(["check", str(out)]) == 1  # not checked is not "holds"
+    # Another kind of release never takes the place of figures that were paid for, not even with --force.
+    (tmp_path / "plan.yaml").write_text("data: people.csv\nstatistics: [{of: node}]\nthreshold: 3\nunit: row\n")
+    assert main(["protect", str(tmp_path / "plan.yaml"), "--out", str(out), "--force"]) == 2
+    assert "graph-statistics" in capsys.readouterr().err
     assert (out / "counts.csv").is_file()

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sparse
 
-from sfumato.api.graph import attack_graph_release, check_graph_release, protect_graph_recipe
+from sfumato.api import attack, check, protect
 from sfumato.attacks import Outcome
 from sfumato.attacks.evaluation.outcome import risk
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
@@ -380,9 +380,9 @@ def test_the_verbs_work_on_a_graph(folder: Path, capsys: pytest.CaptureFixture[s
 def test_a_symmetric_release_is_checked_by_its_symmetry(folder: Path) -> None:
     recipe = {"sfumato": 1, "graph": {"edges": "friends.csv"}, "models": [{"k-automorphism": 5}]}
     recipe |= {"steps": [{"symmetrize-edges": 5}], "attacks": ["degree-matching"], "measures": ["edges-kept"]}
-    done = protect_graph_recipe(GraphRecipe.parse(recipe, base=folder), seed=1, n_targets=50)
+    done = protect(GraphRecipe.parse(recipe, base=folder), seed=1, n_targets=50)
     done.save(folder / "release")
-    assert check_graph_release(folder / "release").holds
+    assert check(folder / "release").holds
     models = {"k-automorphism": {"k": 5}}
     assert check_graph_files(folder / "release", {"k-automorphism": {"k": 7}})[0].state is State.FAILS
     edges, moved = (pl.read_csv(folder / f"release/{name}.csv") for name in ("edges", "symmetry"))
@@ -399,13 +399,13 @@ def test_a_symmetric_release_is_checked_by_its_symmetry(folder: Path) -> None:
 
 def test_a_changed_release_fails_the_independent_check(folder: Path) -> None:
     recipe = GraphRecipe.parse(RECIPE, base=folder)
-    protect_graph_recipe(recipe, seed=1, n_targets=50).save(folder / "release")
-    assert not check_graph_release(folder / "release").holds  # columns are compared with the original
-    assert check_graph_release(folder / "release", original=recipe).holds
+    protect(recipe, seed=1, n_targets=50).save(folder / "release")
+    assert not check(folder / "release").holds  # columns are compared with the original
+    assert check(folder / "release", original=recipe).holds
     edges = pl.read_csv(folder / "release/edges.csv")
     edges[: edges.height // 2].write_csv(folder / "release/edges.csv")
     with pytest.raises(ReleaseChanged):
-        check_graph_release(folder / "release")
+        check(folder / "release")
     [verdict] = check_graph_files(folder / "release", {"k-degree-anonymity": {"k": 20}})
     assert verdict.state is State.FAILS
     [unknown] = check_graph_files(folder / "release", {"k-symmetry": {"k": 2}})
@@ -424,11 +424,11 @@ def test_clusters_are_released_instead_of_edges(folder: Path) -> None:
         },
         base=folder,
     )
-    done = protect_graph_recipe(recipe, seed=1, n_targets=200)
+    done = protect(recipe, seed=1, n_targets=200)
     done.save(folder / "release")
     assert sorted(path.name for path in (folder / "release").glob("*.csv")) == ["clusters.csv", "links.csv"]
-    assert check_graph_release(folder / "release").holds
-    found = attack_graph_release(folder / "release", original=recipe, seed=1, n_targets=200)
+    assert check(folder / "release").holds
+    found = attack(folder / "release", original=recipe, seed=1, n_targets=200)
     # A member of the right cluster is found with probability 1 / 8 at most.
     assert all(outcome.main.rate <= 1 / 8 for outcome in found.outcomes if isinstance(outcome, Outcome))
     assert GraphRecipe.parse(recipe.to_dict()) == recipe
@@ -436,7 +436,7 @@ def test_clusters_are_released_instead_of_edges(folder: Path) -> None:
 
 def test_a_limit_that_is_exceeded_writes_nothing(folder: Path) -> None:
     recipe = GraphRecipe.parse(RECIPE + "limits: {risk: 0.05}\n", base=folder)
-    done = protect_graph_recipe(recipe, seed=1, n_targets=100)
+    done = protect(recipe, seed=1, n_targets=100)
     assert done.unmet
     with pytest.raises(PolicyNotMet):
         done.save(folder / "release")

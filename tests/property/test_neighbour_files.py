@@ -221,11 +221,10 @@ microdata: true
 
 
 def plan_door(kind: type[PlanFile]) -> Door:
-    command = {SummaryFile: "summarize", TopDownFile: "topdown"}[kind]
     return Door(
         people=staff(),
         files={"plan.yaml": PLANS[kind], "areas.csv": "code\n1\n2\n3\n"},
-        words=("tables", command, "plan.yaml", "--out", "out", "--json"),
+        words=("protect", "plan.yaml", "--out", "out", "--json"),
         share=0.05,
         cap=("--rho", "100000"),
     )
@@ -245,29 +244,29 @@ def friends(count: int = 60) -> pl.DataFrame:
 
 @door("graph edges")
 def _() -> Door:
-    options = ("--ledger", "ledger.db", "--dataset", "people", "--epsilon", "1000", "--out", "out", "--json")
     return Door(
         people=friends(),
         files={
-            "graph.yaml": "sfumato: 1\ngraph: {edges: people.csv, nodes: nodes.csv, drop: [duplicates, self-loops]}\n",
+            "graph.yaml": "sfumato: 1\ngraph: {edges: people.csv, nodes: nodes.csv, drop: [duplicates, self-loops]}\n"
+            "statistics: {protect: edges, ledger: ledger.db, dataset: people, epsilon: 1000}\n",
             "nodes.csv": "node\n" + "\n".join(map(str, range(60))) + "\n",
         },
-        words=("graph", "summarize", "graph.yaml", "--protect", "edges", *options),
+        words=("protect", "graph.yaml", "--out", "out", "--json"),
         share=0.05,
     )
 
 
 @door("graph nodes")
 def _() -> Door:
-    options = ("--ledger", "ledger.db", "--dataset", "people", "--epsilon", "1000", "--out", "out", "--json")
-    bounds = ("--max-degree", "20", "--max-triangles", "20")
     return Door(
         people=pl.DataFrame({"node": range(60), "town": ["a", "b"] * 30}),
         files={
-            "graph.yaml": "sfumato: 1\ngraph: {edges: edges.csv, nodes: people.csv, drop: [duplicates, self-loops]}\n",
+            "graph.yaml": "sfumato: 1\ngraph: {edges: edges.csv, nodes: people.csv, drop: [duplicates, self-loops]}\n"
+            "statistics: {protect: nodes, ledger: ledger.db, dataset: people, epsilon: 1000, max_degree: 20, "
+            "max_triangles: 20}\n",
             "edges.csv": friends().write_csv(),
         },
-        words=("graph", "summarize", "graph.yaml", "--protect", "nodes", *bounds, *options),
+        words=("protect", "graph.yaml", "--out", "out", "--json"),
         share=0.05,
     )
 

@@ -230,27 +230,36 @@ unit: row
 def test_the_command_protects_tables_and_attacks_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     town(5, rows=120).write_csv(tmp_path / "town.csv")
     (tmp_path / "plan.yaml").write_text(PLAN)
-    assert main(["tables", "protect", str(tmp_path / "plan.yaml"), "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert main(["protect", str(tmp_path / "plan.yaml"), "--out", str(tmp_path / "out"), "--json"]) == 0
     account = json.loads(capsys.readouterr().out)
-    assert account["verdict"]["state"] == "holds"
-    published = pl.read_csv(tmp_path / "out" / "tables.csv")
-    assert published["value"].null_count() == account["suppressed"] > 0
-    assert not published["value"].drop_nulls().is_between(1, 3).any()
-    assert main(["tables", "attack", str(tmp_path / "out" / "tables.csv"), "--json"]) == 0
+    assert account["kind"] == "tables"
+    assert [verdict["state"] for verdict in account["verdicts"]] == ["holds"]
+    values = pl.read_csv(tmp_path / "out" / "tables.csv")["value"]
+    assert values.null_count() == account["suppressed"] > 0
+    assert not values.drop_nulls().is_between(1, 3).any()
+    assert main(["check", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert main(["attack", str(tmp_path / "out"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["suppressed"], found["disclosed"]) == (account["suppressed"], 0)
     rounded = PLAN.replace("sensitive: {threshold: 4}\nunit: row", "round: 5")
     (tmp_path / "round.yaml").write_text(rounded)
-    assert main(["tables", "protect", str(tmp_path / "round.yaml"), "--out", str(tmp_path / "rounded")]) == 0
+    assert main(["protect", str(tmp_path / "round.yaml"), "--out", str(tmp_path / "rounded")]) == 0
     assert (pl.read_csv(tmp_path / "rounded" / "tables.csv")["value"] % 5 == 0).all()
     (tmp_path / "bad.yaml").write_text(rounded + "sensitive: {threshold: 1}\n")
-    assert main(["tables", "protect", str(tmp_path / "bad.yaml"), "--out", str(tmp_path / "bad")]) == 2
+    assert main(["protect", str(tmp_path / "bad.yaml"), "--out", str(tmp_path / "bad")]) == 2
     assert "threshold" in capsys.readouterr().err
+
+
+def published(folder: Path, *lines: str) -> str:
+    """A plan that attacks the published file ``table.csv``."""
+    (folder / "attack.yaml").write_text("\n".join(["published: [table.csv]", *lines]))
+    return str(folder / "attack.yaml")
 
 
 def test_a_margin_that_is_left_in_gives_a_cell_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pl.DataFrame({"sex": [None, "F", "M"], "value": [7, None, 3]}).write_csv(tmp_path / "table.csv")
-    assert main(["tables", "attack", str(tmp_path / "table.csv")]) == 1
+    assert main(["attack", published(tmp_path)]) == 1
     assert "sex = F: 4 to 4  disclosed" in capsys.readouterr().out
 
 
@@ -444,7 +453,7 @@ def test_the_search_is_limited_by_effort_and_not_by_time() -> None:
 def run(folder: Path, plan: str, frame: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     frame.write_parquet(folder / "data.parquet")
     (folder / "plan.yaml").write_text("data: data.parquet\n" + plan)
-    code = main(["tables", "protect", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--json", "--force"])
+    code = main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--json", "--force"])
     said = capsys.readouterr()
     return code, said.out if code < 2 else said.err
 
@@ -481,7 +490,7 @@ def test_a_firm_that_is_alone_in_two_cells_does_not_calculate_a_third(
     rows += [(f"{b}{c}{n}", b, c, 20 + n) for b, c in ("ay", "by", "cy", "dx", "dy") for n in range(6)]
     frame = pl.DataFrame(rows, schema=["firm", "branch", "county", "turnover"], orient="row")
     code, said = run(tmp_path, FIRMS, frame, capsys)
-    assert (code, json.loads(said)["verdict"]["state"]) == (0, "holds")
+    assert (code, json.loads(said)["verdicts"][0]["state"]) == (0, "holds")
     table = published_table(pl.read_csv(tmp_path / "out" / "tables.csv"), counts=False)
     place = {key: number for number, key in enumerate(table.keys)}
     for branch, own in (("a", 10.0), ("b", 12.0)):
@@ -495,21 +504,21 @@ def test_a_firm_that_is_alone_in_two_cells_does_not_calculate_a_third(
 def test_blanks_of_counts_are_at_least_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two blanks that add up to 2 are 1 and 1; a blank that is 0 contradicts the published zeros."""
     pl.DataFrame({"sex": [None, "F", "M", "X"], "value": [9, None, None, 7]}).write_csv(tmp_path / "table.csv")
-    assert main(["tables", "attack", str(tmp_path / "table.csv")]) == 1
+    assert main(["attack", published(tmp_path)]) == 1
     assert "2 of 2" in capsys.readouterr().out
-    assert main(["tables", "attack", str(tmp_path / "table.csv"), "--zeros-hidden"]) == 0
+    assert main(["attack", published(tmp_path, "zeros_hidden: true")]) == 0
     capsys.readouterr()
     pl.DataFrame({"sex": [None, "F", "M"], "value": [9, None, 9]}).write_csv(tmp_path / "table.csv")
-    assert main(["tables", "attack", str(tmp_path / "table.csv")]) == 2
-    assert "--zeros-hidden" in capsys.readouterr().err
+    assert main(["attack", published(tmp_path)]) == 2
+    assert "zeros_hidden" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("value", "message"), [(1e308, "finite"), (float("inf"), "finite"), (2.5, "--sums")])
+@pytest.mark.parametrize(("value", "message"), [(1e308, "finite"), (float("inf"), "finite"), (2.5, "values: sums")])
 def test_a_published_file_of_other_numbers_is_refused(
     value: float, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pl.DataFrame({"sex": [None, "F", "M"], "value": [value, None, 2.0]}).write_csv(tmp_path / "table.csv")
-    assert main(["tables", "attack", str(tmp_path / "table.csv")]) == 2
+    assert main(["attack", published(tmp_path)]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -519,7 +528,7 @@ def test_sums_without_a_rule_about_dominance_are_not_checked(
     frame = pl.DataFrame({"job": ["a"] * 12 + ["b"] * 12, "pay": [1e6, *[10.0] * 11, *range(30, 42)]})
     plan = "tables: [[job]]\nvalue: pay\nunit: row\nsensitive: {threshold: 10}\n"
     code, said = run(tmp_path, plan, frame, capsys)
-    assert (code, json.loads(said)["verdict"]["state"]) == (1, "not checked")
+    assert (code, json.loads(said)["verdicts"][0]["state"]) == (1, "not checked")
     assert not (tmp_path / "out").exists()
     code, said = run(tmp_path, plan.replace("10}", "10, p_percent: 10}"), frame, capsys)
     assert (code, json.loads(said)["suppressed"]) == (0, 3)

@@ -1,34 +1,18 @@
-"""``sfumato.attack``: attack a release and report the risk of each attack."""
+"""``sfumato.attack``: attack a release of any kind and report the risk of each attack."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sfumato.api._inputs import open_release
-from sfumato.api.link import outside_table
+from sfumato.api.kind import call, given, kind_of_release
 from sfumato.api.results import AttackResults
-from sfumato.attacks import Attack, AttackScenario, default_attacks, lineage_by_key
-from sfumato.data import Table, read
 from sfumato.dataset import Schema
-from sfumato.deadline import Deadline
-from sfumato.errors import BadParameter
-from sfumato.evaluation import judge_limits, run_attacks, same_limit
-from sfumato.evaluation.check import verdicts_of
-from sfumato.evaluation.checks.several_rows import SeveralRows, judged_for_people
-from sfumato.evaluation.column_attribution import column_attribution
-from sfumato.evaluation.derived_columns import derived_columns
-from sfumato.evaluation.subjects import TableSubject
 from sfumato.progress import AUTO, Progress
-from sfumato.registry import registry
+from sfumato.rationals import Number
 from sfumato.release import Lineage
-from sfumato.rng import Rng
-from sfumato.wording import counted
 
 __all__ = ["attack"]
 
@@ -37,7 +21,7 @@ def attack(
     release: Any,
     *,
     original: Any = None,
-    attacks: Sequence[Attack | str] = (),
+    attacks: Sequence[Any] = (),
     auxiliary: Any = None,
     rename: Mapping[str, str] | None = None,
     control: Any = None,
@@ -48,8 +32,12 @@ def attack(
     key: str | None = None,
     aligned: bool = False,
     people: Sequence[int] | None = None,
+    label: str | None = None,
+    features: Sequence[str] | None = None,
+    epsilon: Number | None = None,
+    budget: Number | None = None,
     seed: int | None = None,
-    n_targets: int = 5000,
+    n_targets: int | None = None,
     seconds: float | None = None,
     limit: float | None = None,
     progress: Progress = AUTO,
@@ -57,12 +45,16 @@ def attack(
 ) -> AttackResults:
     """Attack a release and report the risk of each attack with its interval.
 
+    Options that do not apply to a kind of release are refused.
+
     Parameters
     ----------
     release
-        The result of :func:`protect`, a release folder, any file, database URL or frame, or a ``Release``.
+        The result of :func:`protect`, a release folder of any kind, any file, database URL or frame, a ``Release``, a
+        stored model (``model.skops``), or the document of a data set that answers queries.
     original
-        The table the release was made from. The result of :func:`protect` brings its own.
+        What the release was made from: the table, the recipe of a graph, the training data of a model. The result of
+        :func:`protect` brings its own.
     attacks
         Names or parts, for example ``["linkage"]``. A set that fits the release if left out.
     auxiliary, rename
@@ -78,8 +70,12 @@ def attack(
         ``aligned=True`` if both have the same order. The row map beside a release folder is found by itself.
     people
         Rows of the original (from 0) to attack; all if left out.
+    label, features
+        Of a model: the column that it predicts, and its columns in order, if it has no names.
+    epsilon, budget
+        Of queries that are answered with differential privacy: the cost of each, and of all.
     n_targets
-        The number of targets drawn per attack.
+        The number of targets drawn per attack; each kind of release has its own default.
     seconds
         Stop after this time. Targets are attacked in random order, so those reached are a random sample. An attack
         without any result is returned as :class:`~sfumato.errors.OutOfTime`.
@@ -101,73 +97,6 @@ def attack(
     >>> results.to_frame().select("attack", "risk").row(0)
     ('linkage', 0.75)
     """
-    if seconds is not None:
-        progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
-    opened, truth, row_map = open_release(
-        release, original=original, lineage=lineage, schema=schema, knows=knows, secrets=secrets
-    )
-    if key is not None:
-        row_map = lineage_by_key(truth.table, opened.table, key)
-        if key not in (knows or ()):
-            # The key decides which guess is right: an attacker who held it would not have to guess.
-            opened = replace(opened, table=opened.table.with_frame(opened.table.frame.drop(key)))
-    if people is not None and not all(0 <= row < truth.rows for row in people):
-        raise BadParameter(f"`people` names a row that does not exist: the original has {counted(truth.rows, 'row')}.")
-    scenario = AttackScenario(
-        original=truth,
-        release=opened,
-        lineage=row_map,
-        aligned=aligned,
-        auxiliary=_outside(auxiliary, rename or {}),
-        control=read(control) if control is not None else None,
-        knows=tuple(knows) if knows else None,
-        targets=None if people is None else np.array(people, dtype=np.int64),
-    )
-    same_order = aligned and row_map is None and truth.rows == opened.table.rows
-    derived = derived_columns(
-        truth,
-        opened.table,
-        lineage=Lineage.identity(truth.rows) if same_order else row_map,
-        together=bool(opened.manifest.get("models")),
-    )
-    chosen = [_part(item) for item in attacks] or list(default_attacks(scenario))
-    rng = Rng(seed)
-    outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
-    if limit is None:
-        return AttackResults(
-            outcomes=tuple(outcomes), derived=derived, readings=scenario.known_readings, manifest=opened.manifest
-        )
-    subject = TableSubject(
-        schema=truth.schema,
-        steps=opened.manifest.get("steps", ()),
-        order=str(opened.manifest.get("order", "shuffled")),
-        lineage=row_map,
-        table=opened.table,
-        original=truth,
-    )
-    for_people = judged_for_people(verdicts_of(SeveralRows(), subject))
-    limits = judge_limits(same_limit(limit, outcomes), outcomes, for_people=for_people)
-    outcomes = column_attribution(scenario, chosen, outcomes, limits, rng=rng, progress=progress)
-    return AttackResults(
-        outcomes=tuple(outcomes),
-        limits=limits,
-        derived=derived,
-        readings=scenario.known_readings,
-        manifest=opened.manifest,
-    )
-
-
-def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:
-    if auxiliary is None:
-        if rename:
-            raise BadParameter(
-                "`rename` is for columns of an outside file, and there is none.", fix="Pass `auxiliary`."
-            )
-        return None
-    return outside_table(auxiliary, rename)
-
-
-def _part(item: Attack | str) -> Attack:
-    part = registry("attack").get(item).build() if isinstance(item, str) else item
-    assert isinstance(part, Attack)
-    return part
+    kind = kind_of_release(release)
+    options = given(attack, locals()) | {"progress": progress}
+    return call(kind.attack, release, what=f"a release of kind `{kind.part_name()}`", options=options)

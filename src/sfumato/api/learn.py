@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.api.attack_model import run_model_attacks
 from sfumato.api.results import AttackResults
@@ -22,6 +22,9 @@ from sfumato.learning.run import LearningResult, run_plan
 from sfumato.progress import AUTO, Progress
 from sfumato.release.public_folder import PublicFolder, paid, write_public
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["LearnResults", "learn"]
 
@@ -67,6 +70,29 @@ class LearnResults:
             **self.attacks.to_dict(),
             "audit": None if self.audit is None else {**self.audit.to_dict(), "refuted": self.broken},
         }
+
+    def show(self, console: Console | None = None) -> None:
+        """Print what ``sfumato learn`` prints."""
+        from sfumato.reports.terminal import output_console, print_attacks
+
+        out, statement = output_console(console), self.model.privacy_
+        out.out(f"{self.learned.plan.learn}: {statement}", highlight=False)
+        out.out(f"Public inputs, which must not come from the data: {', '.join(statement.public)}.", highlight=False)
+        for name, value in self.measures.items():
+            out.out(f"  {name.replace('_', ' '):<28}{value:.4f}", highlight=False)
+        if self.attacks:
+            document = self.attacks.to_dict()
+            print_attacks(document["attacks"], document["limits"], out)
+            most = f"{statement.membership_bound:.1%}"
+            out.out(f"No membership attack can be right about more than {most} of people.", highlight=False)
+        if self.audit is not None:
+            verdict = "REFUTED" if self.broken else "not refuted"
+            out.out(
+                f"Audit: epsilon is at least {self.audit.to_dict()['epsilon']:.3f}; the promise is {verdict}.",
+                highlight=False,
+            )
+        if self.measures or self.attacks or self.audit is not None:
+            out.out("These figures are not covered by the guarantee.", highlight=False)
 
     def report(self, path: str | Path, *, internal: bool = True, force: bool = False) -> None:
         """Write the report as one HTML page. The external one has no figure that depends on rows without noise."""

@@ -1,4 +1,4 @@
-"""``sfumato.measure``: disclosure risk and utility of a release."""
+"""``sfumato.measure``: disclosure risk and utility of a release of any kind."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.api._inputs import open_release
+from sfumato.api.kind import call, given, kind_of_release
 from sfumato.api.results import MeasureResults
 from sfumato.dataset import Schema
-from sfumato.evaluation import run_measures
-from sfumato.measures import Measure, ReleasePair, default_measures
 from sfumato.progress import AUTO, Progress
-from sfumato.registry import registry
 from sfumato.release import Lineage
-from sfumato.rng import Rng
 
 __all__ = ["measure"]
 
@@ -23,7 +19,7 @@ def measure(
     release: Any,
     *,
     original: Any = None,
-    measures: Sequence[Measure | str] = (),
+    measures: Sequence[Any] = (),
     knows: Sequence[str] | None = None,
     secrets: Sequence[str] = (),
     schema: Schema | None = None,
@@ -33,10 +29,12 @@ def measure(
 ) -> MeasureResults:
     """Measure disclosure risk and utility of a release against its original.
 
+    Options that do not apply to a kind of release are refused.
+
     Parameters
     ----------
     release
-        The result of :func:`protect`, a release folder, any file, database URL or frame, or a ``Release``.
+        The result of :func:`protect`, a release folder of any kind, any file, database URL or frame, or a ``Release``.
     original
         The table the release was made from. The result of :func:`protect` brings its own.
     measures
@@ -51,15 +49,6 @@ def measure(
     >>> measure(people, original=people, knows=["age"], measures=["uniqueness"]).to_frame()["value"].item()
     0.5
     """
-    opened, truth, row_map = open_release(
-        release, original=original, lineage=lineage, schema=schema, knows=knows, secrets=secrets
-    )
-    pair = ReleasePair(original=truth, release=opened, lineage=row_map)
-    chosen = [_part(item) for item in measures] or default_measures()
-    return MeasureResults(results=tuple(run_measures(pair, chosen, rng=Rng(seed), progress=progress)))
-
-
-def _part(item: Measure | str) -> Measure:
-    part = registry("measure").get(item).build() if isinstance(item, str) else item
-    assert isinstance(part, Measure)
-    return part
+    kind = kind_of_release(release)
+    options = given(measure, locals()) | {"progress": progress}
+    return call(kind.measure, release, what=f"a release of kind `{kind.part_name()}`", options=options)

@@ -1,54 +1,49 @@
-"""``sfumato.protect``: run a recipe, attack the release and measure it."""
+"""``sfumato.protect``: run a recipe or plan of any kind, attack the release and measure it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sfumato.api.protection import InMemoryProtection, Protection
-from sfumato.attacks import AttackScenario
-from sfumato.data import size_hint
-from sfumato.data.key_file import Key, as_key
-from sfumato.data.url import file_and_options, is_url
-from sfumato.deadline import Deadline
-from sfumato.errors import BadParameter
-from sfumato.evaluation import evaluate, make_release, with_control
-from sfumato.measures import default_measures
+from sfumato.api.kind import call, given, kind_of_plan
+from sfumato.api.protection import Protection
+from sfumato.data.key_file import Key
 from sfumato.progress import AUTO, Progress
-from sfumato.recipe import Recipe
-from sfumato.reports import build_report
-from sfumato.rng import KeyedRng
 
 __all__ = ["protect"]
 
 
 def protect(
-    recipe: Recipe | str | Path | Mapping[str, Any],
+    plan: Any,
     data: Any = None,
     *,
     seed: int | None = None,
     key: Key | None = None,
-    n_targets: int = 5000,
+    n_targets: int | None = None,
     seconds: float | None = None,
     engine: str = "auto",
     memory: str = "4GB",
-    suffix: str = ".parquet",
+    suffix: str | None = None,
     workspace: Path | None = None,
     unmet: bool = False,
     progress: Progress = AUTO,
     clock: Callable[[], float] = time.monotonic,
 ) -> Protection:
-    """Run a recipe, attack the release and measure it. Nothing is written until ``save``.
+    """Run a recipe or a plan, attack the release and measure it. Nothing is written until ``save``.
+
+    Options that do not apply to a kind of release are refused.
 
     Parameters
     ----------
-    recipe
-        A :class:`Recipe`, a path, YAML text or a mapping. ``Recipe(schema=..., steps=[...], models=[...])`` needs no
-        file.
+    plan
+        A recipe or a plan: a path, YAML text, a mapping, or an object such as :class:`Recipe`. Its keys say which kind
+        of release it is for (`sfumato methods --kind release-kind`); a recipe with ``columns`` and ``steps`` is for
+        microdata. ``Recipe(schema=..., steps=[...], models=[...])`` needs no file.
     data
-        A path, a database URL, or a pandas, Polars or Arrow table. The recipe's own ``data`` if left out.
+        A path, a database URL, or a pandas, Polars or Arrow table; for a graph also a networkx or igraph graph. The
+        plan's own ``data`` if left out.
     seed
         Repeats a run, together with ``key``. The recipe's seed if left out.
     key
@@ -62,15 +57,18 @@ def protect(
     engine
         ``auto`` (memory if the file fits, DuckDB otherwise), ``memory``, or an engine that masks files: ``duckdb``,
         ``spark``, or one that another distribution registers.
-    memory, suffix, workspace
-        For an engine: the memory limit, the format of the masked file, and the folder in which it is written
-        before ``save`` moves it (a temporary folder if left out).
+    suffix
+        The format of the data file, for example ``.csv`` or ``.parquet``: that of the data, or Parquet for an engine,
+        if left out.
+    memory, workspace
+        For an engine: the memory limit, and the folder in which the masked file is written before ``save`` moves it (a
+        temporary folder if left out).
     unmet
         Hand out ``data`` and ``release`` even if a model or a limit is not met; ``save`` has a parameter of its own.
 
     Returns
     -------
-    Protection
+    MicrodataProtection
         The release with its evaluation: ``data``, ``attacks``, ``measures``, ``verdicts``, ``limits``, ``unmet``, and
         ``save(folder)``.
 
@@ -81,95 +79,8 @@ def protect(
     >>> recipe = {"sfumato": 1, "columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [10]}},
     ...           "ill": "sensitive"}, "models": [{"k-anonymity": 5}], "steps": ["generalize"]}
     >>> protect(recipe, people, seed=1)
-    <Protection: 30 rows released, not judged>
+    <MicrodataProtection: 30 rows released, all models met, no limit set>
     """
-    begin = clock()
-    parsed = _recipe(recipe)
-    source, options = _source(parsed, data)
-    if engine == "auto":
-        engine = "memory" if parsed.formal_guarantee or _fits(source) else "duckdb"
-    if engine != "memory":
-        if parsed.formal_guarantee:
-            raise BadParameter(
-                "A step with a guarantee needs the table in memory: engines find the types of files from their rows.",
-                fix="Leave `engine` out.",
-            )
-        from sfumato.api.out_of_core import protect_out_of_core
-
-        return protect_out_of_core(
-            parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, key=key,
-            n_targets=n_targets, seconds=seconds, workspace=workspace, unmet=unmet, progress=progress, clock=clock,
-        )  # fmt: skip
-    rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
-    original = parsed.open(source, **options)
-    deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
-    made = make_release(parsed, original, rng=rng, progress=progress)
-    protected, release = made.masked, made.release
-    scenario = AttackScenario(original=original, release=release, lineage=protected.lineage)
-    evaluation = evaluate(
-        with_control(parsed, scenario, rng=rng, seconds=clock() - begin, progress=deadline),
-        attacks=parsed.attacks,
-        measures=parsed.measures or default_measures(),
-        limits=parsed.limits,
-        verdicts=made.verdicts,
-        rng=rng,
-        n_targets=n_targets,
-        before=True,
-        progress=deadline,
-    )
-    report_data = build_report(
-        parsed,
-        evaluation,
-        steps=[step.private() for step in protected.steps],
-        original=original.table,
-        release=release.table,
-        lineage=protected.lineage,
-        source=data,
-    )
-    return InMemoryProtection(
-        recipe=parsed,
-        key=rng.key,
-        evaluation=evaluation,
-        report_data=report_data,
-        hand_out=unmet,
-        dataset=original,
-        protected=protected,
-        released=release,
-    )
-
-
-def _recipe(recipe: Recipe | str | Path | Mapping[str, Any]) -> Recipe:
-    if isinstance(recipe, Recipe):
-        return recipe
-    if isinstance(recipe, Mapping):
-        return Recipe.parse(recipe)
-    if not isinstance(recipe, str | Path):
-        raise BadParameter(
-            f"An object of type {type(recipe).__name__} is no recipe.",
-            fix="The recipe comes first, then the data: pass a path, YAML text, a mapping or a Recipe."
-            " sfumato.propose(data).recipe(k=5) makes one.",
-        )
-    return Recipe.parse(recipe) if isinstance(recipe, str) and "\n" in recipe else Recipe.load(recipe)
-
-
-def _source(recipe: Recipe, data: Any) -> tuple[Any, dict[str, Any]]:
-    """What to read, with the options of its format. The recipe's options apply to other files of the same format."""
-    if data is None and recipe.source is None:
-        raise BadParameter("The recipe names no data and none was passed.", fix="Add `data:` to it, or pass a file.")
-    if data is None:
-        assert recipe.source is not None
-        return recipe.source.location, dict(recipe.source.options)
-    if isinstance(data, str | Path) and recipe.source is not None and _same_format(data, recipe.source.location):
-        return data, {**recipe.source.options, **file_and_options(data)[1]}
-    return data, {}
-
-
-def _same_format(one: str | Path, other: str) -> bool:
-    return Path(file_and_options(one)[0]).suffix.lower() == Path(other).suffix.lower() and not is_url(str(one))
-
-
-def _fits(source: Any) -> bool:
-    """Whether a source can be read whole: frames and databases always, files by their size."""
-    if not isinstance(source, str | Path) or is_url(str(source)):
-        return True
-    return not Path(file_and_options(source)[0]).is_file() or size_hint(source).fits
+    kind = kind_of_plan(plan)
+    options = given(protect, locals()) | {"progress": progress} | ({} if data is None else {"data": data})
+    return call(kind.protect, plan, what=f"a plan of kind `{kind.part_name()}`", options=options)

@@ -2,86 +2,111 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from sfumato.api.kind import ReportPage
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
-from sfumato.data import Table, to_native, write
-from sfumato.data.atomic import sha256
-from sfumato.data.key_file import write_key
-from sfumato.data.text_folder import TEXT_FOLDER, write_text_folder
-from sfumato.dataset import Data
-from sfumato.errors import PolicyNotMet, Unmet
+from sfumato.data.atomic import replacing
+from sfumato.errors import FileMissing, PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
-from sfumato.masking.pipeline import MaskingResult
-from sfumato.recipe import Recipe
-from sfumato.release import Lineage, Release
-from sfumato.release.folder import KEY, PRIVATE, TEXTS, private_folder, refuse_existing, write_lineage
-from sfumato.release.public_folder import Leaving, PublicFolder, Why, leaving_manifest, release_folders, released
-from sfumato.reports import (
-    CODEBOOK,
-    README,
-    Audience,
-    Report,
-    ReportData,
-    codebook,
-    leaving_report,
-    published_manifest,
-    readme,
-    report_json,
-    write_report,
-)
-from sfumato.secret import SecretValue
-from sfumato.wording import counted
+from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing
+from sfumato.release.public_folder import Leaving, PublicFolder, promised, release_folders, write_public
+from sfumato.release.standing import Judgement
+from sfumato.reports import Audience
 
-__all__ = ["InMemoryProtection", "Protection"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["PAGE", "PlainReport", "Protection", "json_text", "load_document", "release_readme"]
 
 PAGE = "report.html"
 
 
+def json_text(document: Mapping[str, Any]) -> str:
+    """A document for a private folder."""
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def release_readme(kind: str, files: Sequence[str], *lines: str) -> str:
+    """The README of a release: its kind, statements about it, and its files."""
+    stated = [*lines, "", *(f"- `{name}`" for name in sorted(files)), f"- `{MANIFEST}`: the manifest with the SHA-256"]
+    return "\n".join([f"# Release of kind {kind}", "", *stated]) + " of every file\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainReport:
+    """A report whose page is made from a plain document: of graphs, tables and models."""
+
+    document: Mapping[str, Any]
+    """What the reader may see."""
+    page: Callable[[Mapping[str, Any]], Leaving[str]]
+    promise: bool = False
+    audience: Audience = "internal"
+
+    @property
+    def html(self) -> str:
+        """The page."""
+        return self.page(self.document).value
+
+    @property
+    def json(self) -> str:
+        """The document."""
+        return json_text(self.document).rstrip()
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the page as one offline HTML file and return its path."""
+        if self.audience == "external":
+            write_public(path, self.page(self.document), promise=self.promise, force=force)
+        else:
+            with replacing(path, force=force) as temporary:
+                temporary.write_text(self.html, encoding="utf-8", newline="\n")
+        return Path(path)
+
+
+def load_document(folder: str | Path) -> dict[str, Any]:
+    """The report of a release for its owner as plain data, from the private folder."""
+    file = private_folder(Path(folder)) / PRIVATE
+    try:
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except OSError:
+        raise FileMissing(
+            f"There is no {file}.", fix="Reports are made from the private folder beside the release."
+        ) from None
+    return document
+
+
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Protection(ABC):
-    """The release, which may be published, and everything its owner must keep. Nothing is written until ``save``."""
+    """A release of any kind, which may be published, and what its owner must keep. ``save`` writes both."""
 
-    recipe: Recipe
-    key: SecretValue[bytes]
-    """The key of the random numbers. A seed repeats the run only together with it: ``protect(..., seed=7,
-    key=done.key)``."""
+    release_kind: ClassVar[str]
+    """The kind of release; the manifest names it."""
+
     evaluation: Evaluation
     """Outcomes of attacks, measures, verdicts, limits and advice."""
-    report_data: ReportData
-    """The data of the report."""
     hand_out: bool = False
-    """Whether the table is handed out even if a model or a limit is not met: ``protect(..., unmet=True)``."""
+    """Whether the data are handed out even if a model or a limit is not met: ``protect(..., unmet=True)``."""
 
     @property
     def data(self) -> Any:
-        """The masked table in the caller's own type (pandas, Polars, Arrow); a lazy frame for out-of-core runs.
+        """What is released: the masked table in the caller's own type (pandas, Polars, Arrow), a lazy frame for
+        out-of-core runs; the graph, the tables by name, the model.
 
         It is refused if a model or a limit is not met, unless ``protect`` was called with ``unmet=True``.
         """
         self._refuse_unmet("not handed out", fix="Change the recipe, or call protect with unmet=True.")
         return self._native()
 
-    @property
-    def release(self) -> Release:
-        """The masked table with its public manifest; refused as :attr:`data` is."""
-        self._refuse_unmet("not handed out", fix="Change the recipe, or call protect with unmet=True.")
-        return self.judged_release
-
-    @property
-    @abstractmethod
-    def judged_release(self) -> Release:
-        """The release for attacks, checks and measures, met or not. Do not publish it from here."""
-
     @abstractmethod
     def _native(self) -> Any:
-        """The masked table in the caller's own type."""
+        """What is released, met or not."""
 
     def _refuse_unmet(self, what: str, *, fix: str) -> None:
         if self.unmet and not self.hand_out:
@@ -90,24 +115,9 @@ class Protection(ABC):
             )
 
     @property
-    @abstractmethod
-    def rows(self) -> int:
-        """The number of released rows."""
-
-    @property
-    @abstractmethod
-    def column_names(self) -> Sequence[str]:
-        """The names of the released columns."""
-
-    @property
-    @abstractmethod
-    def original(self) -> Data:
-        """The original data set; an out-of-core run reads it into memory."""
-
-    @property
-    @abstractmethod
-    def lineage(self) -> Lineage:
-        """The secret row map."""
+    def promise(self) -> bool:
+        """Whether the release promises differential privacy, so that no figure about the original leaves with it."""
+        return promised(self.evaluation.manifest)
 
     @property
     def attacks(self) -> AttackResults:
@@ -141,133 +151,66 @@ class Protection(ABC):
         """In words, every model that does not hold and every limit that is exceeded."""
         return self.evaluation.unmet
 
+    @property
+    def judgement(self) -> Judgement:
+        """The standing of the release: publish, not met, or not judged, with its reason."""
+        return self.evaluation.judgement
+
+    @property
+    def met(self) -> bool:
+        """Whether every model holds and every limit is met."""
+        return not self.unmet
+
     def to_frame(self) -> pl.DataFrame:
         """One row per attack on the release, as a Polars data frame."""
         return self.attacks.to_frame()
 
-    def __repr__(self) -> str:
-        return f"<Protection: {counted(self.rows, 'row')} released, {self.evaluation.judgement.standing}>"
-
     def __str__(self) -> str:
-        """What the command line prints; no row of the table is shown."""
+        """What the command line prints; no row of the data is shown."""
+        return as_text(self.show)
+
+    def show(self, console: Console | None = None) -> None:
+        """Print what ``sfumato protect`` prints."""
         from sfumato.reports.terminal import print_protection
 
-        return as_text(lambda console: print_protection(self.to_dict(), console))
+        print_protection(self.to_dict(), console)
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        from sfumato.reports.notebook import attacks_html
-
-        results = self.evaluation.to_dict()
-        risk = attacks_html(results["attacks"], before=results["attacks_before"], limits=results["limits"])
-        return f"<p>{escape(repr(self))}</p>{self.verdicts._repr_html_()}{risk}{self.measures._repr_html_()}"
-
-    def report(self, *, audience: Audience = "internal") -> Report:
+    @abstractmethod
+    def report(self, *, audience: Audience = "internal") -> ReportPage:
         """The report of the release: shown in a notebook, written by its ``save(path)``.
 
         ``internal`` is for the owner; ``external`` contains no count, share or row number of the original.
         """
-        return Report(data=self.report_data, audience=audience)
 
     def save(
         self, folder: str | Path, *, suffix: str | None = None, force: bool = False, unmet: bool = False
     ) -> dict[str, Any]:
         """Write the release folder and the private folder beside it, both or neither.
 
-        ``suffix`` is the format of the data file, for example ``.csv`` or ``.parquet``. A release that does not meet
-        its models or limits is refused unless ``unmet`` is set. Returns the document that ``sfumato protect --json``
-        prints.
+        ``suffix`` is the format of the data file of microdata, for example ``.csv`` or ``.parquet``. A release that
+        does not meet its models or limits is refused unless ``unmet`` is set. Returns the document that
+        ``sfumato protect --json`` prints.
         """
         target = Path(folder)
         if not unmet:
             self._refuse_unmet("not written", fix="Change the recipe, or write it nevertheless with --unmet.")
-        refuse_existing(target, force=force)
-        with release_folders(target, promise=self.report_data.promised, force=force) as (public, private):
-            write_key(private / KEY, self.key)
-            self._write_lineage(private)
-            data = self._write_data(public, suffix)
-            visible = self.report_data.external()
-            public.text(README, Leaving(readme(visible, data=data.name), visible.why))
-            public.table(CODEBOOK, released(codebook(visible, self._table_in_memory())))
-            files = {path.name: sha256(path) for path in (data, public.path / README, public.path / CODEBOOK)}
-            _, page = leaving_report(replace(visible, files=files))
-            public.text(PAGE, page)
-            document, _ = leaving_report(replace(visible, files={**files, PAGE: sha256(public.path / PAGE)}))
-            public.json(PRIVATE, document)
-            manifest = public.manifest(leaving_manifest(published_manifest(self.evaluation.manifest)))
-            listed = {name: digest for name, digest in manifest["files"].items() if "/" not in name}
-            owner = replace(self.report_data, files=listed)
-            write_report(owner, private / PAGE, audience="internal")
-            (private / PRIVATE).write_text(report_json(owner, "internal") + "\n", encoding="utf-8")
-            (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
+        refuse_existing(target, force=force, kind=self.release_kind)
+        with release_folders(target, promise=self.promise, force=force) as (public, private):
+            manifest = self._write(public, private, suffix)
         return self.to_dict(target, manifest)
 
-    def _table_in_memory(self) -> Table | None:
-        """The released table if it is in memory."""
-        return None
+    @abstractmethod
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+        """Fill both folders and return the manifest, which is written last."""
 
     @abstractmethod
-    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
-        """Write the data file into the release folder."""
-
-    def _write_lineage(self, folder: Path) -> None:
-        """Write the secret row map into the private folder."""
-        write_lineage(self.lineage, folder)
-
     def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The document that ``sfumato protect --json`` prints: for the owner, with counts of the original."""
-        files = (manifest or {}).get("files", {})
+
+    def _places(self, folder: Path | None) -> dict[str, Any]:
+        """Where the release lies, or will lie, and its kind: the first keys of every document."""
         return {
+            "kind": self.release_kind,
             "release": f"{folder}/" if folder is not None else None,
             "private": f"{private_folder(folder)}/" if folder is not None else None,
-            "rows": self.rows,
-            "original_rows": self.report_data.original_rows,
-            "undeclared": [name for name in self.column_names if name not in self.recipe.schema.columns],
-            "steps": [dict(step) for step in self.report_data.outcomes],
-            **self.evaluation.to_dict(),
-            "sha256": next((digest for name, digest in files.items() if name.startswith("data.")), None),
-            "files": dict(files),
         }
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class InMemoryProtection(Protection):
-    """A release that was made in memory, with its original and the secret row map."""
-
-    dataset: Data
-    protected: MaskingResult
-    released: Release
-
-    def _native(self) -> Any:
-        return to_native(self.released.table)
-
-    @property
-    def judged_release(self) -> Release:
-        return self.released
-
-    @property
-    def rows(self) -> int:
-        return self.released.table.rows
-
-    @property
-    def column_names(self) -> Sequence[str]:
-        return self.released.table.columns
-
-    @property
-    def original(self) -> Data:
-        return self.dataset
-
-    @property
-    def lineage(self) -> Lineage:
-        return self.protected.lineage
-
-    def _table_in_memory(self) -> Table:
-        return self.released.table
-
-    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
-        path = folder.place(f"data{suffix or '.csv'}", Why.RELEASED)
-        write(self.released.table, path)
-        if self.dataset.table.origin == TEXT_FOLDER and "text" in self.released.table.columns:
-            write_text_folder(self.released.table.frame["text"], folder.place(TEXTS, Why.RELEASED))
-        return path

@@ -1,17 +1,15 @@
-"""``sfumato.report``: write the report of a release as one offline HTML file."""
+"""``sfumato.report``: write the report of a release of any kind as one offline HTML file."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from sfumato.api.kind import ReportPage, kind_of_release
 from sfumato.api.protection import Protection
-from sfumato.data.atomic import replacing
-from sfumato.errors import BadParameter, FileMissing, NotThatFormat
-from sfumato.release.folder import private_folder
-from sfumato.reports import Audience, ReportData, write_report
+from sfumato.errors import BadParameter
+from sfumato.reports import Audience
 
-__all__ = ["load_report", "report"]
+__all__ = ["report", "report_page"]
 
 
 def report(
@@ -45,18 +43,11 @@ def report(
             f"{target} lies in the release folder, whose manifest names every file.",
             fix="Name a file outside the release with --out.",
         )
-    data = release.report_data if isinstance(release, Protection) else load_report(Path(release))
-    with replacing(target, force=force) as temporary:
-        write_report(data, temporary, audience=audience)
-    return target
+    return report_page(release, audience=audience).save(target, force=force)
 
 
-def load_report(release: Path) -> ReportData:
-    """The report data from the private folder beside a release."""
-    file = private_folder(release) / "report.json"
-    if not file.is_file():
-        raise FileMissing(f"There is no {file}.", fix="Reports are made from the private folder beside the release.")
-    try:
-        return ReportData.from_dict(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise NotThatFormat(f"{file} is not the report of a release.", fix="Make the release again.") from None
+def report_page(release: Protection | str | Path, *, audience: Audience = "internal") -> ReportPage:
+    """The report of a release for one audience, as a page and as JSON."""
+    if isinstance(release, Protection):
+        return release.report(audience=audience)
+    return kind_of_release(release).report(release, audience=audience)

@@ -50,6 +50,22 @@ class Results(Sequence[Item]):
     def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
         return self.items[index]
 
+    @property
+    def met(self) -> bool:
+        """Whether everything that was asked for is met: the exit code of the command."""
+        return True
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The document that the command prints with ``--json``."""
+
+    @abstractmethod
+    def show(self, console: Console | None = None) -> None:
+        """Print what the command prints."""
+
+    def __str__(self) -> str:
+        return as_text(self.show)
+
     def __len__(self) -> int:
         return len(self.items)
 
@@ -136,9 +152,6 @@ class AttackResults(Results["Outcome | NotApplicable"]):
             readings=[str(reading) for reading in self.readings],
         )
 
-    def __str__(self) -> str:
-        return as_text(self.show)
-
     def _repr_html_(self) -> str:
         from sfumato.reports.notebook import attacks_html
 
@@ -168,10 +181,10 @@ class MeasureResults(Results[MeasureResult]):
         values = [f"{result.measure} {result.value:.3g}" for result in self.results if result.value is not None]
         return f"<MeasureResults: {', '.join(values) or 'no value'}>"
 
-    def __str__(self) -> str:
+    def show(self, console: Console | None = None) -> None:
         from sfumato.reports.terminal import print_measures
 
-        return as_text(lambda console: print_measures(self.entries(), console))
+        print_measures(self.entries(), console)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -198,6 +211,10 @@ class CheckResults(Results[Verdict]):
         """Whether at least one model was named, and all were checked and hold."""
         return bool(self.verdicts) and all(verdict.holds for verdict in self.verdicts)
 
+    @property
+    def met(self) -> bool:
+        return self.holds
+
     def entries(self) -> list[dict[str, Any]]:
         return [verdict.to_dict() for verdict in self.verdicts]
 
@@ -208,10 +225,10 @@ class CheckResults(Results[Verdict]):
         states = ", ".join(f"{verdict.model} {verdict.state}" for verdict in self.verdicts)
         return f"<CheckResults: {states or 'no model named'}>"
 
-    def __str__(self) -> str:
-        from sfumato.reports.terminal import verdict_lines
+    def show(self, console: Console | None = None) -> None:
+        from sfumato.reports.terminal import output_console, verdict_lines
 
-        return as_text(lambda console: console.print(verdict_lines(self.entries())))
+        output_console(console).print(verdict_lines(self.entries()))
 
 
 def as_text(show: Callable[[Console], None]) -> str:

@@ -21,7 +21,7 @@ from sfumato.app.workspace import AppWorkspace
 from sfumato.data import replacing_folder
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.errors import BadParameter, PolicyNotMet, SfumatoError
-from sfumato.release.folder import private_folder, refuse_existing
+from sfumato.release.folder import MICRODATA, private_folder, refuse_existing
 
 __all__ = ["lattice_key", "run_routes"]
 
@@ -118,7 +118,7 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
                 fix="Change the recipe, or confirm that it is written nevertheless.",
             )
         target = Path(workspace.need().recipe_path.parent, Path(request.folder).expanduser())
-        refuse_existing(target, force=request.replace)
+        refuse_existing(target, force=request.replace, kind=MICRODATA)
         with ExitStack() as stack:
             for source, place in ((private_folder(run.release), private_folder(target)), (run.release, target)):
                 folder = stack.enter_context(replacing_folder(place, force=request.replace))
@@ -164,7 +164,7 @@ def _current(workspace: AppWorkspace) -> Run:
 
 def _write_sign_off(run: Run, folder: Path) -> None:
     """The internal report of a signed run names who signed it."""
-    from sfumato.api.report import load_report
+    from sfumato.api.kinds.microdata.report import load_report
     from sfumato.reports import write_report
 
     signed = run.signed

@@ -57,19 +57,17 @@ def protect(
 
     A recipe with a seed repeats the run ``before``, whose key it is drawn with.
     """
-    from sfumato.api import protect as run
-    from sfumato.api.protection import InMemoryProtection
+    from sfumato.api.kinds.microdata.protect import protect_microdata as run
     from sfumato.app.runs import data_of, finish_run, run_version
     from sfumato.recipe import Recipe
-    from sfumato.release.folder import release_suffix, stored_key
+    from sfumato.release.folder import stored_key
 
     parsed = Recipe.parse(text, base=Path(base))
     source = parsed.source.location if parsed.source is not None else ""
     data = data_of(source)
     key = stored_key(Path(before)) if before is not None else None
     made = run(parsed, key=key, n_targets=targets, seconds=seconds, progress=progress, workspace=Path(out))
-    suffix = release_suffix(source) if isinstance(made, InMemoryProtection) else None
-    made.save(Path(out, "release"), suffix=suffix, unmet=True)
+    made.save(Path(out, "release"), unmet=True)
     finish_run(Path(out), recipe=run_version(text), location=source, data=data, unmet=made.unmet)
     return {"rows": made.rows, "unmet": list(made.unmet)}
 

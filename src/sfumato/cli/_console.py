@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,19 +15,25 @@ import click
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
+    from sfumato.api.results import Results
+
 from sfumato.progress import SILENT, Progress, Tick
 
 __all__ = [
     "NUMBER",
     "LineProgress",
+    "chosen",
     "duration",
     "emit_json",
     "force_option",
     "json_option",
     "listed",
+    "names_of",
     "note",
+    "option_names",
     "progress",
     "seed_option",
+    "show",
     "typed_path",
 ]
 
@@ -67,6 +73,46 @@ def listed(names: tuple[str, ...]) -> list[str]:
     """Split names at commas; a doubled comma is part of a name."""
     parts = [part for text in names for part in text.replace(",,", "\0").split(",")]
     return [name for part in parts if (name := part.replace("\0", ",").strip())]
+
+
+def chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that have a value: those of the command line, and defaults of the command."""
+    return {name: value for name, value in options.items() if not (value is None or value is False or _empty(value))}
+
+
+def _empty(value: object) -> bool:
+    return isinstance(value, tuple | list | dict) and not value
+
+
+@contextmanager
+def option_names() -> Iterator[None]:
+    """Name an option that does not apply as it is written on the command line."""
+    from sfumato.errors import BadParameter
+
+    try:
+        yield
+    except BadParameter as refusal:
+        name = refusal.facts.get("option")
+        flags = {param.name: max(param.opts, key=len) for param in click.get_current_context().command.params}
+        if name not in flags:
+            raise
+        flag = flags[str(name)]
+        written = flag if flag.startswith("-") else flag.upper()
+        raise click.UsageError(refusal.message.replace(f"`{name}`", written, 1)) from None
+
+
+def show(results: Results[Any], *, as_json: bool, **more: Any) -> int:
+    """Print the result of a verb for any kind of release; the exit code is 1 if something is not met."""
+    if as_json:
+        emit_json({**more, **results.to_dict()})
+    else:
+        results.show()
+    return 0 if results.met else 1
+
+
+def names_of(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
+    """Callback of options with names that are separated by commas."""
+    return listed(value)
 
 
 def note(text: str) -> None:

@@ -87,9 +87,7 @@ def command(
     With --edges the recipe is for a graph.
     """
     if edges:
-        from sfumato.cli._graph import init_graph
-
-        init_graph(data, edges, out, k=k, force=force, as_json=as_json)
+        _write_graph_recipe(data, edges, out, k=k, force=force, as_json=as_json)
         return
     if data is None:
         raise click.UsageError("Name a data file, or the edge tables of a graph with --edges.")
@@ -375,3 +373,23 @@ def _search_summary(proposal: Proposal) -> str:
             f"; larger ones were screened on {singling.sampled} rows (±{singling.margin:.0%}); listed ones were counted"
         )
     return text + "."
+
+
+def _write_graph_recipe(
+    nodes: str | None, edges: tuple[str, ...], out: Path, *, k: int | None, force: bool, as_json: bool
+) -> None:
+    from sfumato.api.kinds.graph.propose import propose_graph
+    from sfumato.data import replacing
+
+    if k is None:
+        raise click.UsageError("--k is required for a graph: the number of people who share a degree, at least.")
+    proposal = propose_graph(edges, nodes=nodes, k=k, folder=out.parent)
+    with replacing(out, force=force) as temporary:
+        temporary.write_text(proposal.text, encoding="utf-8")
+    if as_json:
+        emit_json({"recipe": str(out), "nodes": proposal.nodes, "edges": proposal.edges, "unique": proposal.unique})
+        return
+    click.echo(f"{proposal.nodes:,} nodes, {proposal.edges:,} edges")
+    for name, share in proposal.unique.items():
+        click.echo(f"  unique by {name:<20} {share:>6.1%}")
+    note(f"Written: {out}. Review it, then:  sfumato protect {out}")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 from sfumato.cli._console import force_option, json_option, typed_path
 
+PERSON = "steward"
+
 
 @click.command("report")
 @click.argument("release", type=typed_path)
@@ -19,25 +21,16 @@ from sfumato.cli._console import force_option, json_option, typed_path
 @click.option("--out", type=typed_path, default=Path("report.html"), show_default=True, help="The HTML file to write.")
 @force_option
 @json_option
-def command(release: Path, audience: str, out: Path, force: bool, as_json: bool) -> None:
+def command(release: Path, audience: Audience, out: Path, force: bool, as_json: bool) -> None:
     """Write the report of RELEASE as one offline HTML file, from the private folder beside it.
 
     The external report contains no count of the original: no row counts, no suppressed records, no pictures of columns
     before masking.
     """
-    from sfumato.release.folder import is_graph_release
-
-    if is_graph_release(release):
-        from sfumato.cli._graph import report_graph
-
-        report_graph(release, out, internal=audience == "internal", force=force, as_json=as_json)
-        return
     from sfumato.api import report
-    from sfumato.api.report import load_report
-    from sfumato.reports import report_json
+    from sfumato.api.report import report_page
 
-    chosen: Audience = "external" if audience == "external" else "internal"
     if as_json:
-        click.echo(report_json(load_report(release), chosen))
+        click.echo(report_page(release, audience=audience).json)
         return
-    click.echo(f"Report: {report(release, out=out, audience=chosen, force=force).resolve()}")
+    click.echo(f"Report: {report(release, out=out, audience=audience, force=force).resolve()}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file
 from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.field_docs import DocumentedModel
 from sfumato.learning.catalogue import estimator, estimator_names
@@ -62,6 +62,7 @@ class LearningPlan(DocumentedModel):
     """What is learned from which data, with which public knowledge, at which privacy loss."""
 
     model_config = _STRICT
+    release_kind: ClassVar[str] = "model"
 
     learn: str
     """Name of the estimator."""
@@ -111,7 +112,11 @@ class LearningPlan(DocumentedModel):
     def load(cls, path: str | Path) -> LearningPlan:
         """Read a plan; all problems in one error, with their lines."""
         text = read_text_file(path, kind="learning plan", fix="Write one as docs/learning.md shows.")
-        document = parse_yaml(text, source=str(path))
+        return cls.of(parse_yaml(text, source=str(path)))
+
+    @classmethod
+    def of(cls, document: YamlDocument) -> LearningPlan:
+        """The plan in a document."""
         try:
             return cls.model_validate(document.value)
         except ValidationError as failure:
@@ -119,7 +124,7 @@ class LearningPlan(DocumentedModel):
                 document.problem(list(error["loc"]), plain_message(error, cls if len(error["loc"]) == 1 else None))
                 for error in failure.errors()
             ]
-            raise InvalidRecipe(problems, source=str(path)) from None
+            raise InvalidRecipe(problems, source=document.source) from None
 
     def public_domain(self) -> dict[str, str]:
         """The declared domain of every column in words."""

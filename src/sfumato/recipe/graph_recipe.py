@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
@@ -25,18 +25,9 @@ from sfumato.recipe.validate import SECTIONS, recipe_from_document
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
-__all__ = ["GraphRecipe", "GraphSource", "is_graph_recipe"]
+__all__ = ["GraphRecipe", "GraphSource"]
 
 _KEYS = ("edges", "nodes", "key", "source", "target", "drop", "relations", "edge_columns", "directions")
-
-
-def is_graph_recipe(path: str | Path) -> bool:
-    """Whether a file is a recipe with a key ``graph`` at the top level."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig") if Path(path).suffix.lower() in (".yaml", ".yml") else ""
-    except (OSError, UnicodeDecodeError):
-        return False
-    return any(line.split(":")[0].strip() == "graph" and not line[:1].isspace() for line in text.splitlines())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +90,8 @@ class GraphSource:
 @dataclass(frozen=True, kw_only=True)
 class GraphRecipe:
     """What is done to the edges of a graph and to its node table, and what must hold afterwards."""
+
+    release_kind: ClassVar[str] = "graph"
 
     graph: GraphSource
     steps: Sequence[GraphMethod] = ()

@@ -20,7 +20,7 @@ from sfumato.data.atomic import refuse_folder, sha256
 from sfumato.data.format import Format
 from sfumato.data.key_file import load_key
 from sfumato.data.url import file_and_options
-from sfumato.errors import BadParameter, FileMissing, NotThatFormat, ReleaseChanged
+from sfumato.errors import BadParameter, FileMissing, NotThatFormat, OutputExists, ReleaseChanged, WriteFailed
 from sfumato.registry import registry
 from sfumato.release.change import Lineage
 from sfumato.release.release import Release
@@ -30,11 +30,13 @@ __all__ = [
     "KEY",
     "LINEAGE",
     "MANIFEST",
+    "MICRODATA",
     "PRIVATE",
     "TEXTS",
-    "is_graph_release",
     "load_lineage",
+    "load_manifest",
     "load_release",
+    "manifest_kind",
     "private_folder",
     "refuse_existing",
     "release_suffix",
@@ -43,6 +45,8 @@ __all__ = [
 ]
 
 MANIFEST = "release.json"
+MICRODATA = "microdata"
+"""The kind of release of a table; a manifest that names no kind is of this one."""
 PRIVATE = "report.json"
 """A file that every private folder contains; it marks the folder as such."""
 LINEAGE = "lineage.parquet"
@@ -73,8 +77,8 @@ def private_folder(folder: Path) -> Path:
     return named.with_name(f"{named.name}-private")
 
 
-def refuse_existing(folder: Path, *, force: bool = False) -> None:
-    """Refuse existing folders before any work is done."""
+def refuse_existing(folder: Path, *, force: bool = False, kind: str) -> None:
+    """Refuse existing folders before any work is done. A release of another kind is never replaced."""
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise BadParameter(
             f"{folder} is the current folder or contains it; writing a release replaces its folder.",
@@ -82,23 +86,29 @@ def refuse_existing(folder: Path, *, force: bool = False) -> None:
         )
     refuse_folder(folder, force=force, marker=MANIFEST)
     refuse_folder(private_folder(folder), force=force, marker=PRIVATE)
+    there = manifest_kind(folder)
+    if there not in (None, kind):
+        raise OutputExists(
+            f"{folder} is a release of kind `{there}`, which a release of kind `{kind}` does not replace.",
+            fix="Choose another folder with --out.",
+            path=str(folder),
+        )
+    place = private_folder(folder).resolve().parent
+    if not os.access(place, os.W_OK | os.X_OK):  # before a budget is charged for what could not be written
+        raise WriteFailed(f"{place} cannot be written to.", fix="Choose another place.", path=str(place))
 
 
-def is_graph_release(path: Path) -> bool:
-    """Whether a folder is the release of a graph: its manifest has a key ``graph``."""
+def manifest_kind(folder: Path) -> str | None:
+    """The kind of release that the manifest of a folder names; None without a manifest that can be read."""
     try:
-        return "graph" in json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
-        return False
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return str(manifest.get("kind", MICRODATA)) if isinstance(manifest, dict) else None
 
 
-def load_release(path: Any) -> Release:
-    """Load a release folder with its manifest, or any readable file or frame as a release without a manifest."""
-    if not isinstance(path, str | Path):
-        return Release(table=read(path), manifest={})
-    place = Path(path)
-    if not place.is_dir():
-        return Release(table=read(path), manifest={})  # not `place`: a path would collapse the slashes of a URL
+def load_manifest(place: Path) -> dict[str, Any]:
+    """The manifest of a release folder of any kind. A file that is not the one it names is refused."""
     try:
         manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -118,6 +128,17 @@ def load_release(path: Any) -> Release:
                 fix="The file was changed or deleted after the release was written. Write the release again.",
                 file=name,
             )
+    return manifest
+
+
+def load_release(path: Any) -> Release:
+    """Load a release folder with its manifest, or any readable file or frame as a release without a manifest."""
+    if not isinstance(path, str | Path):
+        return Release(table=read(path), manifest={})
+    place = Path(path)
+    if not place.is_dir():
+        return Release(table=read(path), manifest={})  # not `place`: a path would collapse the slashes of a URL
+    manifest = load_manifest(place)
     data = next((name for name in manifest["files"] if name.startswith("data.")), None)
     if data is None:
         raise NotThatFormat(f"{place / MANIFEST} names no data file.")

@@ -149,12 +149,12 @@ class PublicFolder:
         if self.promise and why is Why.MEASURED:
             raise SecretAccessRefused(f"{what} was measured on the original of a differentially private release.")
 
-    def manifest(self, document: Mapping[str, Leaving[Any]]) -> dict[str, Any]:
-        """Write the manifest, which names every file of the folder with its SHA-256, data first. Call it last."""
+    def manifest(self, document: Mapping[str, Leaving[Any]], *, kind: str) -> dict[str, Any]:
+        """Write the manifest: the kind of release, and every file with its SHA-256, data first. Call it last."""
         paths = [path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file()]
         names = sorted(paths, key=lambda name: (not name.startswith("data."), "/" in name, name))
         digests = {name: sha256(self.path / name) for name in names if name != MANIFEST}
-        return self.json(MANIFEST, {**document, "files": released(digests)})
+        return self.json(MANIFEST, {"kind": declared(kind), **document, "files": released(digests)})
 
 
 @contextmanager

@@ -12,14 +12,19 @@ from sfumato.reports.figures import NARROW, WIDE, Figure
 from sfumato.reports.page import page_html
 from sfumato.reports.redaction import external
 
-__all__ = ["comparison_html", "model_html", "model_sentences"]
+__all__ = ["comparison_html", "external_model", "model_html", "model_sentences"]
 
 Plain = Mapping[str, Any]
 
 
+def external_model(document: Plain) -> dict[str, Any]:
+    """What the guarantee covers of a document of ``sfumato learn --json``."""
+    return {key: item.value for key, item in external(document, promised=True).items()}
+
+
 def model_html(document: Plain, *, internal: bool) -> str:
     """The page of a document of ``sfumato learn --json``. The external page shows what the guarantee covers."""
-    shown = document if internal else {key: item.value for key, item in external(document, promised=True).items()}
+    shown = document if internal else external_model(document)
     return page_html(
         "model.html",
         document=shown,

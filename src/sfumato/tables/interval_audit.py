@@ -265,7 +265,7 @@ def interval_attack(
             if best is None:
                 raise BadParameter(
                     "No table agrees with the published cells.",
-                    fix="Check the table and its sums; if zeros are suppressed too, say so (`--zeros-hidden`).",
+                    fix="Check the table and its sums; if zeros are suppressed too, say so (`zeros_hidden: true`).",
                 )
             ends.append(best if isinstance(best, float) else float(best[number]))
         found.append(CellInterval(key=table.keys[cell], low=ends[0] + 0.0, high=ends[1] + 0.0))  # not -0
@@ -359,7 +359,9 @@ def published_table(frame: pl.DataFrame, *, counts: bool, zeros_hidden: bool = F
             f"Column `{VALUE}` must hold finite numbers below 1e15.", fix="Use a larger unit of amounts."
         )
     if counts and (values[~np.isnan(values)] % 1 != 0).any():
-        raise BadParameter("The published values are not whole numbers.", fix="Pass `--sums` for tables of sums.")
+        raise BadParameter(
+            "The published values are not whole numbers.", fix="Write `values: sums` for tables of sums."
+        )
     sums = tuple((total, tuple(cells)) for (total, _), cells in parts.items())
     least = 1.0 if counts and not zeros_hidden else 0.0
     return PublishedTable(keys=tuple(keys), values=values, sums=sums, integers=counts, least=least)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from sfumato.data import read
 from sfumato.field_docs import DocumentedModel
+from sfumato.progress import SILENT, Progress
 from sfumato.release import State
 from sfumato.tables.cells import tabulate
 from sfumato.tables.controlled_rounding import round_table
-from sfumato.tables.plan_file import STRICT, PlanFile
+from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures
 from sfumato.tables.sensitivity import SensitivityRules
 from sfumato.tables.suppression import suppress
 
-__all__ = ["NO_DOMINANCE_RULE", "ProtectedTables", "TablePlan"]
+__all__ = ["NO_DOMINANCE_RULE", "TablePlan"]
 
 NO_DOMINANCE_RULE = (
     "not checked whether a sum is mostly that of one contributor: the plan has neither `p_percent` nor `dominance`"
@@ -55,17 +54,6 @@ class Rules(DocumentedModel):
         return self
 
 
-class ProtectedTables(BaseModel):
-    """The published cells and a public account of their protection."""
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
-
-    frame: pl.DataFrame
-    """One line per cell: a column per dimension (empty for the total), then ``value``, empty where suppressed."""
-    account: Mapping[str, Any]
-    holds: bool
-
-
 class TablePlan(PlanFile):
     """Tables of counts or sums with all margins, protected by cell suppression or controlled rounding."""
 
@@ -95,33 +83,33 @@ class TablePlan(PlanFile):
                 raise ValueError("a table lists a column twice")
         return self
 
-    def run(self) -> ProtectedTables:
+    def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Tabulate and protect."""
         unit = None if self.unit == "row" else self.unit
         cells = tabulate(read(self.data).frame, self.tables, value=self.value, unit=unit)
         if self.round is not None:
             rounded = round_table(cells, base=self.round, effort=self.effort)
-            account = {
+            facts = {
                 "method": "controlled-rounding",
                 "base": self.round,
                 "zero_restricted": rounded.zero_restricted,
                 "optimal": rounded.optimal,
                 "cells": len(cells.keys),
             }
-            return ProtectedTables(frame=rounded.frame(), account=account, holds=True)
+            return PublishedFigures(tables={"tables": rounded.frame()}, facts=facts)
         assert self.sensitive is not None
         rules = SensitivityRules(**self.sensitive.model_dump())
         done = suppress(cells, rules.apply(cells), effort=self.effort)
         verdict = done.verdict
         if verdict.holds and self.value is not None and not self.sensitive.dominated:
             verdict = replace(verdict, state=State.NOT_CHECKED, reason=NO_DOMINANCE_RULE)
-        account = {
+        facts = {
             "method": "cell-suppression",
             "unit": self.unit,
             "rules": self.sensitive.model_dump(mode="json", exclude_none=True),
+            "values": "counts" if self.value is None else "sums",
             "cells": len(cells.keys),
             "suppressed": int(done.suppressed.sum()),
             "optimal": done.optimal,
-            "verdict": verdict.to_dict(),
         }
-        return ProtectedTables(frame=done.frame(), account=account, holds=verdict.holds)
+        return PublishedFigures(tables={"tables": done.frame()}, facts=facts, verdicts=(verdict,))

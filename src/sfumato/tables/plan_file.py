@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import polars as pl
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file
 from sfumato.dp.contribution_bounds import Enforced, bound_rows
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.receipt import Receipt
@@ -18,10 +19,12 @@ from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.field_docs import DocumentedModel
 from sfumato.ledger.charge import Charge, charge_run
 from sfumato.params import plain_message
+from sfumato.progress import SILENT, Progress
 from sfumato.rationals import rational
+from sfumato.release import Verdict
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["STRICT", "PlanFile", "PositiveNumber", "ReleaseBudget", "Weight", "place"]
+__all__ = ["STRICT", "PlanFile", "PositiveNumber", "PublishedFigures", "ReleaseBudget", "Weight", "place"]
 
 STRICT = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 _DELTA = Fraction(1, 10**6)
@@ -49,25 +52,51 @@ Weight = Annotated[Fraction, BeforeValidator(_weight)]
 PositiveNumber = Annotated[Fraction, BeforeValidator(_positive)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class PublishedFigures:
+    """Tables that a plan publishes, with public facts about them and the verdict on their protection."""
+
+    tables: Mapping[str, pl.DataFrame]
+    """The tables by name, which is also that of their file."""
+    facts: Mapping[str, Any]
+    """The method, its parameters and its guarantee, for readers of the tables."""
+    verdicts: tuple[Verdict, ...] = ()
+    guarantee: Guarantee | None = None
+    """The guarantee of differential privacy, if there is one."""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The first table."""
+        return next(iter(self.tables.values()))
+
+
 class PlanFile(DocumentedModel):
     """A plan: a YAML file that names its data relative to itself."""
 
     model_config = STRICT
+    release_kind: ClassVar[str] = "tables"
 
     data: str
     """The microdata: a file, relative to the plan, or a database URL."""
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a plan; all problems in one error, with their lines."""
+        """Read a plan file; all problems in one error, with their lines."""
         text = read_text_file(path, kind="table plan", fix="Write one as docs/tables.md shows.")
-        document = parse_yaml(text, source=str(path))
+        return cls.of(parse_yaml(text, source=str(path))).placed(Path(path).parent)
+
+    @classmethod
+    def of(cls, document: YamlDocument) -> Self:
+        """The plan in a document."""
         try:
-            plan = cls.model_validate(document.value)
+            return cls.model_validate(document.value)
         except ValidationError as failure:
             problems = [document.problem([*error["loc"]], plain_message(error)) for error in failure.errors()]
-            raise InvalidRecipe(problems, source=str(path)) from None
-        return plan.placed(Path(path).parent)
+            raise InvalidRecipe(problems, source=document.source) from None
+
+    def run(self, progress: Progress = SILENT) -> PublishedFigures:
+        """Publish what the plan lists. Everything that can be refused is refused before a budget is charged."""
+        raise NotImplementedError
 
     def placed(self, folder: Path) -> Self:
         """The plan with its files in a folder."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
@@ -18,10 +17,11 @@ from sfumato.data import read
 from sfumato.data.declared import kind_of_values, read_declared
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.field_docs import DocumentedModel
+from sfumato.progress import SILENT, Progress
 from sfumato.release import State, Verdict
 from sfumato.tables.cells import check_amounts
 from sfumato.tables.plan import NO_DOMINANCE_RULE
-from sfumato.tables.plan_file import STRICT, PlanFile, ReleaseBudget
+from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures, ReleaseBudget
 from sfumato.tables.summary_attack import DisclosedSums, disclosed_sums, leverage_points
 from sfumato.tables.summary_disclosure import GroupRules
 from sfumato.tables.summary_statistics import (
@@ -34,7 +34,7 @@ from sfumato.tables.summary_statistics import (
     private_regression,
 )
 
-__all__ = ["PublishedStatistics", "Statistic", "SummaryFile"]
+__all__ = ["Statistic", "SummaryFile"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -86,18 +86,6 @@ class PublicDomain(DocumentedModel):
         return self
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublishedStatistics:
-    """All figures, and a public account of their protection."""
-
-    frame: pl.DataFrame
-    """One line per figure: ``statistic`` (its number in the plan), ``of``, ``group``, ``figure``, ``value``,
-    ``deviation``."""
-    account: Mapping[str, Any]
-    holds: bool
-    """Whether the verdict of the account holds."""
-
-
 class SummaryFile(PlanFile):
     """Summary statistics of a file, protected by a threshold or by differential privacy."""
 
@@ -140,7 +128,7 @@ class SummaryFile(PlanFile):
         plan = super().placed(folder)
         return plan if self.budget is None else plan.model_copy(update={"budget": self.budget.placed(folder)})
 
-    def run(self) -> PublishedStatistics:
+    def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Calculate and protect. Everything that can be refused is refused before a budget is charged."""
         self._check_domains()
         if self.budget is not None:
@@ -176,7 +164,7 @@ class SummaryFile(PlanFile):
             if self.budget.rho < Fraction(len(self.statistics), _WIDEST**2):
                 raise BadParameter("rho is too small: the noise of a count would exceed 10^6.", fix="Use a larger rho.")
 
-    def _private(self) -> PublishedStatistics:
+    def _private(self) -> PublishedFigures:
         assert self.budget is not None
         used = dict.fromkeys(name for one in self.statistics for name in (one.of, *one.by, *one.on))
         values = {name: self.columns[name].values for name in used}
@@ -194,7 +182,7 @@ class SummaryFile(PlanFile):
                 found.append(private_groups(frame, one.of, by, bounds, rho=share, receipt=receipt))
         guarantee = self.budget.guarantee(receipt, proof=_PROOF, bounds=cut)
         verdict = guarantee.verdict(wanted=guarantee.epsilon)
-        return self._published(found, {"guarantee": guarantee.to_dict()}, verdict)
+        return replace(self._published(found, {}, verdict), guarantee=guarantee)
 
     def _interval(self, name: str) -> PublicInterval:
         low, high = self.columns[name].low, self.columns[name].high
@@ -202,7 +190,7 @@ class SummaryFile(PlanFile):
         assert high is not None
         return PublicInterval(low=low, high=high)
 
-    def _exact(self, frame: pl.DataFrame) -> PublishedStatistics:
+    def _exact(self, frame: pl.DataFrame) -> PublishedFigures:
         assert self.threshold is not None
         rules = GroupRules(threshold=self.threshold, dominance=self.dominance, p_percent=self.p_percent)
         who = np.arange(frame.height) if self.unit in (None, "row") else frame[self.unit].rank("dense").to_numpy()
@@ -228,7 +216,7 @@ class SummaryFile(PlanFile):
         elif amounts and not rules.dominated:
             state, reason = State.NOT_CHECKED, NO_DOMINANCE_RULE
         verdict = Verdict(model="threshold", state=state, worst=failing, wanted=0, reason=reason)
-        account = {
+        facts = {
             "threshold": self.threshold,
             "unit": self.unit,
             **({} if self.dominance is None else {"dominance": list(self.dominance)}),
@@ -237,23 +225,19 @@ class SummaryFile(PlanFile):
             "suppressed": sum(len(part) for part in hidden),
             "people_disclosed": single,
         }
-        return self._published(found, account, verdict)
+        return self._published(found, facts, verdict)
 
-    def _published(
-        self, found: list[list[SummaryFigure]], account: dict[str, Any], verdict: Verdict
-    ) -> PublishedStatistics:
+    def _published(self, found: list[list[SummaryFigure]], facts: dict[str, Any], verdict: Verdict) -> PublishedFigures:
         lines = [
             (number, one.of, figure.group, figure.name, figure.value, figure.deviation)
             for number, (one, figures) in enumerate(zip(self.statistics, found, strict=True), start=1)
             for figure in figures
         ]
+        # One line per figure; ``statistic`` is its number in the plan.
         kinds = {"statistic": pl.Int64, "of": pl.String, "group": pl.String, "figure": pl.String,
                  "value": pl.Float64, "deviation": pl.Float64}  # fmt: skip
-        return PublishedStatistics(
-            frame=pl.DataFrame(lines, schema=kinds, orient="row"),
-            account={**account, "verdict": verdict.to_dict()},
-            holds=verdict.holds,
-        )
+        frame = pl.DataFrame(lines, schema=kinds, orient="row")
+        return PublishedFigures(tables={"statistics": frame}, facts=facts, verdicts=(verdict,))
 
 
 @dataclass(frozen=True, kw_only=True)

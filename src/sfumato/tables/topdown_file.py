@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import polars as pl
 from pydantic import Field, model_validator
 
 from sfumato.data import read
@@ -19,11 +17,11 @@ from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
 from sfumato.tables.geography import Geography
 from sfumato.tables.hierarchical_tables import HierarchicalTables
-from sfumato.tables.plan_file import STRICT, PlanFile, ReleaseBudget, Weight, place
+from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures, ReleaseBudget, Weight, place
 from sfumato.tables.topdown import check_data, topdown
 from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS, AreaBound, TopDownPlan
 
-__all__ = ["PrivateTables", "TopDownFile"]
+__all__ = ["TopDownFile"]
 
 
 class AreaFile(DocumentedModel):
@@ -48,7 +46,7 @@ class QueryShare(DocumentedModel):
     """Its part of a level's budget, in proportion to the others."""
 
 
-class PublishedTableOf(DocumentedModel):
+class TableSpec(DocumentedModel):
     """A table to publish. Tables cost nothing: all come from the same private counts."""
 
     model_config = STRICT
@@ -59,7 +57,7 @@ class PublishedTableOf(DocumentedModel):
     """Columns of the table; none for the number of people."""
 
 
-class BoundOf(DocumentedModel):
+class BoundSpec(DocumentedModel):
     """A public bound, as in :class:`~sfumato.tables.topdown_plan.AreaBound`."""
 
     model_config = STRICT
@@ -67,15 +65,6 @@ class BoundOf(DocumentedModel):
     where: dict[str, Any]
     at_least: str | None = None
     at_most: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateTables:
-    """The published tables by name, with microdata if the plan asks for them, and the guarantee."""
-
-    tables: Mapping[str, pl.DataFrame]
-    microdata: pl.DataFrame | None
-    account: Mapping[str, Any]
 
 
 class TopDownFile(PlanFile):
@@ -91,13 +80,13 @@ class TopDownFile(PlanFile):
     """Parts of the budget from the whole to the smallest areas, in proportion to each other."""
     queries: Annotated[tuple[QueryShare, ...], Field(min_length=1)]
     """What is measured in every area."""
-    tables: Annotated[tuple[PublishedTableOf, ...], Field(min_length=1)]
+    tables: Annotated[tuple[TableSpec, ...], Field(min_length=1)]
     """The tables to publish."""
     exact_totals: str | None = None
     """The lowest level whose numbers of people are published exactly. They are not protected."""
     impossible: tuple[dict[str, tuple[Any, ...]], ...] = ()
     """Combinations of values that nobody has."""
-    bounds: tuple[BoundOf, ...] = ()
+    bounds: tuple[BoundSpec, ...] = ()
     """Public bounds of the smallest areas."""
     microdata: bool = False
     """Also write one row per person with exactly these tables."""
@@ -140,7 +129,7 @@ class TopDownFile(PlanFile):
             bounds=tuple(AreaBound(**bound.model_dump()) for bound in self.bounds),
         )
 
-    def run(self, progress: Progress = SILENT) -> PrivateTables:
+    def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Check everything, charge the ledger, and publish."""
         plan = self.plan()
         for table in self.tables:
@@ -166,10 +155,14 @@ class TopDownFile(PlanFile):
         if plan.exact_totals is not None:
             exact = (*guarantee.not_covered, f"the totals of every {plan.exact_totals}, which are published exactly")
             guarantee = replace(guarantee, not_covered=exact)
-        return PrivateTables(
-            tables={name: done.table(t.level, *t.by) for name, t in zip(names, self.tables, strict=True)},
-            microdata=done.microdata().select(*self.areas.levels, *self.columns) if self.microdata else None,
-            account={"method": "topdown", "guarantee": guarantee.to_dict(), **_public(done)},
+        tables = {name: done.table(t.level, *t.by) for name, t in zip(names, self.tables, strict=True)}
+        if self.microdata:
+            tables["microdata"] = done.microdata().select(*self.areas.levels, *self.columns)
+        return PublishedFigures(
+            tables=tables,
+            facts={"method": "topdown", **_public(done)},
+            verdicts=(guarantee.verdict(wanted=guarantee.epsilon),),
+            guarantee=guarantee,
         )
 
 

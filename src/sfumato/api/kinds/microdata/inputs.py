@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.api.protection import Protection
+from sfumato.api.kinds.microdata.protection import MicrodataProtection
 from sfumato.data import read
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter
@@ -27,7 +27,7 @@ def open_release(
     secrets: Sequence[str],
 ) -> tuple[Release, Data, Lineage | None]:
     """The release, its original with roles, and the row map where there is one."""
-    if isinstance(release, Protection):
+    if isinstance(release, MicrodataProtection):
         lineage = release.lineage if lineage is None and original is None else lineage
         original = release.original if original is None else original
         release = release.judged_release

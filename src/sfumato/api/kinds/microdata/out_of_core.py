@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.api.protection import Protection
+from sfumato.api.kinds.microdata.protection import MicrodataProtection
 from sfumato.attacks import AttackScenario
 from sfumato.data import preview, read, scan
 from sfumato.data.key_file import Key, as_key
@@ -50,7 +50,7 @@ _EXAMINED = 200_000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class OutOfCoreProtection(Protection):
+class OutOfCoreProtection(MicrodataProtection):
     """A masked file in a temporary folder, which ``save`` moves into the release folder."""
 
     masked: ProtectedFile

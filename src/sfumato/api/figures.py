@@ -1,0 +1,164 @@
+"""Published figures: the result of plans whose release is a set of tables, with or without a guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from sfumato import __version__
+from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
+from sfumato.api.results import CheckResults
+from sfumato.data.yaml_documents import yaml_text
+from sfumato.errors import BadParameter
+from sfumato.evaluation import Evaluation
+from sfumato.release import State, Verdict
+from sfumato.release.folder import PRIVATE, load_manifest
+from sfumato.release.guarantee import Guarantee
+from sfumato.release.public_folder import Leaving, PublicFolder, Why, declared
+from sfumato.release.standing import Judgement, judge
+from sfumato.reports import README, Audience
+from sfumato.reports.figures_page import figures_html, figures_sentences
+from sfumato.wording import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["FiguresProtection", "check_guarantee", "figures_report", "plan_text", "report_figures"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class FiguresProtection(Protection):
+    """Tables that may be published, public facts about them, and the plan that made them."""
+
+    release_kind: ClassVar[str] = "tables"
+
+    tables: Mapping[str, pl.DataFrame]
+    """The tables by name."""
+    facts: Mapping[str, Any]
+    """The method and its parameters, for readers of the tables."""
+    guarantee: Guarantee | None
+    """The guarantee of differential privacy, if there is one."""
+    plan: str
+    """The plan as it was written. It stays in the private folder."""
+
+    @classmethod
+    def of(
+        cls, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any], verdicts: tuple[Verdict, ...], *,
+        guarantee: Guarantee | None, plan: str, unmet: bool,
+    ) -> FiguresProtection:  # fmt: skip
+        """Figures with their verdicts."""
+        manifest = {"sfumato": __version__, "verdicts": [verdict.public() for verdict in verdicts]}
+        evaluation = Evaluation(manifest=manifest, verdicts=verdicts)
+        return cls(tables=tables, facts=facts, guarantee=guarantee, plan=plan, evaluation=evaluation, hand_out=unmet)
+
+    @property
+    def judgement(self) -> Judgement:
+        states = [verdict.state for verdict in self.evaluation.verdicts]
+        return judge(states, limited=True, promised=self.promise)  # the rule of the method is the condition
+
+    @property
+    def promise(self) -> bool:
+        return self.guarantee is not None
+
+    def _native(self) -> dict[str, pl.DataFrame]:
+        return dict(self.tables)
+
+    def __repr__(self) -> str:
+        state = f"not met: {len(self.unmet)}" if self.unmet else "met"
+        return f"<{type(self).__name__}: {counted(len(self.tables), 'table')}, {state}>"
+
+    def show(self, console: Console | None = None) -> None:
+        from sfumato.reports.terminal import output_console, verdict_lines
+
+        out = output_console(console)
+        for line in figures_sentences(self._document()):
+            out.out(line, highlight=False)
+        out.print(verdict_lines([verdict.to_dict() for verdict in self.evaluation.verdicts]))
+        for name, value in self.facts.items():
+            if not isinstance(value, list | dict):
+                out.out(f"  {name.replace('_', ' ')}: {value}", highlight=False)
+
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        verdicts = [verdict.to_dict() for verdict in self.evaluation.verdicts]
+        return {
+            **self._places(folder), **self.facts, **self._stated(), "standing": str(self.judgement.standing),
+            "verdicts": verdicts, "files": (manifest or {}).get("files", {}),
+        }  # fmt: skip
+
+    def _stated(self) -> dict[str, Any]:
+        return {} if self.guarantee is None else {"guarantee": self.guarantee.to_dict()}
+
+    def report(self, *, audience: Audience = "internal") -> PlainReport:
+        return figures_report(self._document(), audience=audience)
+
+    def _document(self) -> dict[str, Any]:
+        verdicts = [verdict.to_dict() for verdict in self.evaluation.verdicts]
+        tables = {name: {"lines": frame.height, "columns": frame.columns} for name, frame in self.tables.items()}
+        return {
+            "kind": self.release_kind,
+            "tables": tables,
+            "facts": dict(self.facts),
+            **self._stated(),
+            "verdicts": verdicts,
+        }
+
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+        if suffix is not None:
+            raise BadParameter("Tables are written as CSV.", fix="Leave the format out.")
+        # Without a guarantee, what the tables show was computed with the original and is protected by the method.
+        why = Why.PAID if self.promise else Why.MEASURED
+        for name, frame in self.tables.items():
+            public.table(f"{name}.csv", Leaving(frame, why))
+        document = self._document()
+        public.text(PAGE, Leaving(self.report(audience="external").html, why))
+        (private / PAGE).write_text(self.report().html, encoding="utf-8")
+        (private / PRIVATE).write_text(json_text(document), encoding="utf-8")
+        (private / "plan.yaml").write_text(self.plan, encoding="utf-8")
+        files = [path.name for path in public.path.iterdir()]
+        public.text(README, Leaving(release_readme(self.release_kind, files, *figures_sentences(document)), why))
+        facts = {key: Leaving(value, why) for key, value in {**self.facts, **self._stated()}.items()}
+        shown = {
+            "sfumato": declared(__version__),
+            **facts,
+            "verdicts": Leaving(self.evaluation.manifest["verdicts"], why),
+        }
+        return public.manifest(shown, kind=self.release_kind)
+
+
+def plan_text(plan: str | Path | Mapping[str, Any]) -> str:
+    """A plan as it was written; plain data as YAML."""
+    if isinstance(plan, Mapping):
+        return yaml_text(plan)
+    return plan if isinstance(plan, str) and "\n" in plan else Path(plan).read_text(encoding="utf-8-sig")
+
+
+def report_figures(release: str | Path, *, audience: Audience = "internal") -> PlainReport:
+    """The report of published figures, from the private folder."""
+    return figures_report(load_document(release), audience=audience)
+
+
+def figures_report(document: Mapping[str, Any], *, audience: Audience) -> PlainReport:
+    """The report of a document of the private folder. Readers see no counts and reasons of verdicts."""
+    promise = "guarantee" in document
+    shown = dict(document)
+    if audience == "external":
+        shown["verdicts"] = [{key: one.get(key) for key in ("model", "state", "wanted")} for one in shown["verdicts"]]
+    why = Why.PAID if promise else Why.MEASURED
+    return PlainReport(
+        document=shown, page=lambda seen: Leaving(figures_html(seen, internal=audience == "internal"), why),
+        promise=promise, audience=audience,
+    )  # fmt: skip
+
+
+def check_guarantee(release: str | Path) -> CheckResults:
+    """Differential privacy is a property of the mechanism, which no released figure shows: it is not checked.
+
+    What is checked is that every file is the one that the manifest names.
+    """
+    load_manifest(Path(release))
+    reason = "differential privacy is a property of the mechanism; released figures do not show it"
+    return CheckResults(verdicts=(Verdict(model="differential-privacy", state=State.NOT_CHECKED, reason=reason),))

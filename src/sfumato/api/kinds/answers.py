@@ -1,0 +1,29 @@
+"""Answers to queries: a data set that answers SQL under a policy. It is attacked through its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from sfumato.api.kind import ReleaseKind
+
+if TYPE_CHECKING:
+    from sfumato.api.results import AttackResults
+
+__all__ = ["AnswersKind"]
+
+
+class AnswersKind(ReleaseKind):
+    """A data set that answers queries: a document whose ``tables`` are declared by name.
+
+    Answers are no release of their own: `sfumato query` gives them, and the ledger of the data set keeps them.
+    """
+
+    def is_plan(self, document: Mapping[str, object]) -> bool:
+        return isinstance(document.get("tables"), Mapping) and not {"steps", "models"} & set(document)
+
+    @property
+    def attack(self) -> Callable[..., AttackResults]:
+        from sfumato.api.attack_queries import attack_queries
+
+        return attack_queries

@@ -1,0 +1,152 @@
+"""Check, attack and measure a released graph, from its folder and the private folder beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.api.results import AttackResults, CheckResults, MeasureResults
+from sfumato.attacks.graph._base import GraphAttack
+from sfumato.data.table import Table
+from sfumato.deadline import Deadline
+from sfumato.errors import BadParameter, FileMissing, NotThatFormat
+from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release
+from sfumato.evaluation.graph_counts import check_graph_files
+from sfumato.evaluation.limits import judge_limits, same_limit
+from sfumato.graphs.clusters import Clusters
+from sfumato.graphs.edge_labels import labelled_graph
+from sfumato.measures.graph._base import GraphMeasure
+from sfumato.progress import AUTO, Progress
+from sfumato.recipe import Limits
+from sfumato.recipe.graph_recipe import GraphRecipe
+from sfumato.registry import registry
+from sfumato.release import Release
+from sfumato.release.folder import load_lineage, load_manifest, private_folder
+from sfumato.rng import Rng
+
+__all__ = ["attack_graph", "check_graph", "measure_graph"]
+
+
+def check_graph(release: str | Path, *, original: GraphRecipe | str | Path | None = None) -> CheckResults:
+    """Check the models of a released graph by counting its files, independently of the code that made them.
+
+    ``original`` is the recipe that names the original tables. Without it, what compares with the original node table is
+    not checked.
+    """
+    place = Path(release)
+    manifest = load_manifest(place)
+    models = manifest["graph"].get("models", {})
+    verdicts = check_graph_files(place, models)
+    known = {verdict.model for verdict in verdicts}
+    others = [entry for entry in manifest.get("models", ()) if not set(entry) <= known]
+    if others:
+        from sfumato.api.kinds.microdata.check import check_microdata
+
+        released = Release(table=Table(frame=pl.read_csv(place / "nodes.csv").drop("node")), manifest={})
+        nodes = None if original is None else _original(original).graph.read().nodes
+        verdicts += check_microdata(
+            released,
+            original=None if nodes is None else nodes.drop(nodes.columns[0]),
+            lineage=load_lineage(place),
+            recipe=_node_recipe(manifest, others),
+        ).verdicts
+    return CheckResults(verdicts=tuple(verdicts))
+
+
+def _node_recipe(manifest: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> Any:
+    from sfumato.recipe import Recipe
+
+    return Recipe.parse({"sfumato": 1, "columns": manifest["columns"], "models": list(models)})
+
+
+def _loaded(folder: Path) -> GraphRelease:
+    manifest = load_manifest(folder)
+    lineage = load_lineage(folder)
+    if lineage is None:
+        raise FileMissing(
+            f"There is no node map in {private_folder(folder)}.",
+            fix="Attacks and measures need the private folder that `sfumato protect` wrote beside the release.",
+        )
+    clusters, labels = None, None
+    if manifest["graph"]["released"] == "clusters":
+        kinds = folder / "kinds.csv"
+        clusters = Clusters.from_tables(
+            pl.read_csv(folder / "clusters.csv"),
+            pl.read_csv(folder / "links.csv"),
+            pl.read_csv(kinds) if kinds.is_file() else None,
+        )
+        labels = pl.read_parquet(private_folder(folder) / "clusters.parquet")["cluster"].to_numpy().astype(np.int64)
+        graph = clusters.sample(Rng(0).generator, labels)
+        sample = private_folder(folder) / "sample.parquet"
+        if sample.is_file():
+            graph = labelled_graph(pl.read_parquet(sample), size=graph.size)
+    else:
+        nodes, ends = pl.read_csv(folder / "nodes.csv"), pl.read_csv(folder / "edges.csv", infer_schema=False)
+        if nodes.height != len(lineage.rows):
+            raise NotThatFormat("The node map does not fit the released nodes.")
+        frame = nodes.drop("node")
+        ends = ends.with_columns(pl.col("source", "target").cast(pl.Int64) - 1)
+        graph = labelled_graph(ends, size=nodes.height, nodes=frame if frame.width else None)
+    return GraphRelease(graph=graph, lineage=lineage.rows, clusters=clusters, labels=labels, manifest=manifest)
+
+
+def _named(kind: str, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(registry(kind).get(name).build(registry(kind).get(name).examples[0]) for name in names)
+
+
+def attack_graph(
+    release: str | Path,
+    *,
+    original: GraphRecipe | str | Path | None = None,
+    attacks: Sequence[str] = (),
+    seed: int | None = None,
+    n_targets: int = 5000,
+    seconds: float | None = None,
+    limit: float | None = None,
+    progress: Progress = AUTO,
+) -> AttackResults:
+    """Attack a released graph. ``original`` is the recipe that names the original tables."""
+    parsed, loaded = _original(original), _loaded(Path(release))
+    chosen: tuple[GraphAttack, ...] = _named("graph-attack", attacks)
+    until = None if seconds is None else Deadline(until=time.monotonic() + seconds, listener=progress)
+    outcomes = attack_release(
+        parsed, parsed.graph.read(), loaded, Rng(seed), attacks=chosen, n_targets=n_targets, progress=until or progress
+    )
+    limits = same_limit(limit, outcomes) if limit is not None else Limits()
+    return AttackResults(outcomes=tuple(outcomes), limits=judge_limits(limits, outcomes), manifest=loaded.manifest)
+
+
+def measure_graph(
+    release: str | Path,
+    *,
+    original: GraphRecipe | str | Path | None = None,
+    measures: Sequence[str] = (),
+    seed: int | None = None,
+    progress: Progress = AUTO,
+) -> MeasureResults:
+    """Measure a released graph against its original."""
+    parsed, loaded = _original(original), _loaded(Path(release))
+    chosen: tuple[GraphMeasure, ...] = _named("graph-measure", measures)
+    results = measure_release(parsed, parsed.graph.read(), loaded, Rng(seed), measures=chosen, progress=progress)
+    return MeasureResults(results=tuple(results))
+
+
+def _original(original: GraphRecipe | str | Path | None) -> GraphRecipe:
+    if original is None:
+        raise BadParameter(
+            "`original` is required: the recipe that names the original edge and node tables.",
+            fix="Pass --original RECIPE.",
+        )
+    if isinstance(original, GraphRecipe):
+        return original
+    if Path(original).suffix.lower() not in (".yaml", ".yml"):
+        raise BadParameter(
+            f"{Path(original).name} is not a recipe.",
+            fix="For a graph, --original is the recipe that names the original edge and node tables.",
+        )
+    return GraphRecipe.load(original)

@@ -1,0 +1,197 @@
+"""The result of a recipe for microdata: the masked table, the secret row map, and the files of both folders."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sfumato.api.protection import PAGE, Protection
+from sfumato.data import Table, to_native, write
+from sfumato.data.atomic import sha256
+from sfumato.data.key_file import write_key
+from sfumato.data.text_folder import TEXT_FOLDER, write_text_folder
+from sfumato.dataset import Data
+from sfumato.masking.pipeline import MaskingResult
+from sfumato.recipe import Recipe
+from sfumato.release import Lineage, Release
+from sfumato.release.folder import KEY, PRIVATE, TEXTS, write_lineage
+from sfumato.release.public_folder import Leaving, PublicFolder, Why, leaving_manifest, released
+from sfumato.reports import (
+    CODEBOOK,
+    README,
+    Audience,
+    Report,
+    ReportData,
+    codebook,
+    leaving_report,
+    published_manifest,
+    readme,
+    report_json,
+    write_report,
+)
+from sfumato.secret import SecretValue
+from sfumato.wording import counted
+
+__all__ = ["InMemoryProtection", "MicrodataProtection"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class MicrodataProtection(Protection):
+    """The masked table, which may be published, and everything its owner must keep."""
+
+    release_kind = "microdata"
+
+    recipe: Recipe
+    key: SecretValue[bytes]
+    """The key of the random numbers. A seed repeats the run only together with it: ``protect(..., seed=7,
+    key=done.key)``."""
+    report_data: ReportData
+    """The data of the report."""
+
+    @property
+    def release(self) -> Release:
+        """The masked table with its public manifest; refused as :attr:`data` is."""
+        self._refuse_unmet("not handed out", fix="Change the recipe, or call protect with unmet=True.")
+        return self.judged_release
+
+    @property
+    @abstractmethod
+    def judged_release(self) -> Release:
+        """The release for attacks, checks and measures, met or not. Do not publish it from here."""
+
+    @property
+    def promise(self) -> bool:
+        return self.report_data.promised
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The number of released rows."""
+
+    @property
+    @abstractmethod
+    def column_names(self) -> Sequence[str]:
+        """The names of the released columns."""
+
+    @property
+    @abstractmethod
+    def original(self) -> Data:
+        """The original data set; an out-of-core run reads it into memory."""
+
+    @property
+    @abstractmethod
+    def lineage(self) -> Lineage:
+        """The secret row map."""
+
+    def __repr__(self) -> str:
+        return f"<Protection: {counted(self.rows, 'row')} released, {self.judgement.standing}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from sfumato.reports.notebook import attacks_html
+
+        results = self.evaluation.to_dict()
+        risk = attacks_html(results["attacks"], before=results["attacks_before"], limits=results["limits"])
+        return f"<p>{escape(repr(self))}</p>{self.verdicts._repr_html_()}{risk}{self.measures._repr_html_()}"
+
+    def report(self, *, audience: Audience = "internal") -> Report:
+        """The report of the release: shown in a notebook, written by its ``save(path)``.
+
+        ``internal`` is for the owner; ``external`` contains no count, share or row number of the original.
+        """
+        return Report(data=self.report_data, audience=audience)
+
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+        write_key(private / KEY, self.key)
+        self._write_lineage(private)
+        data = self._write_data(public, suffix)
+        visible = self.report_data.external()
+        public.text(README, Leaving(readme(visible, data=data.name), visible.why))
+        public.table(CODEBOOK, released(codebook(visible, self._table_in_memory())))
+        files = {path.name: sha256(path) for path in (data, public.path / README, public.path / CODEBOOK)}
+        _, page = leaving_report(replace(visible, files=files))
+        public.text(PAGE, page)
+        document, _ = leaving_report(replace(visible, files={**files, PAGE: sha256(public.path / PAGE)}))
+        public.json(PRIVATE, document)
+        manifest = public.manifest(
+            leaving_manifest(published_manifest(self.evaluation.manifest)), kind=self.release_kind
+        )
+        listed = {name: digest for name, digest in manifest["files"].items() if "/" not in name}
+        owner = replace(self.report_data, files=listed)
+        write_report(owner, private / PAGE, audience="internal")
+        (private / PRIVATE).write_text(report_json(owner, "internal") + "\n", encoding="utf-8")
+        (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
+        return manifest
+
+    def _table_in_memory(self) -> Table | None:
+        """The released table if it is in memory."""
+        return None
+
+    @abstractmethod
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
+        """Write the data file into the release folder."""
+
+    def _write_lineage(self, folder: Path) -> None:
+        """Write the secret row map into the private folder."""
+        write_lineage(self.lineage, folder)
+
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        files = (manifest or {}).get("files", {})
+        return {
+            **self._places(folder),
+            "rows": self.rows,
+            "original_rows": self.report_data.original_rows,
+            "undeclared": [name for name in self.column_names if name not in self.recipe.schema.columns],
+            "steps": [dict(step) for step in self.report_data.outcomes],
+            **self.evaluation.to_dict(),
+            "sha256": next((digest for name, digest in files.items() if name.startswith("data.")), None),
+            "files": dict(files),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class InMemoryProtection(MicrodataProtection):
+    """A release that was made in memory, with its original and the secret row map."""
+
+    dataset: Data
+    protected: MaskingResult
+    released: Release
+    suffix: str = ".csv"
+    """Format of the data file."""
+
+    def _native(self) -> Any:
+        return to_native(self.released.table)
+
+    @property
+    def judged_release(self) -> Release:
+        return self.released
+
+    @property
+    def rows(self) -> int:
+        return self.released.table.rows
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self.released.table.columns
+
+    @property
+    def original(self) -> Data:
+        return self.dataset
+
+    @property
+    def lineage(self) -> Lineage:
+        return self.protected.lineage
+
+    def _table_in_memory(self) -> Table:
+        return self.released.table
+
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
+        path = folder.place(f"data{suffix or self.suffix}", Why.RELEASED)
+        write(self.released.table, path)
+        if self.dataset.table.origin == TEXT_FOLDER and "text" in self.released.table.columns:
+            write_text_folder(self.released.table.frame["text"], folder.place(TEXTS, Why.RELEASED))
+        return path

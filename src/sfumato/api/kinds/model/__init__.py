@@ -1,0 +1,48 @@
+"""Models: estimators that were learned with differential privacy, and any scikit-learn model to attack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from sfumato.api.kind import ReleaseKind
+
+if TYPE_CHECKING:
+    from sfumato.api.kinds.model.protection import ModelProtection
+    from sfumato.api.protection import PlainReport
+    from sfumato.api.results import AttackResults, CheckResults
+
+__all__ = ["ModelKind"]
+
+
+class ModelKind(ReleaseKind):
+    """A model: a learning plan with a key ``learn``, a folder with ``model.json``, or a file of skops or `learn`."""
+
+    files = (".skops", ".model.json")
+
+    def is_plan(self, document: Mapping[str, object]) -> bool:
+        return "learn" in document
+
+    @property
+    def protect(self) -> Callable[..., ModelProtection]:
+        from sfumato.api.kinds.model.protection import protect_model
+
+        return protect_model
+
+    @property
+    def check(self) -> Callable[..., CheckResults]:
+        from sfumato.api.figures import check_guarantee
+
+        return check_guarantee
+
+    @property
+    def attack(self) -> Callable[..., AttackResults]:
+        from sfumato.api.kinds.model.attack import attack_stored_model
+
+        return attack_stored_model
+
+    @property
+    def report(self) -> Callable[..., PlainReport]:
+        from sfumato.api.kinds.model.protection import report_model
+
+        return report_model

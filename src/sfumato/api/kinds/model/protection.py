@@ -1,0 +1,119 @@
+"""The result of a learning plan: the private model, its attacks and audit, and the files of both folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato import __version__
+from sfumato.api.figures import plan_text
+from sfumato.api.kinds.model.attack import MODEL
+from sfumato.api.learn import LearnResults, learn
+from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
+from sfumato.attacks.models import ModelAttack
+from sfumato.data.yaml_documents import parse_yaml
+from sfumato.errors import BadParameter
+from sfumato.evaluation import Evaluation
+from sfumato.learning.model_file import model_text
+from sfumato.learning.plan import LearningPlan
+from sfumato.progress import AUTO, Progress
+from sfumato.release.folder import PRIVATE
+from sfumato.release.public_folder import PublicFolder, declared, paid
+from sfumato.reports import README, Audience
+from sfumato.reports.model_page import external_model, model_html, model_sentences
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["ModelProtection", "protect_model", "report_model"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ModelProtection(Protection):
+    """A model with differential privacy, which may be published, and figures for its owner."""
+
+    release_kind = "model"
+
+    results: LearnResults
+    plan: str
+    """The plan as it was written."""
+
+    @property
+    def promise(self) -> bool:
+        return True
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """Whether the audit refutes epsilon. Limits on attacks do not decide about a differentially private model."""
+        return ("the audit refutes epsilon",) if self.results.broken else ()
+
+    def _native(self) -> Any:
+        return self.results.model
+
+    def __repr__(self) -> str:
+        return f"<ModelProtection: {self.results.learned.plan.learn}, {self.results.model.privacy_}>"
+
+    def show(self, console: Console | None = None) -> None:
+        self.results.show(console)
+
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {**self._places(folder), **self.results.to_dict(), "files": (manifest or {}).get("files", {})}
+
+    def report(self, *, audience: Audience = "internal") -> PlainReport:
+        return model_report(self.results.to_dict(), audience=audience)
+
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+        if suffix is not None:
+            raise BadParameter("A model is written as JSON.", fix="Leave the format out.")
+        public.text(MODEL, paid(model_text(self.results.model)))
+        document = self.results.to_dict()
+        public.text(PAGE, paid(self.report(audience="external").html))
+        public.text(
+            README, paid(release_readme("model", [MODEL, PAGE, README], *model_sentences(external_model(document))))
+        )
+        (private / PAGE).write_text(self.report().html, encoding="utf-8")
+        (private / PRIVATE).write_text(json_text(document), encoding="utf-8")
+        (private / "plan.yaml").write_text(self.plan, encoding="utf-8")
+        shown = {key: paid(value) for key, value in external_model(document).items()}
+        return public.manifest({"sfumato": declared(__version__), **shown}, kind=self.release_kind)
+
+
+def protect_model(
+    plan: LearningPlan | str | Path | Mapping[str, Any],
+    *,
+    attacks: Sequence[ModelAttack | str] | None = (),
+    seed: int | None = None,
+    n_targets: int = 1000,
+    seconds: float | None = 60,
+    unmet: bool = False,
+    progress: Progress = AUTO,
+) -> ModelProtection:
+    """Fit the model of a plan, charge its ledger, and attack it, as :func:`sfumato.learn` does."""
+    loaded, text, base = plan, repr(plan), Path()
+    if not isinstance(plan, LearningPlan):
+        text = plan_text(plan)
+        inline = isinstance(plan, Mapping) or "\n" in str(plan)
+        base = Path() if inline else Path(str(plan)).parent
+        loaded = LearningPlan.of(parse_yaml(text, source="plan" if inline else str(plan)))
+    assert isinstance(loaded, LearningPlan)
+    done = learn(loaded, base=base, attacks=attacks, seed=seed, n_targets=n_targets, seconds=seconds, progress=progress)
+    manifest = {"sfumato": __version__, "steps": [{"step": loaded.learn, "formal_guarantee": True}]}
+    evaluation = Evaluation(manifest=manifest, attacks=done.attacks.outcomes)
+    return ModelProtection(results=done, plan=text, evaluation=evaluation, hand_out=unmet)
+
+
+def report_model(release: str | Path, *, audience: Audience = "internal") -> PlainReport:
+    """The report of a released model, from the private folder."""
+    return model_report(load_document(release), audience=audience)
+
+
+def model_report(document: Mapping[str, Any], *, audience: Audience) -> PlainReport:
+    """The report of a document of ``sfumato learn --json``."""
+    internal = audience == "internal"
+    return PlainReport(
+        document=document if internal else external_model(document),
+        page=lambda _: paid(model_html(document, internal=internal)),
+        promise=True, audience=audience,
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""Tables: counts, sums and statistics, suppressed, rounded or with differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from sfumato.api.kind import ReleaseKind
+
+if TYPE_CHECKING:
+    from sfumato.api.figures import FiguresProtection
+    from sfumato.api.protection import PlainReport
+    from sfumato.api.results import AttackResults, CheckResults
+
+__all__ = ["TablesKind"]
+
+_KEYS = frozenset({"areas", "published", "statistics"})
+
+
+class TablesKind(ReleaseKind):
+    """Published tables and statistics.
+
+    A plan lists ``tables`` (cell suppression or rounding), ``areas`` (TopDown), or ``statistics``. A plan that lists
+    ``published`` names tables that somebody else published, to attack them.
+    """
+
+    def is_plan(self, document: Mapping[str, object]) -> bool:
+        listed = isinstance(document.get("tables"), list) or isinstance(document.get("statistics"), list)
+        return "graph" not in document and (listed or not _KEYS.isdisjoint(document))
+
+    @property
+    def protect(self) -> Callable[..., FiguresProtection]:
+        from sfumato.api.kinds.tables.plans import protect_tables
+
+        return protect_tables
+
+    @property
+    def check(self) -> Callable[..., CheckResults]:
+        from sfumato.api.kinds.tables.intervals import check_tables
+
+        return check_tables
+
+    @property
+    def attack(self) -> Callable[..., AttackResults]:
+        from sfumato.api.kinds.tables.intervals import attack_tables
+
+        return attack_tables
+
+    @property
+    def report(self) -> Callable[..., PlainReport]:
+        from sfumato.api.figures import report_figures
+
+        return report_figures
