@@ -183,7 +183,7 @@ def test_differential_privacy_needs_a_budget_and_holds(ward: Path) -> None:
 def test_wrong_calls_are_refused(ward: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = metadata(ward, "exact")
     assert main(["attack", str(path), "--original", "patients.csv"]) == 2
-    assert "--original is for releases" in capsys.readouterr().err
+    assert "--original does not apply to a release of kind `answers`" in capsys.readouterr().err
     assert main(["attack", str(ward / "patients.csv"), "--budget", "1", "--original", "x"]) == 2
     with pytest.raises(BadParameter, match="no column `shoe`"):
         sfumato.attack_queries(path, secrets=["shoe"])

@@ -17,6 +17,7 @@ from sfumato.api.report import report
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.api.session import session
 from sfumato.api.study import study
+from sfumato.registry import exports
 
 __all__ = [
     "AttackResults",
@@ -43,3 +44,5 @@ __all__ = [
     "session",
     "study",
 ]
+
+__getattr__, __dir__ = exports(__name__)
