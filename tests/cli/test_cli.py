@@ -429,7 +429,9 @@ def test_an_amount_of_memory_has_a_number(folder: Path, capsys: pytest.CaptureFi
 def test_an_unknown_format_is_refused_before_the_work(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.api.kinds.microdata.protect.make_release", lambda *_, **__: pytest.fail("the work was begun"))
+    monkeypatch.setattr(
+        "sfumato.api.kinds.microdata.protect.make_release", lambda *_, **__: pytest.fail("the work was begun")
+    )
     code, told = document(capsys, "protect", "sfumato.yaml", "--format", "docx")
     assert (code, told["error"]["code"]) == (2, "SFU-105")
 

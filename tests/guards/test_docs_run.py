@@ -125,6 +125,9 @@ steps: [{generalize: {suppression: 0.2}}]
 def prepare(page: str, folder: Path) -> None:
     """Files that a page itself shows are taken from it."""
     shown = [text for text in blocks(page, "yaml") if text.startswith("sfumato: 1")]
+    for text in blocks(page, "yaml"):
+        if named := re.match(r"# ([\w-]+\.yaml)\n", text):
+            (folder / named[1]).write_text(text)
     match page:
         case "query":
             (folder / "hospital.yaml").write_text(shown[0])
@@ -158,8 +161,6 @@ def prepare(page: str, folder: Path) -> None:
             pl.DataFrame({"sample": 60 - where[:, 0], "hospital": sites}).write_csv(folder / "samples.csv")
         case "learning":
             (folder / "learn.yaml").write_text(next(t for t in blocks(page, "yaml") if t.startswith("# learn.yaml")))
-        case "tables":
-            (folder / "tables.yaml").write_text(next(t for t in blocks(page, "yaml") if t.startswith("# tables.yaml")))
         case "model-attacks":
             from sklearn.tree import DecisionTreeClassifier
             from skops.io import dump
@@ -175,9 +176,6 @@ def prepare(page: str, folder: Path) -> None:
             train = pl.read_csv(folder / "train.csv")
             dump(DecisionTreeClassifier().fit(train.select("age", "weight"), train["ill"]), folder / "model.skops")
         case "graphs":
-            (folder / "friends.yaml").write_text(
-                next(t for t in blocks(page, "yaml") if t.startswith("# friends.yaml"))
-            )
             graph = synthetic_friends(200, Rng(1))
             names, ends = graph.nodes["node"], graph.edges()
             graph.nodes.select(pl.col("node").alias("member"), "age", "vote").write_csv(folder / "members.csv")

@@ -6,11 +6,11 @@ Documents and tables go to standard output; progress, notes and errors to standa
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import os
 import pkgutil
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,13 @@ from sfumato.errors import SfumatoError
 
 __all__ = ["cli", "main"]
 
-_ORDER = ("demo", "init", "protect", "check", "attack", "measure", "study", "report", "query", "ledger", "audit")
-"""The order in `sfumato --help`; other commands follow by name."""
+_PEOPLE = {
+    "steward": "Data stewards: describe, protect and release data",
+    "analyst": "Analysts: questions and models",
+    "operator": "Operators: services, parties and surveys",
+    "researcher": "Researchers: attacks, measures and studies",
+}
+"""Groups of `sfumato --help`. The field ``PERSON`` of a command's module names its group."""
 
 
 class LazyCommands(click.Group):
@@ -33,8 +38,7 @@ class LazyCommands(click.Group):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        names = [m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")]
-        return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+        return sorted(m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
@@ -54,17 +58,21 @@ class LazyCommands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, _first_line(name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        described = {name: _description(name) for name in self.list_commands(ctx)}
+        for person, title in _PEOPLE.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, line) for name, (line, owner) in described.items() if owner == person])
 
 
-def _first_line(name: str) -> str:
-    source = Path(__file__).with_name(f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
-    # The docstring stands first, so parsing up to its end is enough and keeps `--help` fast.
-    head = source.split('"""', 2)
-    text = head[1] if len(head) == 3 else ast.get_docstring(ast.parse(source)) or ""
-    return text.strip().splitlines()[0].rstrip(".") if text.strip() else ""
+def _description(name: str) -> tuple[str, str]:
+    """First line of the docstring and ``PERSON`` of a command's module, which is not imported: `--help` is fast."""
+    source = Path(__file__).with_name(f"{name.replace('-', '_')}.py")
+    source = source if source.exists() else Path(__file__).with_name(name.replace("-", "_")) / "__init__.py"
+    text = source.read_text(encoding="utf-8")
+    person = re.search(r'^PERSON = "(\w+)"$', text, re.MULTILINE)
+    if person is None or person[1] not in _PEOPLE:
+        raise ValueError(f"{source.name} needs PERSON, one of {', '.join(_PEOPLE)}")
+    return text.split('"""', 2)[1].strip().splitlines()[0].rstrip("."), person[1]
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -6,6 +6,8 @@ import click
 
 from sfumato.cli._console import note
 
+PERSON = "steward"
+
 
 @click.command("app")
 @click.argument("data", required=False)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sfumato.auditing.auditor import Auditor
     from sfumato.dataset import Domain
 
+PERSON = "operator"
+
 
 @click.command("audit")
 @click.argument("log", type=click.Path(allow_dash=True, path_type=Path))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sfumato.collecting.collector import QuestionEstimate
     from sfumato.collecting.survey import Survey
 
+PERSON = "operator"
+
 
 @click.group("collect")
 def command() -> None:

@@ -8,6 +8,8 @@ import click
 
 from sfumato.cli._console import emit_json, json_option, note, typed_path
 
+PERSON = "steward"
+
 
 @click.command("decide")
 @click.argument("recipe", type=typed_path)

@@ -8,6 +8,8 @@ import click
 
 from sfumato.cli._console import emit_json, json_option, progress, typed_path
 
+PERSON = "steward"
+
 
 @click.command("demo")
 @click.argument("name", default="hospital")

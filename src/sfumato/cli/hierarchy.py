@@ -13,6 +13,9 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from sfumato.dataset import Data
 
+PERSON = "steward"
+
+
 _DATA = click.option("--data", default=None, help="File or database URL to use instead of the recipe's own data.")
 _VALUES = click.option("--show-values", is_flag=True, help="Print values of the data. For the owner only.")
 

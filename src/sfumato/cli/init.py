@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sfumato.progress import Progress
     from sfumato.studies import MethodComparison
 
+PERSON = "steward"
+
 
 @click.command("init")
 @click.argument("data", required=False)

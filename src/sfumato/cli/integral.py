@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sfumato.integral.encoding import Encoding
     from sfumato.integral.learner import Learner
 
+PERSON = "researcher"
+
+
 k_option = click.option("-k", "--k", type=click.IntRange(min=2), required=True, help="Explanations required, at least.")
 known_option = click.option("--known", multiple=True, help="Rows (from 1) that the attacker knows to have stayed.")
 

@@ -10,6 +10,9 @@ import click
 from sfumato.cli._console import emit_json, force_option, json_option, listed, note, progress, seed_option, typed_path
 from sfumato.cli.integral import compare_files, compare_options
 
+PERSON = "analyst"
+
+
 _OWN = ("out", "names", "no_attacks", "seconds", "audit", "limit", "html_external", "seed")
 """Options of PLAN."""
 

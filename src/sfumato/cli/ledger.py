@@ -8,6 +8,8 @@ import click
 
 from sfumato.cli._console import NUMBER, emit_json, force_option, json_option, note, typed_path
 
+PERSON = "steward"
+
 
 @click.group("ledger")
 def command() -> None:

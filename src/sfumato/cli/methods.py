@@ -8,6 +8,8 @@ import click
 
 from sfumato.cli._console import emit_json, json_option, typed_path
 
+PERSON = "researcher"
+
 
 @click.command("methods")
 @click.argument("name", required=False)

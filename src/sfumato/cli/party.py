@@ -12,6 +12,8 @@ import click
 from sfumato.cli._console import emit_json, json_option, note, typed_path
 from sfumato.cli._party_linkage import attack, blind, encode, link, overlap, reply
 
+PERSON = "operator"
+
 
 @click.group("party")
 def command() -> None:

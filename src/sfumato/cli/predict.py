@@ -8,6 +8,8 @@ import click
 
 from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
 
+PERSON = "analyst"
+
 
 @click.command("predict")
 @click.argument("model", type=typed_path)

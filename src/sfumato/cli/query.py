@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sfumato.parties.coordinator import Coordinator
     from sfumato.query import Answer, Session
 
+PERSON = "analyst"
+
 
 @click.command("query")
 @click.argument("metadata", type=typed_path)

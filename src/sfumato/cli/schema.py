@@ -6,6 +6,8 @@ import json
 
 import click
 
+PERSON = "steward"
+
 
 @click.command("schema")
 def command() -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sfumato.server.running import RunningServer
     from sfumato.server.service import QueryService
 
+PERSON = "operator"
+
 
 @click.command("serve")
 @click.argument("metadata", type=typed_path, nargs=-1)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sfumato.dp.loss import PrivacyLoss
     from sfumato.server.service import QueryService
 
+PERSON = "operator"
+
+
 _ROLES = ("administrator", "owner", "analyst", "auditor")
 _SCOPES = ("ask", "read", "manage")
 _PERIODS = ("lifetime", "year", "month", "question")

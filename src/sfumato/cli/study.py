@@ -12,6 +12,8 @@ from sfumato.cli._console import emit_json, json_option, note, progress, typed_p
 if TYPE_CHECKING:
     from sfumato.studies import Point, Study
 
+PERSON = "researcher"
+
 
 @click.command("study")
 @click.argument("plan", type=typed_path)

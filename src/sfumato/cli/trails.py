@@ -12,6 +12,9 @@ from sfumato.cli._console import emit_json, force_option, json_option, note, typ
 if TYPE_CHECKING:
     import polars as pl
 
+PERSON = "researcher"
+
+
 site_option = click.option("--site", default="site", show_default=True, help="Column with the site of a visit.")
 row_option = click.option("--row", default="sample", show_default=True, help="Column that tells whose visit it is.")
 k_option = click.option("-k", "--k", type=click.IntRange(min=2), required=True, help="Rows that must share a trail.")

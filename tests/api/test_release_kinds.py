@@ -1,0 +1,280 @@
+"""The same verbs for every kind of release: documents, exit codes, folders, and a toy kind as one package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sfumato
+from sfumato.api.kind import kind_of_plan, kind_of_release
+from sfumato.cli import main
+from sfumato.errors import BadParameter, OutputExists
+from sfumato.registry import registry
+
+ROOT = Path(__file__).parents[2]
+RECIPE = """
+sfumato: 1
+data: people.csv
+columns:
+  age: {role: quasi, kind: integer, hierarchy: {intervals: [20]}}
+  ward: sensitive
+models: [k-anonymity: 5]
+steps: [generalize]
+attacks: [linkage]
+measures: [uniqueness]
+"""
+PLANS = {
+    "microdata": RECIPE,
+    "graph": "sfumato: 1\ngraph: {edges: friends.csv}\nmodels: [k-degree-anonymity: 2]\nsteps: [anonymize-degrees: 2]\n"
+    "attacks: [degree-matching]\nmeasures: [edges-kept]\n",
+    "graph-statistics": "sfumato: 1\ngraph: {edges: friends.csv, nodes: nodes.csv}\n"
+    "statistics: {protect: edges, epsilon: 1, ledger: ledger.db, dataset: friends}\n",
+    "tables": "data: people.csv\ntables: [[ward]]\nunit: row\nsensitive: {threshold: 3}\n",
+    "model": "learn: logistic-regression\ndata: people.csv\nunit: row\nepsilon: 1\ndelta: 1e-6\n"
+    "columns: {age: {low: 0, high: 100}}\ntarget: {column: ward, values: [east, west]}\n",
+}
+DOCUMENTS = {
+    "microdata": {"kind", "release", "private", "rows", "original_rows", "undeclared", "steps", "sha256", "files"}
+    | {"standing", "decisions", "verdicts", "attacks_before", "attacks", "measures", "limits", "advice"},
+    "graph": {"kind", "release", "private", "title", "released", "nodes", "edges", "edge_columns", "original_nodes"}
+    | {"original_edges", "rows", "original_rows", "steps", "files"}
+    | {"standing", "attacks", "measures", "verdicts", "limits", "advice"},
+    "graph-statistics": {
+        "kind",
+        "release",
+        "private",
+        "counts",
+        "degrees",
+        "guarantee",
+        "standing",
+        "verdicts",
+        "files",
+    },
+    "tables": {"kind", "release", "private", "method", "unit", "rules", "values", "cells", "suppressed", "optimal"}
+    | {"standing", "verdicts", "files"},
+    "model": {"kind", "release", "private", "estimator", "privacy", "measures", "measures_are_private", "files"}
+    | {"membership_bound", "domain", "weights", "attacks", "limits", "audit"},
+}
+"""Keys of the document that ``protect --json`` prints."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    draw = np.random.default_rng(1)
+    people = {"age": draw.integers(20, 60, 200), "ward": draw.choice(["east", "west"], 200)}
+    pl.DataFrame(people).write_csv(tmp_path / "people.csv")
+    ends = draw.integers(0, 40, (80, 2))
+    ends = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
+    pl.DataFrame({"a": ends[:, 0], "b": ends[:, 1]}).write_csv(tmp_path / "friends.csv")
+    pl.DataFrame({"node": range(40)}).write_csv(tmp_path / "nodes.csv")
+    for kind, text in PLANS.items():
+        (tmp_path / f"{kind}.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert main(["ledger", "cap", "ledger.db", "--dataset", "friends", "--epsilon", "1"]) == 0
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    capsys.readouterr()
+    code = main([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_every_kind_has_the_same_folder_and_says_its_kind(
+    kind: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, document = run(capsys, "protect", f"{kind}.yaml", "--out", "out")
+    assert code == 0
+    assert set(document) == DOCUMENTS[kind]
+    manifest = json.loads((folder / "out" / "release.json").read_text())
+    assert manifest["kind"] == document["kind"] == kind == kind_of_release("out").part_name()
+    assert {"README.md", "release.json", "report.html"} <= {file.name for file in (folder / "out").iterdir()}
+    assert set(manifest["files"]) == {file.name for file in (folder / "out").iterdir()} - {"release.json"}
+    assert {"report.html", "report.json"} <= {file.name for file in (folder / "out-private").iterdir()}
+    assert main(["report", "out", "--audience", "external", "--out", "shown.html"]) == 0
+    assert "<html" in (folder / "shown.html").read_text()
+    code, checked = run(capsys, "check", "out")
+    assert set(checked) == {"release", "verdicts"}
+    assert code == (0 if all(one["state"] == "holds" for one in checked["verdicts"]) else 1)
+    code, failure = run(capsys, "protect", f"{kind}.yaml", "--out", "out")
+    assert (code, failure["error"]["code"]) == (2, "SFU-107")
+
+
+def test_a_release_never_replaces_one_of_another_kind(folder: Path) -> None:
+    assert main(["protect", "graph-statistics.yaml", "--out", "out"]) == 0
+    paid = (folder / "out" / "counts.csv").read_bytes()
+    for other in ("tables", "microdata"):
+        assert main(["protect", f"{other}.yaml", "--out", "out", "--force"]) == 2
+        with pytest.raises(OutputExists, match="graph-statistics"):
+            sfumato.protect(f"{other}.yaml").save("out", force=True)
+    assert (folder / "out" / "counts.csv").read_bytes() == paid
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("protect", "tables.yaml", "--seed", "1"), "--seed"),
+        (("protect", "graph.yaml", "people.csv", "--engine", "duckdb"), "--engine"),
+        (("attack", "out", "--knows", "age"), "--knows"),
+        (("attack", "out", "--tries", "5"), "--tries"),
+        (("check", "out", "--original", "people.csv"), "--original"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused_by_name(
+    words: tuple[str, ...], option: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["protect", "tables.yaml", "--out", "out"]) == 0
+    more = ["--out", "other"] if words[0] == "protect" else []
+    assert main([*words, *more]) == 2
+    assert f"{option} does not apply" in capsys.readouterr().err
+    assert not (folder / "other").exists()
+
+
+def test_tries_are_honoured_for_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draw = np.random.default_rng(2)
+    people = {"id": range(120), "sex": draw.choice(["F", "M"], 120)}
+    pl.DataFrame(people).write_csv("ward.csv")
+    Path("ward.yaml").write_text(
+        "sfumato: 1\ndataset: ward\nledger: ward.db\npolicy: exact\ntables:\n  ward:\n    data: ward.csv\n"
+        "    unit: row\n    columns: {id: {kind: integer}, sex: {kind: category, role: sensitive}}\n"
+    )
+    words = ("attack", "ward.yaml", "--attack", "differencing", "--knows", "id", "--secret", "sex", "--tries", "60")
+    code, document = run(capsys, *words)
+    assert (code, document["attacks"][0]["tried"]) == (0, 60)
+
+
+def test_python_does_what_the_command_line_does(folder: Path) -> None:
+    for kind, text in PLANS.items():
+        assert kind_of_plan(text).part_name() == kind_of_plan(Path(f"{kind}.yaml")).part_name() == kind
+    done = sfumato.protect("tables.yaml")
+    assert done.data["tables"].columns == ["ward", "value"]
+    assert done.judgement.standing == "publish"
+    done.save("tables")
+    assert sfumato.attack("tables").met
+    assert sfumato.check("tables").holds
+    with pytest.raises(BadParameter, match="does not apply"):
+        sfumato.attack("tables", knows=["ward"])
+    with pytest.raises(BadParameter, match="cannot be measured"):
+        sfumato.measure("tables")
+
+
+def test_a_plan_of_two_kinds_is_refused() -> None:
+    with pytest.raises(BadParameter, match="kinds"):
+        kind_of_plan({"learn": "LogisticRegression", "tables": [["ward"]]})
+
+
+def test_the_registry_lists_the_kinds() -> None:
+    assert set(PLANS) <= set(registry("release-kind").names())
+
+
+TOY = '''"""Slogans: a toy kind of release, one text file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.api.kind import ReleaseKind
+from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
+from sfumato.api.results import CheckResults
+from sfumato.data.yaml_documents import parse_yaml
+from sfumato.evaluation import Evaluation
+from sfumato.release import State, Verdict
+from sfumato.release.folder import PRIVATE, load_manifest
+from sfumato.release.public_folder import PublicFolder, declared
+
+__all__ = ["SloganKind"]
+
+
+class SloganKind(ReleaseKind):
+    """A slogan in capitals: a plan with a key ``slogan``."""
+
+    def is_plan(self, document: Mapping[str, object]) -> bool:
+        return "slogan" in document
+
+    @property
+    def protect(self) -> Callable[..., Protection]:
+        return protect_slogan
+
+    @property
+    def check(self) -> Callable[..., CheckResults]:
+        return check_slogan
+
+    @property
+    def report(self) -> Callable[..., PlainReport]:
+        return lambda release, audience: _report(load_document(release), audience)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Slogan(Protection):
+    release_kind = "slogan"
+    text: str
+
+    def _native(self) -> str:
+        return self.text
+
+    def report(self, *, audience: Any = "internal") -> PlainReport:
+        return _report({"text": self.text}, audience)
+
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {**self._places(folder), "text": self.text, "files": (manifest or {}).get("files", {})}
+
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+        public.text("slogan.txt", declared(self.text))
+        public.text("README.md", declared(release_readme("slogan", ["slogan.txt"])))
+        public.text(PAGE, declared(self.report().html))
+        (private / PRIVATE).write_text(json_text({"text": self.text}))
+        return public.manifest({"text": declared(self.text)}, kind=self.release_kind)
+
+
+def protect_slogan(plan: Any, *, unmet: bool = False, progress: Any = None) -> Slogan:
+    document = plan if isinstance(plan, Mapping) else parse_yaml(Path(plan).read_text()).value
+    return Slogan(text=str(document["slogan"]).upper(), evaluation=Evaluation(manifest={}), hand_out=unmet)
+
+
+def check_slogan(release: str | Path) -> CheckResults:
+    holds = str(load_manifest(Path(release))["text"]).isupper()
+    return CheckResults(verdicts=(Verdict(model="capitals", state=State.HOLDS if holds else State.FAILS),))
+
+
+def _report(document: Mapping[str, Any], audience: Any) -> PlainReport:
+    return PlainReport(
+        document=document, page=lambda shown: declared(f"<html>{shown['text']}</html>"), audience=audience
+    )
+'''
+
+
+@pytest.mark.slow
+def test_a_toy_kind_is_one_package(tmp_path: Path) -> None:
+    """One new package, no other edit: the verbs, the reference and the command line know it."""
+    shutil.copytree(ROOT / "src", tmp_path / "src")
+    package = tmp_path / "src" / "sfumato" / "api" / "kinds" / "slogan"
+    package.mkdir()
+    (package / "__init__.py").write_text(TOY)
+    (tmp_path / "plan.yaml").write_text("slogan: less is more\n")
+
+    def run(*words: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+        done = subprocess.run(
+            [sys.executable, "-m", "sfumato", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert json.loads(run("protect", "plan.yaml", "--out", "out", "--json"))["text"] == "LESS IS MORE"
+    assert json.loads(run("check", "out", "--json"))["verdicts"][0]["state"] == "holds"
+    run("report", "out", "--out", "page.html")
+    assert "LESS IS MORE" in (tmp_path / "page.html").read_text()
+    assert "slogan" in run("methods", "--kind", "release-kind")
