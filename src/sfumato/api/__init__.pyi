@@ -5,6 +5,7 @@ from sfumato.api.results import CheckResults as CheckResults
 from sfumato.api.kinds.graph import GraphKind as GraphKind
 from sfumato.api.kinds.graph_statistics import GraphStatisticsKind as GraphStatisticsKind
 from sfumato.api.learn import LearnResults as LearnResults
+from sfumato.api.ledger import LedgerOverview as LedgerOverview
 from sfumato.api.link import LinkResult as LinkResult
 from sfumato.api.results import MeasureResults as MeasureResults
 from sfumato.api.kinds.microdata import MicrodataKind as MicrodataKind
@@ -19,6 +20,7 @@ from sfumato.api.check import check as check
 from sfumato.api.connect import connect as connect
 from sfumato.api.decide import decide as decide
 from sfumato.api.learn import learn as learn
+from sfumato.api.ledger import ledger_overview as ledger_overview
 from sfumato.api.link import link as link
 from sfumato.api.measure import measure as measure
 from sfumato.api.propose import propose as propose
