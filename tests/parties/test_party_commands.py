@@ -182,30 +182,42 @@ def visits(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def trails(folder: Path, **more: Any) -> str:
+    plan = {"data": "samples.csv", "identified": "people.csv", "k": 4, **more}
+    (folder / "trails.yaml").write_text(json.dumps({"trails": plan}))
+    return str(folder / "trails.yaml")
+
+
 def test_trails_are_matched_measured_and_suppressed(visits: Path) -> None:
-    attack = ("trails", "attack", "@people.csv", "@samples.csv", "--out", "@links.csv", "--json")
-    linked = json.loads(done(visits, *attack))["linked"]
-    links = pl.read_csv(visits / "links.csv")
-    assert linked == links.height > 20
-    assert (links["name"].str.slice(6).cast(pl.Int64) * 7 % 200 == links["sample"]).all()
-    measured = json.loads(done(visits, "trails", "measure", "@samples.csv", "-k", "4", "--json"))
-    assert measured["rare"] > measured["unique"] > 0
-    done(visits, "trails", "suppress", "@samples.csv", "-k", "4", "--out", "@released.csv")
-    assert json.loads(done(visits, "trails", "measure", "@released.csv", "-k", "4", "--json"))["rare"] == 0
-    given, released = (pl.read_csv(visits / f"{name}.csv") for name in ("samples", "released"))
+    from sfumato.api import attack, check, measure, protect
+
+    plan = trails(visits)
+    links = attack(plan).links
+    assert json.loads(done(visits, "attack", plan, "--json"))["linked"] == links.height > 20
+    assert (links["name"].str.slice(6).cast(pl.Int64) * 7 % 200 == links["sample"].cast(pl.Int64)).all()
+    unique, rare = (result.value for result in measure(plan))
+    assert rare > unique > 0
+    assert not check(plan).holds
+    document = json.loads(done(visits, "protect", plan, "--out", "@out", "--json"))
+    assert (document["kind"], document["verdicts"][0]["state"]) == ("trails", "holds")
+    public = (visits / "out" / "release.json").read_text() + (visits / "out" / "report.html").read_text()
+    assert "samples_lost" not in public  # a count of the original
+    assert check(visits / "out").holds
+    given, released = pl.read_csv(visits / "samples.csv"), pl.read_csv(visits / "out" / "visits.csv")
     assert 0.5 * given.height < released.join(given, on=given.columns, how="semi").height == released.height
-    again = ("trails", "attack", "@people.csv", "@released.csv", "--incomplete", "--json")
-    assert json.loads(done(visits, *again))["linked"] == 0
-    alone = call(visits, "trails", "suppress", "@samples.csv", "-k", "500", "--out", "@none.csv")
-    assert isinstance(alone.exception, TooFewRows)
+    assert attack(visits / "out", original=plan).links.is_empty()
+    with pytest.raises(TooFewRows):
+        protect(trails(visits, k=500))
 
 
 def test_the_exit_code_says_whether_trails_are_rare(visits: Path) -> None:
     from sfumato.cli import main
 
-    assert main(["trails", "measure", str(visits / "samples.csv"), "-k", "2"]) == 1
-    assert main(["trails", "attack", str(visits / "people.csv"), str(visits / "samples.csv")]) == 1
-    done(visits, "trails", "suppress", "@samples.csv", "-k", "2", "--out", "@released.csv")
-    assert main(["trails", "measure", str(visits / "released.csv"), "-k", "2"]) == 0
-    same = ("trails", "measure", "@samples.csv", "--row", "site", "--site", "site", "-k", "2")
-    assert isinstance(call(visits, *same).exception, BadParameter)
+    plan = trails(visits, k=2)
+    assert main(["check", plan]) == 1
+    assert main(["attack", plan]) == 1
+    assert main(["measure", plan]) == 0
+    assert main(["protect", plan, "--out", str(visits / "out")]) == 0
+    assert main(["check", str(visits / "out")]) == 0
+    assert main(["attack", str(visits / "out"), "--original", plan]) == 0
+    assert main(["check", trails(visits, row="site", k=2)]) == 2

@@ -13,6 +13,7 @@ from sfumato.api.kinds.model import ModelKind as ModelKind
 from sfumato.api.protection import Protection as Protection
 from sfumato.api.connect import RemoteSession as RemoteSession
 from sfumato.api.kinds.tables import TablesKind as TablesKind
+from sfumato.api.kinds.trails import TrailsKind as TrailsKind
 from sfumato.api.attack import attack as attack
 from sfumato.api.attack_model import attack_model as attack_model
 from sfumato.api.attack_queries import attack_queries as attack_queries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,16 +44,21 @@ class FiguresProtection(Protection):
     """The guarantee of differential privacy, if there is one."""
     plan: str
     """The plan as it was written. It stays in the private folder."""
+    owner: Mapping[str, Any] = field(default_factory=dict)
+    """Counts of the original, for the owner alone."""
 
     @classmethod
     def of(
         cls, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any], verdicts: tuple[Verdict, ...], *,
-        guarantee: Guarantee | None, plan: str, unmet: bool,
+        guarantee: Guarantee | None, plan: str, unmet: bool, owner: Mapping[str, Any] | None = None,
     ) -> FiguresProtection:  # fmt: skip
         """Figures with their verdicts."""
         manifest = {"sfumato": __version__, "verdicts": [verdict.public() for verdict in verdicts]}
         evaluation = Evaluation(manifest=manifest, verdicts=verdicts)
-        return cls(tables=tables, facts=facts, guarantee=guarantee, plan=plan, evaluation=evaluation, hand_out=unmet)
+        return cls(
+            tables=tables, facts=facts, guarantee=guarantee, plan=plan, evaluation=evaluation, hand_out=unmet,
+            owner=owner or {},
+        )  # fmt: skip
 
     @property
     def judgement(self) -> Judgement:
@@ -78,15 +83,15 @@ class FiguresProtection(Protection):
         for line in figures_sentences(self._document()):
             out.out(line, highlight=False)
         out.print(verdict_lines([verdict.to_dict() for verdict in self.evaluation.verdicts]))
-        for name, value in self.facts.items():
+        for name, value in {**self.facts, **self.owner}.items():
             if not isinstance(value, list | dict):
                 out.out(f"  {name.replace('_', ' ')}: {value}", highlight=False)
 
     def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
         verdicts = [verdict.to_dict() for verdict in self.evaluation.verdicts]
         return {
-            **self._places(folder), **self.facts, **self._stated(), "standing": str(self.judgement.standing),
-            "verdicts": verdicts, "files": (manifest or {}).get("files", {}),
+            **self._places(folder), **self.facts, **self.owner, **self._stated(),
+            "standing": str(self.judgement.standing), "verdicts": verdicts, "files": (manifest or {}).get("files", {}),
         }  # fmt: skip
 
     def _stated(self) -> dict[str, Any]:

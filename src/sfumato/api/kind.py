@@ -62,6 +62,9 @@ class ReleaseKind(Part):
     files: ClassVar[tuple[str, ...]] = ()
     """Endings of single files that are releases of this kind, such as a stored model."""
 
+    elsewhere: ClassVar[str] = ""
+    """What to use for a verb that this kind has not, as a sentence."""
+
     links: ClassVar[bool] = False
     """Whether an outside file can be linked to a release of this kind without its original."""
 
@@ -98,7 +101,7 @@ class ReleaseKind(Part):
         verbs = [f"`{name}`" for name in _VERBS if name in vars(type(self))]
         return BadParameter(
             f"A release of kind `{self.part_name()}` cannot {what}.",
-            fix=f"Verbs of this kind: {', '.join(verbs) or 'none'}.",
+            fix=f"Verbs of this kind: {', '.join(verbs) or 'none'}. {self.elsewhere}".strip(),
         )
 
 

@@ -19,6 +19,8 @@ class AnswersKind(ReleaseKind):
     Answers are no release of their own: `sfumato query` gives them, and the ledger of the data set keeps them.
     """
 
+    elsewhere = "The document is for `sfumato query` and `sfumato serve`."
+
     def is_plan(self, document: Mapping[str, object]) -> bool:
         return isinstance(document.get("tables"), Mapping) and not {"steps", "models"} & set(document)
 
