@@ -115,7 +115,7 @@ def main() -> None:
         document = {
             "sfumato": 1, "federation": "benchmark", "parties_per_person": 1, "colluding": 1,
             "parties": {name: {"address": "https://127.0.0.1:1", "key": public[name]} for name in names},
-            "tables": {"rows": {"unit": "row", "columns": {"cell": column}}},
+            "person": "row", "tables": {"rows": {"columns": {"cell": column}}},
         }  # fmt: skip
         (folder / "parties.yaml").write_text(yaml_text(document))
         draw = np.random.default_rng(1)

@@ -69,16 +69,17 @@ def questions(count: int) -> list[str]:
 def asked_locally(count: int) -> tuple[float, list[float]]:
     """CPU milliseconds of a question in a local session on the same data, and all latencies."""
     from postgres_sample import register_hospital
+    from sfumato.dataset.document import Dataset
     from sfumato.dp.loss import pure
     from sfumato.ledger.ledger import Ledger
-    from sfumato.query.metadata import load
+    from sfumato.query.open_session import open_session
     from sfumato.server.service import QueryService
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         register_hospital(QueryService.open(folder / "state"), folder / "data")
         Ledger.open(folder / "data" / "unused.db").set_cap(pure(1000), dataset="hospital")
-        session = load(folder / "data" / "hospital.yaml").session(base=folder / "data", analyst="alice")
+        session = open_session(Dataset.load(folder / "data" / "hospital.yaml"), analyst="alice")
         warm, timed = questions(20), questions(count)
         for sql in warm:
             session.ask(f"{sql} AND flu", epsilon=EPSILON)

@@ -41,10 +41,10 @@ from sfumato.server.service import QueryService
 METADATA = """sfumato: 1
 dataset: hospital
 ledger: unused.db
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       ward: {kind: category, domain: {values: [east, west]}}
       age: {kind: integer, domain: {low: 0, high: 99}}
@@ -218,10 +218,11 @@ def overhead(folder: Path, *, questions: int) -> dict[str, Any]:
     """CPU seconds of one question in a local session and in the server process over REST."""
     _, tokens = prepare(folder, folder / "state", analysts=1, each=questions * 4)
     texts = [f"SELECT COUNT(*) AS n FROM patients WHERE age * 7 > {number}" for number in range(2 * questions + 40)]
-    from sfumato.query.metadata import load as load_metadata
+    from sfumato.dataset.document import Dataset
+    from sfumato.query.open_session import open_session
 
-    metadata = load_metadata(folder / "hospital.yaml")
-    session = metadata.session(base=folder, analyst="local")
+    metadata = Dataset.load(folder / "hospital.yaml")
+    session = open_session(metadata, analyst="local")
     session.ledger.set_cap(pure(1000), dataset="hospital")
     for sql in texts[:20]:
         session.ask(sql, epsilon=EPSILON)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -51,7 +50,7 @@ def agreement(count: int, **changed: Any) -> Agreement:
             name: {"address": f"https://localhost:{9000 + i}", "key": key.public_key().public_bytes_raw().hex()}
             for i, (name, key) in enumerate(keys(count).items())
         },
-        "tables": {"visits": {"unit": "person", "rows": 1, "groups": 1, "columns": COLUMNS}},
+        "person": "person", "tables": {"visits": {"bounds": {"rows": 1, "groups": 1}, "columns": COLUMNS}},
     }  # fmt: skip
     return Agreement.model_validate(document | changed)
 
@@ -61,7 +60,7 @@ def parties(agreed: Agreement, frames: list[pl.DataFrame], *, budget: Number = 1
     for (name, key), frame in zip(keys(len(frames)).items(), frames, strict=True):
         ledger = Ledger.open(":memory:")
         ledger.set_cap(pure(budget), dataset=agreed.federation)
-        session = Session(agreed.catalog(Path()), {"visits": frame}, ledger=ledger, analyst="-")
+        session = Session(agreed.catalog(), {"visits": frame}, ledger=ledger, analyst="-")
         made[name] = Party(name=name, agreement=agreed, session=session, identity=key)
     return made
 

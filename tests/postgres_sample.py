@@ -20,11 +20,11 @@ from sfumato.server.service import QueryService
 METADATA = """sfumato: 1
 dataset: {dataset}
 ledger: unused.db
-policy: {policy}
+answering: {policy: {policy}}
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       name: {{kind: category}}
       ward: {{kind: category, domain: {{values: [east, north, south, west]}}}}

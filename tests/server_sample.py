@@ -14,10 +14,10 @@ from sfumato.server.service import QueryService
 METADATA = """sfumato: 1
 dataset: hospital
 ledger: unused.db
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       ward: {kind: category, domain: {values: [east, west]}}
       age: {kind: integer, domain: {low: 0, high: 99}}

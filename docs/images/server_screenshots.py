@@ -21,10 +21,10 @@ IMAGES = Path(__file__).parent
 METADATA = """sfumato: 1
 dataset: hospital
 ledger: ledger.db
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       ward: {kind: category, domain: {values: [east, north, south, west]}}
       age: {kind: integer, domain: {low: 0, high: 110}}

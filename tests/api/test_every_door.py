@@ -18,11 +18,12 @@ import sfumato
 from server_sample import analyst, token
 from sfumato.app.asking import answer as app_answer
 from sfumato.app.documents import AskRequest
+from sfumato.app.project import RecipeProject
 from sfumato.cli import main
+from sfumato.dataset.document import Answering, Bounds, Dataset, PublicSource, TableDeclaration
 from sfumato.dp.loss import pure
 from sfumato.errors import SfumatoError
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.metadata import Metadata, TableMetadata
 from sfumato.server.rest.application import create_application
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
@@ -31,12 +32,11 @@ METADATA: dict[str, Any] = {
     "sfumato": 1,
     "dataset": "hospital",
     "ledger": "ledger.db",
+    "person": "person",
     "tables": {
         "visits": {
             "data": "visits.csv",
-            "unit": "person",
-            "rows": 3,
-            "groups": 1,
+            "bounds": {"rows": 3, "groups": 1},
             "columns": {
                 "person": {"kind": "integer"},
                 "ward": {"kind": "category", "domain": {"values": ["east", "west"]}},
@@ -71,7 +71,8 @@ def through_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> Door:
 
 
 def through_app(folder: Path, capsys: pytest.CaptureFixture[str]) -> Door:
-    workspace: Any = SimpleNamespace(need=lambda: SimpleNamespace(recipe_path=folder / "people.yaml"))
+    project = RecipeProject(folder / "people.query.yaml", "")
+    workspace: Any = SimpleNamespace(need=lambda: project)
 
     def ask(who: str, sql: str, epsilon: str) -> Outcome:
         return app_answer(workspace, AskRequest(sql=sql, analyst=who, epsilon=epsilon or None))
@@ -161,14 +162,15 @@ def _table(**changes: Any) -> dict[str, Any]:
 
 _COLUMNS = METADATA["tables"]["visits"]["columns"]
 PROBES = {
-    "least": Probe(changes={"least": 0.5}, sees=_code),
-    "policy": Probe(changes={"policy": {"size-control": 5}, **_table(unit="row", rows=None, groups=None)},
-                    sees=_code),
+    "min_epsilon": Probe(changes={"answering": {"min_epsilon": 0.5}}, sees=_code),
+    "policy": Probe(changes={"answering": {"policy": {"size-control": 5}}, "person": "row"}, sees=_code),
     "public": Probe(changes={"public": {"wards": {"data": "wards.csv", "key": ["ward"]}}}, sees=_code,
                     sql=JOINED),
-    "unit": Probe(changes=_table(unit="row"), sees=_noise),
-    "rows": Probe(changes=_table(rows=7), sees=_noise),
-    "groups": Probe(changes=_table(groups=2), sees=_noise),
+    "person": Probe(changes={"person": "row"}, sees=_noise),
+    "rows": Probe(changes=_table(bounds={"rows": 7, "groups": 1}), sees=_noise),
+    "groups": Probe(changes=_table(bounds={"rows": 3, "groups": 2}), sees=_noise),
+    "role": Probe(changes=_table(columns={**_COLUMNS, "bill": {**_COLUMNS["bill"], "role": "drop"}}), sees=_code,
+                  sql=BILLS),
     "columns": Probe(changes=_table(columns={**_COLUMNS, "bill": {"kind": "integer"}}), sees=_code,
                      sql=BILLS),
 }  # fmt: skip
@@ -179,13 +181,18 @@ NO_LIMITS = {
     "version": "names the state of a database",
     "tables": "probed by its own fields",
     "data": "a place",
-    "typical": "helps the planner; every bound stays",
+    "typical_groups": "helps the planner; every bound stays",
+    "answering": "probed by its own fields",
+    "bounds": "probed by its own fields",
+    "key": "unique by declaration; tests/dataset",
+    "links": "whose a row is; tests/dataset",
 }
 
 
 def test_every_field_is_probed_or_limits_nothing() -> None:
-    known = PROBES.keys() | NO_LIMITS.keys() | {"repeats"}
-    assert known == Metadata.model_fields.keys() | TableMetadata.model_fields.keys()
+    known = PROBES.keys() | NO_LIMITS.keys() | {"repeated_queries", "response_interval"}
+    models = (Dataset, TableDeclaration, Bounds, Answering, PublicSource)
+    assert known - {"role"} == {field for model in models for field in model.model_fields}
 
 
 @pytest.mark.parametrize("field", PROBES)
@@ -197,18 +204,18 @@ def test_the_owners_word_holds_at_every_door(field: str, opened: Callable[[dict[
 
 def test_a_charged_repeat_is_charged_at_every_door(opened: Callable[[dict[str, Any]], Door]) -> None:
     """On a server repeats are always charged; elsewhere they are free unless the owner says otherwise."""
-    door = opened({"repeats": "charged"})
+    door = opened({"answering": {"repeated_queries": "charged"}})
     first, other, again = (door(who, WARDS, "0.25") for who in ("ada", "bob", "ada"))
     assert (first["cached"], other["cached"], again["cached"]) == (False, False, True)
     assert first["rows"] == other["rows"] == again["rows"]
 
 
-def test_sessions_of_metadata_are_opened_in_one_place() -> None:
-    """A door that builds its own session forgets the next field; the others here have no metadata."""
+def test_sessions_of_documents_are_opened_in_one_place() -> None:
+    """A door that builds its own session forgets the next field; the others here have no document."""
     package = Path(sfumato.__file__).parent
     building = {
         file.relative_to(package).as_posix()
         for file in package.rglob("*.py")
         if re.search(r"(return|=) Session\(", file.read_text())
     }
-    assert building == {"query/metadata.py", "demos/private_hospital.py", "attacks/query/_evaluate.py"}
+    assert building == {"query/open_session.py", "demos/private_hospital.py", "attacks/query/_evaluate.py"}

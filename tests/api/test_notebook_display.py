@@ -37,9 +37,9 @@ RECIPE = {
 }
 DESCRIBED = {
     "dataset": "trial",
+    "person": "row",
     "tables": {
         "people": {
-            "unit": "row",
             "columns": {
                 "sex": {"kind": "category", "domain": {"values": ["f", "m"]}},
                 "age": {"kind": "integer", "domain": {"low": 0, "high": 120}},

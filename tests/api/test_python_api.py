@@ -24,7 +24,7 @@ PEOPLE = pl.DataFrame(
     }
 )
 WARD = {"kind": "category", "domain": {"values": ["f", "m"]}}
-DESCRIBED = {"dataset": "trial", "tables": {"people": {"unit": "row", "columns": {"sex": WARD}}}}
+DESCRIBED = {"dataset": "trial", "person": "row", "tables": {"people": {"columns": {"sex": WARD}}}}
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_a_session_from_a_file_has_its_ledger(tmp_path):
 
     PEOPLE.write_parquet(tmp_path / "people.parquet")
     text = (
-        "sfumato: 1\ndataset: d\nledger: book.db\ntables:\n  people:\n    data: people.parquet\n    unit: row\n"
+        "sfumato: 1\ndataset: d\nledger: book.db\nperson: row\ntables:\n  people:\n    data: people.parquet\n"
         "    columns: {sex: {kind: category, domain: {values: [f, m]}}}\n"
     )
     (tmp_path / "d.yaml").write_text(text)
@@ -133,7 +133,7 @@ def test_a_session_takes_every_policy() -> None:
     """`sfumato.session` opens a data set with any policy; ask and explain have one shape."""
     frame = pl.DataFrame({"zip": [1, 1, 2, 2] * 2, "ill": [1, 0, 1, 0] * 2})
     columns = {"zip": {"kind": "integer"}, "ill": {"kind": "integer", "role": "sensitive"}}
-    described = {"dataset": "trial", "tables": {"t": {"unit": "row", "columns": columns}}}
+    described = {"dataset": "trial", "person": "row", "tables": {"t": {"columns": columns}}}
     opened = 0
     for kind in registry("policy"):
         assert issubclass(kind, Policy)
@@ -141,7 +141,9 @@ def test_a_session_takes_every_policy() -> None:
         if policy.table_problem():
             continue
         key = kind.part_name() if kind.spends_budget else {kind.part_name(): policy.to_dict()}
-        session = sfumato.session({**described, "policy": key}, {"t": frame}, epsilon=1 if kind.spends_budget else None)
+        session = sfumato.session(
+            {**described, "answering": {"policy": key}}, {"t": frame}, epsilon=1 if kind.spends_budget else None
+        )
         options: QueryOptions = {"epsilon": "0.5"} if kind.spends_budget else {}
         explanation = session.explain("SELECT COUNT(*) FROM t", **options)
         assert explanation.policy == kind.part_name()
@@ -151,7 +153,7 @@ def test_a_session_takes_every_policy() -> None:
             with pytest.raises(BadParameter, match="belongs to differential privacy"):
                 session.ask("SELECT COUNT(*) FROM t", epsilon=1)
             with pytest.raises(BadParameter, match="has no budget"):
-                sfumato.session({**described, "policy": key}, {"t": frame}, epsilon=1)
+                sfumato.session({**described, "answering": {"policy": key}}, {"t": frame}, epsilon=1)
             with pytest.raises(BadParameter, match="workloads need"):
                 session.workload(["SELECT COUNT(*) FROM t"], epsilon=1)
         answer = session.ask("SELECT COUNT(*) FROM t", **options) if kind is not SizeControl else None

@@ -25,11 +25,11 @@ METADATA = """\
 sfumato: 1
 dataset: ward
 ledger: ledger.db
-policy: POLICY
+answering: {policy: POLICY}
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       id: {kind: integer}
       zip: {kind: integer}

@@ -51,16 +51,18 @@ def test_yes_and_no_coded_one_and_two() -> None:
 
 def test_whole_numbers_that_are_declared_as_real_ones(tmp_path: Path) -> None:
     """Scores 1, 2, 3 of kind `number`: a sum of 2 over two people tells that both have 1. Through the SQL front."""
+    from sfumato.dataset.document import Dataset
     from sfumato.errors import AnswerDenied
-    from sfumato.query.metadata import load
+    from sfumato.query.open_session import open_session
 
     (tmp_path / "t.csv").write_text("id,score\n0,1.0\n1,2.0\n2,1.0\n3,3.0\n4,1.0\n5,1.0\n")
     (tmp_path / "m.yaml").write_text(
-        "sfumato: 1\ndataset: w\nledger: l.db\npolicy: {audit: {k: 2}}\ntables:\n  t:\n    data: t.csv\n    unit: row\n"
+        "sfumato: 1\ndataset: w\nledger: l.db\nanswering: {policy: {audit: {k: 2}}}\n"
+        "person: row\ntables:\n  t:\n    data: t.csv\n"
         "    columns:\n      id: {kind: integer}\n"
         "      score: {kind: number, role: sensitive, domain: {low: 1, high: 3, step: 1}}\n"
     )
-    session = load(tmp_path / "m.yaml").session(base=tmp_path, analyst="eve")
+    session = open_session(Dataset.load(tmp_path / "m.yaml"), analyst="eve")
     with pytest.raises(AnswerDenied):
         session.ask("SELECT SUM(score) FROM t WHERE id IN (2, 4)")
     assert session.ask("SELECT SUM(score) FROM t WHERE id IN (0, 1)").value == 3

@@ -207,11 +207,11 @@ METADATA = """\
 sfumato: 1
 dataset: ward
 ledger: ledger.db
-policy: {audit: {k: 2, probable: 0.7, shares: {ill: {"no": 0.5, "yes": 0.5}}, known: {ill: "id = 0"}}}
+answering: {policy: {audit: {k: 2, probable: 0.7, shares: {ill: {"no": 0.5, "yes": 0.5}}, known: {ill: "id = 0"}}}}
+person: row
 tables:
   t:
     data: t.csv
-    unit: row
     columns: {id: {kind: integer}, ill: {kind: category, role: sensitive, domain: {values: ["no", "yes"]}}}
 """
 

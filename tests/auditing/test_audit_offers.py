@@ -51,8 +51,9 @@ def test_a_list_is_offered_as_an_aggregate() -> None:
 def test_from_the_service_and_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     TABLE.write_csv(tmp_path / "t.csv")
     (tmp_path / "m.yaml").write_text(
-        "sfumato: 1\ndataset: w\nledger: l.db\npolicy: {audit: {k: 2, offers: 2}}\ntables:\n  t:\n    data: t.csv\n"
-        "    unit: row\n    columns: {id: {kind: integer}, zip: {kind: integer}, "
+        "sfumato: 1\ndataset: w\nledger: l.db\nanswering: {policy: {audit: {k: 2, offers: 2}}}\n"
+        "person: row\ntables:\n  t:\n    data: t.csv\n"
+        "    columns: {id: {kind: integer}, zip: {kind: integer}, "
         "score: {kind: integer, role: sensitive}}\n"
     )
     session = sfumato.session(tmp_path / "m.yaml")

@@ -16,8 +16,9 @@ from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.query_log import read_log
 from sfumato.auditing.rules import AuditRules
 from sfumato.dataset import Domain
+from sfumato.dataset.document import Dataset
 from sfumato.errors import AnswerDenied, BadParameter, MetadataMissing
-from sfumato.query.metadata import load
+from sfumato.query.open_session import open_session
 from sfumato.query.session import Session
 
 TABLE = pl.DataFrame(
@@ -143,11 +144,11 @@ WAGES = """
 sfumato: 1
 dataset: w
 ledger: ledger.db
-policy: {audit: {k: 2}}
+answering: {policy: {audit: {k: 2}}}
+person: row
 tables:
   t:
     data: w.csv
-    unit: row
     columns:
       id:   {kind: integer}
       wage: {kind: number, role: sensitive, domain: {low: 0, high: 100, step: 0.5}}
@@ -157,7 +158,7 @@ tables:
 def test_declared_bounds_count_behind_the_front(tmp_path: Path) -> None:
     (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,70\n")
     (tmp_path / "w.yaml").write_text(WAGES)
-    session = load(tmp_path / "w.yaml").session(base=tmp_path, analyst="ann")
+    session = open_session(Dataset.load(tmp_path / "w.yaml"), analyst="ann")
     with pytest.raises(AnswerDenied, match="fewer than 2 values"):
         session.ask("SELECT SUM(wage) FROM t WHERE id < 2")
     assert session.ask("SELECT SUM(wage) FROM t WHERE id > 0").value == 120
@@ -167,7 +168,7 @@ def test_bounds_that_do_not_hold_are_refused_when_the_desk_opens(tmp_path: Path)
     (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,170\n")
     (tmp_path / "w.yaml").write_text(WAGES)
     with pytest.raises(MetadataMissing, match="bounds") as caught:
-        load(tmp_path / "w.yaml").session(base=tmp_path, analyst="ann")
+        open_session(Dataset.load(tmp_path / "w.yaml"), analyst="ann")
     assert "170" not in str(caught.value)
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sfumato.dataset.document import Dataset
 from sfumato.errors import AnswerDenied, QueryRefused
-from sfumato.query.metadata import load
+from sfumato.query.open_session import open_session
 from sfumato.query.session import Session
 
 PEOPLE = 40
@@ -16,11 +17,11 @@ METADATA = """\
 sfumato: 1
 dataset: ward
 ledger: ledger.db
-policy: POLICY
+answering: {policy: POLICY}
+person: row
 tables:
   t:
     data: t.csv
-    unit: row
     columns:
       id: {kind: integer}
       bill: {kind: number, role: sensitive, domain: {low: 0, high: 5000}}
@@ -40,7 +41,7 @@ def opened(folder: Path, policy: str, bills: np.ndarray) -> Session:
     rows = [f"{i},{bill},{bill if i == 3 else ''}" for i, bill in enumerate(bills)]
     (folder / "t.csv").write_text("\n".join(["id,bill,rare", *rows]) + "\n")
     (folder / "m.yaml").write_text(METADATA.replace("POLICY", policy))
-    return load(folder / "m.yaml").session(base=folder, analyst="eve")
+    return open_session(Dataset.load(folder / "m.yaml"), analyst="eve")
 
 
 @pytest.mark.parametrize("policy", POLICIES)

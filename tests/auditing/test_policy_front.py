@@ -22,8 +22,9 @@ from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.rules import AuditRules
 from sfumato.cli import main
 from sfumato.dataset import Domain
+from sfumato.dataset.document import Dataset
 from sfumato.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
-from sfumato.query.metadata import load
+from sfumato.query.open_session import open_session
 from sfumato.query.session import Session
 
 PATIENTS = """\
@@ -40,11 +41,11 @@ METADATA = """\
 sfumato: 1
 dataset: ward
 ledger: ledger.db
-policy: POLICY
+answering: {policy: POLICY}
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       zip: {kind: integer}
       age: {kind: integer}
@@ -69,7 +70,7 @@ def opened(folder: Path, policy: str) -> Session:
     """One ledger for the audits, and one for each other policy: a table has one policy in a ledger."""
     ledger = "ledger.db" if "audit" in policy else f"{policy.strip('{').split(':')[0]}.db"
     (folder / "m.yaml").write_text(METADATA.replace("POLICY", policy).replace("ledger.db", ledger))
-    return load(folder / "m.yaml").session(base=folder, analyst="ann")
+    return open_session(Dataset.load(folder / "m.yaml"), analyst="ann")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
@@ -261,7 +262,7 @@ def test_audit_refuses_from_the_text_and_keeps_no_record(folder: Path, sql: str,
 
 def test_answers_and_refusals_keep_the_pace(folder: Path) -> None:
     opened(folder, "{size-control: 2}")
-    session = load(folder / "m.yaml").session(base=folder, analyst="ann", pace=0.3)
+    session = open_session(Dataset.load(folder / "m.yaml"), analyst="ann", response_interval=0.3)
     for condition in ("zip = 1301", "age = 21"):
         started = time.monotonic()
         with contextlib.suppress(AnswerDenied):
@@ -305,10 +306,10 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("policy", "told"),
     [
         ("sample", "No policy is called `sample`. Did you mean"),
-        ("audit", "audit.k: is required"),
-        ("{audit: {k: 1}}", "audit.k: must be greater than or equal to 2"),
+        ("audit", "audit: k: is required"),
+        ("{audit: {k: 1}}", "audit: k: must be greater than or equal to 2"),
         ("{audit: {k: 2, simulatable: true, counterfeits: 1}}", "do not look"),
-        ("rounding", "rounding.base: is required"),
+        ("rounding", "rounding: base: is required"),
         ("{rounding: 5}", "set `smallest`"),
         ("{bounded-noise: 5}", "set `smallest`"),
         ("{consistent-noise: 5}", "set `smallest`"),
@@ -329,35 +330,39 @@ def test_faults_of_the_key_are_told_with_their_line(folder: Path, policy: str, t
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
-    [("unit: row", "unit: zip", "with `unit: row`"), ("role: sensitive", "role: plain", "needs a column with")],
+    [("person: row", "person: zip", "with `person: row`"), ("role: sensitive", "role: plain", "needs a column with")],
 )
 def test_faults_of_the_tables_are_told_with_their_line(folder: Path, old: str, new: str, told: str) -> None:
     (folder / "m.yaml").write_text(METADATA.replace("POLICY", "{audit: {k: 2}}").replace(old, new))
     with pytest.raises(InvalidRecipe) as fault:
-        load(folder / "m.yaml")
+        Dataset.load(folder / "m.yaml")
     assert told in str(fault.value)
-    assert [problem.line for problem in fault.value.problems] == [5]
+    assert [problem.line for problem in fault.value.problems] == [6]
 
 
 def test_the_default_is_differential_privacy(folder: Path) -> None:
-    for text in (METADATA.replace("POLICY", "differential-privacy"), METADATA.replace("policy: POLICY\n", "")):
+    for text in (
+        METADATA.replace("POLICY", "differential-privacy"),
+        METADATA.replace("answering: {policy: POLICY}\n", ""),
+    ):
         (folder / "m.yaml").write_text(text)
-        loaded = load(folder / "m.yaml")
-        assert loaded.policy is None
-        session = loaded.session(base=folder, analyst="ann")
+        loaded = Dataset.load(folder / "m.yaml")
+        assert loaded.answering.policy is None
+        session = open_session(loaded, analyst="ann")
         assert session.policy is None
         assert session.explain("SELECT COUNT(*) FROM patients", epsilon=1).differential_privacy
     (folder / "m.yaml").write_text(METADATA.replace("POLICY", "exact"))
     with pytest.raises(BadParameter, match="policy `exact`"):
-        load(folder / "m.yaml").session(base=folder, analyst="ana", engine="duckdb")
+        open_session(Dataset.load(folder / "m.yaml"), analyst="ana", engine="duckdb")
 
 
 _CHILD = """
 import sys
 from pathlib import Path
-from sfumato.query.metadata import load
+from sfumato.dataset.document import Dataset
+from sfumato.query.open_session import open_session
 from sfumato.errors import AnswerDenied
-session = load(Path(sys.argv[1])).session(base=Path(sys.argv[1]).parent, analyst="ann")
+session = open_session(Dataset.load(Path(sys.argv[1])), analyst="ann")
 print("ready", flush=True)
 for sql in Path(sys.argv[2]).read_text().splitlines():
     try:

@@ -21,11 +21,11 @@ METADATA = """\
 sfumato: 1
 dataset: wages
 ledger: ledger.db
-policy: {audit: {k: 2}}
+answering: {policy: {audit: {k: 2}}}
+person: row
 tables:
   t:
     data: t.csv
-    unit: row
     columns:
       id: {kind: integer}
       zip: {kind: integer}
@@ -73,7 +73,7 @@ def test_another_order_of_rows_forgets_nothing(folder: Path) -> None:
         (("k: 2", "k: 3"),),
         (("{audit: {k: 2}}", "exact"),),
         (("{audit: {k: 2}}", "{size-control: 1}"),),
-        (("policy: {audit: {k: 2}}\n", ""),),
+        (("answering: {policy: {audit: {k: 2}}}\n", ""),),
         (("high: 1000", "high: 2000"),),
         (("zip: {kind: integer}", "zip: {kind: category}"),),
     ],
@@ -130,7 +130,7 @@ def test_differential_privacy_first(tmp_path: Path) -> None:
     from sfumato.ledger.ledger import Ledger
 
     write(tmp_path / "t.csv", ROWS)
-    (tmp_path / "m.yaml").write_text(METADATA.replace("policy: {audit: {k: 2}}\n", ""))
+    (tmp_path / "m.yaml").write_text(METADATA.replace("answering: {policy: {audit: {k: 2}}}\n", ""))
     Ledger.open(tmp_path / "ledger.db").set_cap(pure(5000), dataset="wages")
     sfumato.session(tmp_path / "m.yaml").ask("SELECT SUM(wage) FROM t WHERE zip <> 11", epsilon=1000)
     (tmp_path / "m.yaml").write_text(METADATA)

@@ -16,11 +16,11 @@ METADATA = """\
 sfumato: 1
 dataset: ward
 ledger: ledger.db
-policy: POLICY
+answering: {policy: POLICY}
+person: row
 tables:
   t:
     data: t.csv
-    unit: row
     columns:
       id: {kind: integer, domain: {low: 1000, high: 1099}}
       zip: {kind: integer}

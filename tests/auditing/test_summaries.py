@@ -12,8 +12,9 @@ from sfumato.attacks.query import evaluate_query_attack
 from sfumato.attacks.query.leave_one_out import LeaveOneOut
 from sfumato.auditing.policies.exact import Exact
 from sfumato.auditing.policies.summary_only import SummaryOnly
+from sfumato.dataset.document import Dataset
 from sfumato.errors import AnswerDenied, BadParameter, QueryRefused
-from sfumato.query.metadata import load
+from sfumato.query.open_session import open_session
 from sfumato.query.session import Session
 from sfumato.rng import Rng
 
@@ -23,11 +24,11 @@ METADATA = """\
 sfumato: 1
 dataset: ward
 ledger: ledger.db
-policy: POLICY
+answering: {policy: POLICY}
+person: row
 tables:
   t:
     data: t.csv
-    unit: row
     columns:
       id: {kind: integer}
       ward: {kind: category}
@@ -52,7 +53,7 @@ def frame() -> pl.DataFrame:
 def opened(folder: Path, frame: pl.DataFrame, policy: str) -> Session:
     frame.write_csv(folder / "t.csv")
     (folder / "m.yaml").write_text(METADATA.replace("POLICY", policy))
-    return load(folder / "m.yaml").session(base=folder, analyst="eve")
+    return open_session(Dataset.load(folder / "m.yaml"), analyst="eve")
 
 
 def test_summaries_are_those_of_numpy(tmp_path: Path, frame: pl.DataFrame) -> None:

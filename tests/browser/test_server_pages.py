@@ -22,10 +22,10 @@ PASSWORD = "correct horse battery staple"
 METADATA = """sfumato: 1
 dataset: hospital
 ledger: ledger.db
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       ward: {kind: category, domain: {values: [east, west]}}
 """

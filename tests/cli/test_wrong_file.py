@@ -8,7 +8,7 @@ from sfumato.cli import main
 
 RECIPE = "sfumato: 1\ndata: people.csv\ncolumns: {age: quasi}\nmodels: [k-anonymity: 2]\nsteps: [generalize]\n"
 METADATA = (
-    "sfumato: 1\ndataset: d\nledger: book.db\ntables:\n  people:\n    data: people.csv\n    unit: row\n"
+    "sfumato: 1\ndataset: d\nledger: book.db\nperson: row\ntables:\n  people:\n    data: people.csv\n"
     "    columns: {age: {kind: integer}}\n"
 )
 
@@ -29,8 +29,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["protect", "people.csv"], "`sfumato init people.csv` writes one"),
         (["protect", "umlaut.csv"], "`sfumato init umlaut.csv` writes one"),
         (["study", "people.csv"], "a data file, not a study"),
-        (["protect", "metadata.yaml"], "for `sfumato query`"),
-        (["query", "recipe.yaml", "SELECT COUNT(*) FROM people"], "`sfumato init FILE --query`"),
+        (["protect", "metadata.yaml"], "undecided"),
+        (["query", "recipe.yaml", "SELECT COUNT(*) FROM people"], "whose privacy is kept"),
         (["query", "misspelt.yaml", "SELECT COUNT(*) FROM people"], "Did you mean `ledger`"),
     ],
 )

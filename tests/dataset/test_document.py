@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml
 
+from sfumato.cli import main
 from sfumato.data.yaml_documents import load_document
 from sfumato.dataset.document import Dataset
 from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.recipe import Recipe
+from sfumato.recipe.json_schema import json_schema
 
 HOSPITAL = """\
 sfumato: 1
@@ -105,3 +111,59 @@ def test_one_loader_for_every_model(tmp_path: Path) -> None:
     with pytest.raises(InvalidRecipe) as refusal:
         load_document(Survey, file, kind="survey", fix="")
     assert {(p.line, p.where) for p in refusal.value.problems} >= {(5, "questions.age.hihg")}
+
+
+def _two_tables(folder: Path) -> None:
+    patients = "".join(f"{i},{20 + i % 60},{10000 + i % 4}\n" for i in range(1, 201))
+    (folder / "patients.csv").write_text("id,age,zip\n" + patients)
+    visits = "".join(f"{5000 + i},{1 + i % 200},{['east', 'west'][i % 2]}\n" for i in range(600))
+    (folder / "visits.csv").write_text("visit,patient,ward\n" + visits)
+
+
+def test_several_files_become_one_document_for_releases_and_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _two_tables(tmp_path)
+    assert main(["init", "patients.csv", "visits.csv", "--out", "hospital.yaml"]) == 0
+    loaded = Dataset.load("hospital.yaml")
+    assert (loaded.person, loaded.tables["patients"].key) == ("patients", "id")
+    assert loaded.tables["visits"].links == {"patient": "patients"}
+    for table, roles in {"patients": ["age=quasi", "zip=quasi"], "visits": ["ward=sensitive", "visit=drop"]}.items():
+        assert main(["decide", "hospital.yaml", *roles, "--table", table, "--by", "Ann"]) == 0
+    text = Path("hospital.yaml").read_text().replace("# bounds: {rows: , groups: }", "bounds: {rows: 3, groups: 2}")
+    text = text.replace("ward: {role: sensitive", "ward: {role: sensitive, domain: {values: [east, west]}")
+    Path("hospital.yaml").write_text(text)
+    plan = "sfumato: 1\ndataset: hospital.yaml\nmodels: [k-anonymity: 2]\nsteps: [generalize]\n"
+    Path("plan.yaml").write_text(plan)
+    assert main(["protect", "plan.yaml", "--out", "release"]) == 0
+    assert Recipe.load("plan.yaml").schema.unit is None
+    Path("visits.yaml").write_text(plan + "table: visits\n")
+    assert Recipe.load("visits.yaml").schema.unit == "patient"
+    Path("both.yaml").write_text(plan + "table: [patients, visits]\n")
+    assert main(["protect", "both.yaml", "--out", "two"]) == 2
+    assert "several cannot be released together" in capsys.readouterr().err
+    ledger = f"{loaded.dataset}-ledger.db"
+    assert main(["ledger", "cap", ledger, "--dataset", loaded.dataset, "--epsilon", "1e6"]) == 0
+    capsys.readouterr()
+    sql = "SELECT ward, COUNT(*) AS n FROM visits JOIN patients ON visits.patient = patients.id GROUP BY ward"
+    assert main(["query", "hospital.yaml", sql, "--epsilon", "100000", "--json"]) == 0
+    assert sum(row["n"]["value"] for row in json.loads(capsys.readouterr().out)["rows"]) == pytest.approx(600, abs=3)
+
+
+def test_a_plan_in_the_same_file(tmp_path: Path) -> None:
+    plan = HOSPITAL + "table: visits\nmodels: [k-anonymity: 2]\nsteps: [generalize]\n"
+    recipe = Recipe.load(hospital(tmp_path, plan))
+    assert recipe.source is not None
+    assert (Path(recipe.source.location).name, recipe.schema.unit) == ("visits.parquet", "patient")
+    with pytest.raises(InvalidRecipe, match="about several people"):
+        Recipe.load(hospital(tmp_path, plan.replace("table: visits", "table: referrals")))
+
+
+def test_the_schema_for_editors_knows_the_document() -> None:
+    editor = jsonschema.Draft202012Validator(json_schema())
+    good = yaml.safe_load(HOSPITAL)
+    assert not list(editor.iter_errors(good))
+    assert not list(editor.iter_errors({"sfumato": 1, "dataset": "hospital.yaml", "steps": ["generalize"]}))
+    good["tables"]["visits"]["bound"] = {"rows": 1}
+    assert list(editor.iter_errors(good))

@@ -132,7 +132,8 @@ def prepare(page: str, folder: Path) -> None:
         case "query":
             (folder / "hospital.yaml").write_text(shown[0])
             ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
-            (folder / "ward.yaml").write_text(re.sub("policy:.*", "policy: {rounding: {base: 5, smallest: 2}}", ward))
+            rounding = "answering: {policy: {rounding: {base: 5, smallest: 2}}}"
+            (folder / "ward.yaml").write_text(re.sub("answering:.*", rounding, ward))
         case "how-to/analyst":
             (folder / "hospital.yaml").write_text(
                 next(t for t in blocks("query", "yaml") if t.startswith("sfumato: 1"))
@@ -143,7 +144,8 @@ def prepare(page: str, folder: Path) -> None:
         case "reconstruction":
             ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
             (folder / "ward.yaml").write_text(ward)
-            (folder / "private.yaml").write_text(re.sub("policy:.*", "policy: differential-privacy", ward))
+            private = "answering: {policy: differential-privacy}"
+            (folder / "private.yaml").write_text(re.sub("answering:.*", private, ward))
         case "collecting":
             (folder / "survey.yaml").write_text(next(t for t in blocks(page, "yaml") if t.startswith("# survey.yaml")))
             draw, size = np.random.default_rng(1), 2000

@@ -193,8 +193,10 @@ def test_the_strategy_that_spent_a_delta_twice_is_refused_by_a_session() -> None
     visits = pl.DataFrame({"u": range(2000), "city": [f"c{i % 400}" for i in range(2000)], "free": ["x"] * 2000})
     city = {"kind": "category", "domain": {"values": [f"c{i}" for i in range(400)]}}
     columns = {"u": {"kind": "integer"}, "city": city, "free": {"kind": "category"}}
-    table = {"unit": "u", "rows": 1, "groups": 400, "columns": columns}
-    session = sfumato.session({"dataset": "d", "tables": {"v": table}}, {"v": visits}, epsilon=4, delta="1e-6")
+    table = {"bounds": {"rows": 1, "groups": 400}, "columns": columns}
+    session = sfumato.session(
+        {"dataset": "d", "person": "u", "tables": {"v": table}}, {"v": visits}, epsilon=4, delta="1e-6"
+    )
     cities = "SELECT city, COUNT(*) AS n FROM v GROUP BY city"
     first = session.ask(cities, epsilon="0.4", delta="5e-7").loss
     assert first is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ TABLE = {
 
 @pytest.mark.parametrize("at", MOMENTS)
 def test_a_party_that_stops_at_any_moment_does_not_end_the_question(at: str) -> None:
-    asked, members = breaking(at, 4, least=3, dropouts=1)
+    asked, members = breaking(at, 4, min_parties=3, dropouts=1)
     answer = asked.ask(COUNTS, epsilon=30)
     contributed = at.endswith("unmask")  # its message is part of the sum already
     assert answer.frame["COUNT(*)"].to_list() == [207, 50 if contributed else 0]
@@ -50,7 +49,7 @@ def test_a_party_that_stops_at_any_moment_does_not_end_the_question(at: str) -> 
 
 
 def test_more_parties_than_agreed_end_the_question_and_a_new_attempt_is_charged_again() -> None:
-    agreed = agreement(6, least=3, dropouts=1)
+    agreed = agreement(6, min_parties=3, dropouts=1)
     members = copies(agreed, 6, [rows("east", 10, 1.0)] * 2)
     asked = coordinator(agreed, members)
     asked = replace(
@@ -67,7 +66,7 @@ def test_more_parties_than_agreed_end_the_question_and_a_new_attempt_is_charged_
 
 
 def test_many_parties_that_stop_at_different_moments() -> None:
-    agreed = agreement(40, least=25, colluding=3, dropouts=10)
+    agreed = agreement(40, min_parties=25, colluding=3, dropouts=10)
     members = copies(agreed, 40, [rows("east", 10, 1.0)] * 2)
     asked = coordinator(agreed, members)
     broken = {name: faulty(members[name], MOMENTS[i % 8]) for i, name in enumerate(sorted(members)[:16])}
@@ -82,7 +81,9 @@ def test_thresholds_leave_no_message_open_and_enough_noise() -> None:
     for count in range(2, 24):
         for colluding in range(count):
             for least in range(max(2, colluding + 1), count + 1):
-                tolerance = agreement(2).model_copy(update={"colluding": colluding, "least": least, "dropouts": count})
+                tolerance = agreement(2).model_copy(
+                    update={"colluding": colluding, "min_parties": least, "dropouts": count}
+                )
                 found = tolerance.tolerance(count)
                 honest = count - colluding
                 # Each honest party reveals one of two secrets; both need the threshold, and colluders have both.
@@ -110,10 +111,10 @@ def test_fewer_shares_than_the_threshold_tell_nothing() -> None:
 
 def played(count: int = 4) -> tuple[dict[str, Party], str, list[Announcement], dict[str, Residues]]:
     """All parties joined, dealt and contributed to a histogram."""
-    agreed = agreement(count, tables=TABLE, least=count - 1, dropouts=1)
+    agreed = agreement(count, tables=TABLE, min_parties=count - 1, dropouts=1)
     members = parties(agreed, [rows("c000", 20 + i, 0.0).drop("bill") for i in range(count)])
     sql = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
-    question = PartiesQuestion.new(sql, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1", fit=0)
+    question = PartiesQuestion.new(sql, agreement=agreed.digest(agreed.catalog()), epsilon="1", fit=0)
     said = [party.join(question, analyst="ann") for party in members.values()]
     dealt = {name: party.deal(question.digest(), said, analyst="ann") for name, party in members.items()}
     sent = {
@@ -181,11 +182,11 @@ def test_a_party_reveals_shares_once_and_only_for_a_list_that_fits() -> None:
 
 
 def test_shares_of_another_round_are_refused_before_the_charge() -> None:
-    agreed = agreement(4, least=3, dropouts=1)
+    agreed = agreement(4, min_parties=3, dropouts=1)
     members = parties(agreed, [rows("east", 5, 1.0)] * 4)
 
     def joined() -> tuple[str, list[Announcement], dict[str, dict[str, bytes]]]:
-        question = PartiesQuestion.new(COUNTS, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1")
+        question = PartiesQuestion.new(COUNTS, agreement=agreed.digest(agreed.catalog()), epsilon="1")
         said = [party.join(question, analyst="ann") for party in members.values()]
         dealt = {name: party.deal(question.digest(), said, analyst="ann") for name, party in members.items()}
         return question.digest(), said, dealt
@@ -198,7 +199,7 @@ def test_shares_of_another_round_are_refused_before_the_charge() -> None:
             members["p000"].contribute(digest, said, sealed, analyst="ann")
     with pytest.raises(QueryRefused, match="before"):
         members["p001"].deal(second[0], second[1], analyst="ann")
-    question = PartiesQuestion.new(COUNTS, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1")
+    question = PartiesQuestion.new(COUNTS, agreement=agreed.digest(agreed.catalog()), epsilon="1")
     said = [party.join(question, analyst="ann") for party in members.values()]
     with pytest.raises(QueryRefused, match="another round"):
         members["p002"].contribute(question.digest(), said, {}, analyst="ann")
@@ -206,9 +207,9 @@ def test_shares_of_another_round_are_refused_before_the_charge() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"dropouts": 1}, {"dropouts": 2, "least": 2}, {"dropouts": 1, "least": 2, "colluding": 1}]
+    "changed", [{"dropouts": 1}, {"dropouts": 2, "min_parties": 2}, {"dropouts": 1, "min_parties": 2, "colluding": 1}]
 )
 def test_dropouts_that_cannot_be_tolerated_are_refused(changed: dict[str, Any]) -> None:
-    """Of three parties all must remain without `least`; one may stop; none if one colludes."""
+    """Of three parties all must remain without `min_parties`; one may stop; none if one colludes."""
     with pytest.raises(ValueError, match=r"`dropouts` can be [01] at most"):
         agreement(3, **changed)

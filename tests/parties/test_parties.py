@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,7 +88,7 @@ def test_the_total_over_all_parties_is_answered_and_charged_to_each() -> None:
 
 
 def test_a_hundred_parties() -> None:
-    agreed = agreement(100, least=90, colluding=5)
+    agreed = agreement(100, min_parties=90, colluding=5)
     members = copies(agreed, 100, [rows("east", 10, 1.0), rows("west", 3, 1.0)])
     answer = coordinator(agreed, members).ask(COUNTS, epsilon=20)
     assert answer.frame["COUNT(*)"].to_list() == [500, 150]
@@ -113,7 +112,7 @@ def test_the_answers_are_those_of_one_table_with_all_rows() -> None:
     asked = coordinator(agreed, parties(agreed, frames, budget=10**9))
     ledger = Ledger.open(":memory:")
     ledger.set_cap(pure(10**9), dataset=agreed.federation)
-    central = Session(agreed.catalog(Path()), {"visits": pl.concat(frames)}, ledger=ledger, analyst="ann")
+    central = Session(agreed.catalog(), {"visits": pl.concat(frames)}, ledger=ledger, analyst="ann")
     for sql in QUERIES:
         one, other = (session.ask(sql, epsilon=10**6).frame for session in (asked, central))
         assert one.columns == other.columns
@@ -178,7 +177,7 @@ def test_a_party_that_stops_ends_the_question_and_ledgers_charge_for_what_left_t
 
 
 def test_an_absent_party_is_left_out_if_enough_others_are_there() -> None:
-    asked, members = breaking("join", least=2)
+    asked, members = breaking("join", min_parties=2)
     answer = asked.ask(COUNTS, epsilon=30)
     assert answer.frame["COUNT(*)"].to_list() == [107, 0]
     assert any("p000, p002" in note for note in answer.explanation.notes)
@@ -187,7 +186,7 @@ def test_an_absent_party_is_left_out_if_enough_others_are_there() -> None:
 
 @pytest.mark.parametrize("at", ["contribute", "after contribute"])
 def test_a_second_attempt_leaves_out_the_party_that_stopped_and_is_charged_again(at: str) -> None:
-    asked, members = breaking(at, least=2)
+    asked, members = breaking(at, min_parties=2)
     answer = asked.ask(COUNTS, epsilon=30, attempts=2)
     assert answer.frame["COUNT(*)"].to_list() == [107, 0]
     assert answer.loss is not None
@@ -227,9 +226,7 @@ def test_one_analyst_cannot_keep_all_questions_open() -> None:
     agreed, party = members["p000"].agreement, members["p000"]
 
     def join(analyst: str) -> None:
-        party.join(
-            PartiesQuestion.new(COUNTS, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1"), analyst=analyst
-        )
+        party.join(PartiesQuestion.new(COUNTS, agreement=agreed.digest(agreed.catalog()), epsilon="1"), analyst=analyst)
 
     for _ in range(16):
         join("eve")
@@ -240,7 +237,7 @@ def test_one_analyst_cannot_keep_all_questions_open() -> None:
 
 def test_a_question_that_is_almost_free_is_refused_where_the_owner_says_so() -> None:
     members = parties(agreement(2), FRAMES[:2])
-    members["p001"]._session.least = "1/10"
+    members["p001"]._session.min_epsilon = "1/10"
     with pytest.raises(QueryRefused, match="at least"):
         coordinator(agreement(2), members).ask(COUNTS, epsilon="1/100")
     assert spent(members["p000"]) == 0
@@ -256,7 +253,7 @@ def test_parties_with_different_files_do_not_answer_together() -> None:
 
 def joined(members: dict[str, Party], sql: str = COUNTS) -> tuple[PartiesQuestion, dict[str, Announcement]]:
     agreed = next(iter(members.values())).agreement
-    question = PartiesQuestion.new(sql, agreement=agreed.digest(agreed.catalog(Path())), epsilon="1")
+    question = PartiesQuestion.new(sql, agreement=agreed.digest(agreed.catalog()), epsilon="1")
     return question, {name: party.join(question, analyst="ann") for name, party in members.items()}
 
 
@@ -351,7 +348,13 @@ def test_a_malformed_announcement_or_question_is_refused(document: object) -> No
 
 @pytest.mark.parametrize(
     "changed",
-    [{"colluding": 3}, {"least": 4}, {"parties_per_person": 4}, {"colluding": 2, "least": 2}, {"colluding": -1}],
+    [
+        {"colluding": 3},
+        {"min_parties": 4},
+        {"parties_per_person": 4},
+        {"colluding": 2, "min_parties": 2},
+        {"colluding": -1},
+    ],
 )
 def test_an_agreement_that_protects_nobody_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises((ValueError, SfumatoError)):

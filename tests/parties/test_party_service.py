@@ -47,7 +47,7 @@ def setting(folder: Path, names: tuple[str, ...], **changed: Any) -> dict[str, P
     document = {
         "sfumato": 1, "federation": "clinics", "parties_per_person": 1, "colluding": 1,
         "parties": {name: {"address": "https://127.0.0.1:1", "key": key} for name, key in public.items()},
-        "tables": {"visits": {"unit": "person", "rows": 1, "groups": 1, "columns": COLUMNS}},
+        "person": "person", "tables": {"visits": {"bounds": {"rows": 1, "groups": 1}, "columns": COLUMNS}},
     } | changed  # fmt: skip
     YAML().dump(document, folder / "parties.yaml")
     files = {}
@@ -87,7 +87,7 @@ def spent(folder: Path, name: str) -> float:
 @contextmanager
 def serving(files: dict[str, Path]) -> Iterator[dict[str, int]]:
     """The parties in threads of this process."""
-    servers = {name: PartyFile.load(path).server(path.parent) for name, path in files.items()}
+    servers = {name: PartyFile.load(path).server() for name, path in files.items()}
     for server in servers.values():
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
@@ -100,7 +100,7 @@ def serving(files: dict[str, Path]) -> Iterator[dict[str, int]]:
 
 def test_five_processes_answer_and_one_that_is_killed_is_left_out(tmp_path: Path) -> None:
     names = tuple("abcde")
-    files = setting(tmp_path, names, least=4)
+    files = setting(tmp_path, names, min_parties=4)
     command = [sys.executable, "-m", "sfumato", "party", "serve"]
     running = {
         name: subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -131,9 +131,9 @@ def test_five_processes_answer_and_one_that_is_killed_is_left_out(tmp_path: Path
 def test_a_process_that_is_killed_in_the_middle_of_a_question_is_left_out_of_its_answer(tmp_path: Path) -> None:
     """Party c holds its reply back for up to a minute; it is killed after its charge, while the others wait."""
     names = tuple("abcd")
-    files = setting(tmp_path, names, least=3, colluding=0, dropouts=1)
+    files = setting(tmp_path, names, min_parties=3, colluding=0, dropouts=1)
     with files["c"].open("a") as own:
-        own.write("pace: 60\n")
+        own.write("response_interval: 60\n")
     command = [sys.executable, "-m", "sfumato", "party", "serve", str(files["c"])]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -293,7 +293,7 @@ def test_paths_are_relative_to_the_party_file_and_not_to_the_folder_one_is_in(
     own.write_text(own.read_text().replace("parties.yaml", "shared/parties.yaml"))
     monkeypatch.chdir(tmp_path.parent)
     relative = Path(tmp_path.name) / "a.yaml"
-    party = PartyFile.load(relative).open(relative.parent)
+    party = PartyFile.load(relative).open()
     assert float(party.ledger.balance(dataset="clinics").left.size) == 100  # type: ignore[union-attr]
 
 
@@ -326,7 +326,7 @@ def test_a_party_that_dies_while_it_contributes_ends_the_attempt_and_the_next_on
     tmp_path: Path, computed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks off before or after the party charged its ledger."""
-    files = setting(tmp_path, ("a", "b", "c"), least=2)
+    files = setting(tmp_path, ("a", "b", "c"), min_parties=2)
     whole = Party.contribute
 
     def dying(self: Party, *given: Any, **more: Any) -> Any:
@@ -365,14 +365,14 @@ def test_questions_at_the_same_time_are_answered_and_charged_each(tmp_path: Path
 def test_three_processes_report_private_keys_and_one_that_is_killed_ends_the_question(tmp_path: Path) -> None:
     """A key of one person stays unknown; a process that stops in the middle ends the computation of all."""
     columns = {**COLUMNS, "city": {"kind": "category"}}
-    tables = {"visits": {"unit": "person", "rows": 1, "groups": 1, "columns": columns}}
+    tables = {"visits": {"bounds": {"rows": 1, "groups": 1}, "columns": columns}}
     files = setting(tmp_path, ("a", "b", "c"), tables=tables)
     for i, name in enumerate(files):
         cities = pl.Series("city", ["Basel"] * (99 + 100 * i) + [f"rare {name}"])
         rows("east", 100 * (i + 1), 10.0).with_columns(cities).write_parquet(tmp_path / f"{name}.parquet")
         Ledger.open(tmp_path / f"{name}.db").set_cap(approximate(100, "1e-3"), dataset="clinics")
     with files["c"].open("a") as own:
-        own.write("pace: 5\n")
+        own.write("response_interval: 5\n")
     command = [sys.executable, "-m", "sfumato", "party", "serve"]
     running = {
         name: subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from sfumato.query.session import Session
 
 CITIES = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 TABLES = {
-    "visits": {"unit": "person", "rows": 1, "groups": 1, "columns": {**COLUMNS, "city": {"kind": "category"}}}
+    "visits": {"bounds": {"rows": 1, "groups": 1}, "columns": {**COLUMNS, "city": {"kind": "category"}}}
 }  # fmt: skip
 
 
@@ -66,7 +65,7 @@ def test_keys_of_all_parties_are_answered_as_one_table_would_and_charged_to_each
     sql = "SELECT city, COUNT(*) AS n, AVG(bill) AS a FROM visits GROUP BY city ORDER BY n DESC"
     ledger = Ledger.open(":memory:")
     ledger.set_cap(approximate(10**4, Fraction(1, 10)), dataset="clinics")
-    central = Session(asked.agreement.catalog(Path()), {"visits": pl.concat(FRAMES)}, ledger=ledger, analyst="ann")
+    central = Session(asked.agreement.catalog(), {"visits": pl.concat(FRAMES)}, ledger=ledger, analyst="ann")
     one, other = (each.ask(sql, epsilon=400, delta="1e-6").frame for each in (asked, central))
     assert one["city"].to_list() == other["city"].to_list() == ["Basel", "Genf", "Zürich", "Bern"]
     assert one["n"].to_list() == [100, 100, 70, 6]
@@ -82,7 +81,7 @@ def test_missing_and_long_keys() -> None:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(approximate(10**4, Fraction(1, 10)), dataset="clinics")
     table = pl.concat([HOLES, HOLES, HOLES.head(2)]).with_columns(person=pl.int_range(12))
-    central = Session(asked.agreement.catalog(Path()), {"visits": table}, ledger=ledger, analyst="ann")
+    central = Session(asked.agreement.catalog(), {"visits": table}, ledger=ledger, analyst="ann")
     whole = central.ask(CITIES, epsilon=400, delta="1e-6").frame
     assert answer.frame.rows() == [row for row in whole.rows() if row[0] != "x" * 70]
     assert "é" * 25 in answer.frame["city"]
@@ -196,7 +195,7 @@ def test_what_the_analyst_opens_is_in_no_order_and_has_nothing_but_reported_keys
     ("count", "changed", "sql", "delta", "says"),
     [
         (2, {}, CITIES, "1e-6", "at least 3 parties"),
-        (3, {"least": 2}, CITIES, "1e-6", "at least 3 parties"),
+        (3, {"min_parties": 2}, CITIES, "1e-6", "at least 3 parties"),
         (4, {"colluding": 2}, CITIES, "1e-6", "more honest parties"),
         (3, {}, CITIES, "0", "private"),
         (3, {}, CITIES, "1e-14", "too small"),
@@ -235,7 +234,7 @@ def test_people_in_several_parties_have_a_smaller_part_of_epsilon_and_delta() ->
 
 
 def _planned(agreed: Agreement) -> Any:
-    catalog = agreed.catalog(Path())
+    catalog = agreed.catalog()
     question = PartiesQuestion.new(CITIES, agreement=agreed.digest(catalog), epsilon="1", delta="1e-6")
     return plan_question(agreed, catalog, question)
 
@@ -281,7 +280,7 @@ def test_a_party_that_stops_or_a_changed_message_ends_the_question_and_all_have_
 def test_a_question_is_computed_once_and_only_as_planned() -> None:
     asked, members = federation(FRAMES)
     party = members["p000"]
-    catalog = asked.agreement.catalog(Path())
+    catalog = asked.agreement.catalog()
 
     def joined(sql: str, delta: str) -> tuple[str, list[Any]]:
         question = PartiesQuestion.new(sql, agreement=asked.agreement.digest(catalog), epsilon="1", delta=delta)
@@ -304,6 +303,6 @@ def test_a_field_that_only_a_later_version_knows_does_not_make_another_parties_f
     agreed = agreement(3)
     document = {"later": 3, **agreed.model_dump(mode="json")}
     document["tables"] = {name: table.model_dump(exclude={"data"}) for name, table in agreed.tables.items()}
-    catalog = agreed.catalog(Path())
+    catalog = agreed.catalog()
     assert Later.model_validate(document).digest(catalog) == agreed.digest(catalog)
     assert Later.model_validate(document | {"later": 4}).digest(catalog) != agreed.digest(catalog)

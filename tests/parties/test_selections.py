@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,7 +108,7 @@ def test_a_maximum_is_rounded_down_and_a_minimum_up() -> None:
 def test_the_noise_has_the_scale_of_the_whole_loss() -> None:
     """Half of epsilon for each of two quantiles, of which a person has one row: 2·max(rank, 1 - rank) / epsilon."""
     agreed = agreement(3, parties_per_person=2)
-    catalog = agreed.catalog(Path())
+    catalog = agreed.catalog()
     sql = "SELECT QUANTILE(bill, 0.25), MAX(bill), MODE(ward) FROM visits"
     question = PartiesQuestion.new(sql, agreement=agreed.digest(catalog), epsilon="6", fit=0)
     plan = plan_question(agreed, catalog, question)
@@ -145,8 +144,8 @@ def test_what_cannot_be_selected_is_refused_at_no_cost(count: int, sql: str, say
 
 def test_many_groups_are_refused_for_what_compares_candidates() -> None:
     wide = {**COLUMNS, "zone": {"kind": "category", "domain": {"values": [f"z{i}" for i in range(40)]}}}
-    agreed = agreement(3, tables={"visits": {"unit": "person", "rows": 1, "groups": 1, "columns": wide}})
-    catalog = agreed.catalog(Path())
+    agreed = agreement(3, tables={"visits": {"bounds": {"rows": 1, "groups": 1}, "columns": wide}})
+    catalog = agreed.catalog()
     sql = "SELECT zone, MAX(bill) FROM visits GROUP BY zone"
     with pytest.raises(QueryRefused, match="candidates in all"):
         plan_question(agreed, catalog, PartiesQuestion.new(sql, agreement=agreed.digest(catalog), epsilon="1"))
@@ -156,7 +155,7 @@ def test_shares_of_a_result_that_do_not_fit_are_refused() -> None:
     choice = SharedChoice(aggregate=0, source=0, candidates=2, noise=Fraction(1))
     plan = Selections(choices=(choice,), scales=())
     agreed = agreement(3)
-    catalog = agreed.catalog(Path())
+    catalog = agreed.catalog()
     question = PartiesQuestion.new(
         "SELECT MODE(ward) FROM visits", agreement=agreed.digest(catalog), epsilon="1", fit=0
     )

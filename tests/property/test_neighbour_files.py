@@ -34,6 +34,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import sfumato
 import sfumato.rng
 from sfumato.cli import main
+from sfumato.data.source import Source
 from sfumato.dataset import Kind
 from sfumato.dp.loss import pure
 from sfumato.learning.catalogue import estimator, estimator_names
@@ -42,6 +43,7 @@ from sfumato.parties.agreement import Agreement
 from sfumato.parties.channels import LocalChannel
 from sfumato.parties.coordinator import Coordinator
 from sfumato.parties.party import Party
+from sfumato.query.open_session import open_session
 from sfumato.registry import registry
 from sfumato.tables.plan_file import PlanFile
 from sfumato.tables.summary_file import SummaryFile
@@ -275,10 +277,10 @@ METADATA = """
 sfumato: 1
 dataset: people
 ledger: ledger.db
+person: row
 tables:
   people:
     data: people.csv
-    unit: row
     columns:
       age: {kind: integer, domain: {low: 0, high: 120}}
       pay: {kind: number, domain: {low: 0, high: 100}}
@@ -357,14 +359,14 @@ def ask_parties() -> Any:
     }
     agreed = Agreement.model_validate(
         {"sfumato": 1, "federation": "people", "parties_per_person": 1, "colluding": 0, "parties": named,
-         "tables": {"people": {"unit": "row", "columns": columns}}}
+         "person": "row", "tables": {"people": {"columns": columns}}}
     )  # fmt: skip
     staff(40).write_csv("others.csv")
     channels = {}
     for name, key in keys.items():
         Ledger.open(f"{name}.db").set_cap(pure(10**6), dataset="people")
-        data = {"people": "people.csv" if name == "p1" else "others.csv"}
-        session = agreed.metadata(data, ledger=f"{name}.db").session(base=Path(), analyst="-")
+        data = {"people": Source(location="people.csv" if name == "p1" else "others.csv")}
+        session = open_session(agreed.dataset(data, ledger=f"{name}.db"), analyst="-")
         member = Party(name=name, agreement=agreed, session=session, identity=key)
         channels[name] = LocalChannel(party=member, analyst="ann")
     asked = Coordinator(agreement=agreed, channels=channels)

@@ -37,7 +37,7 @@ def catalog() -> Catalog:
     frame = pl.DataFrame({"ward": ["Süd", "7"], "price": [float("nan"), None], "since": [date(2000, 1, 1), None]})
     return Catalog(
         dataset="hospital",
-        private={"visits": PrivateTable(name="visits", schema=schema, rows=3, groups=2, typical=1)},
+        private={"visits": PrivateTable(name="visits", schema=schema, rows=3, groups=2, typical_groups=1)},
         public={"wards": PublicTable(name="wards", frame=frame, key=("ward",))},
     )
 
@@ -47,7 +47,7 @@ def test_a_catalog_survives_json(catalog: Catalog) -> None:
     assert "note" not in text, "remarks of the owner are not sent"
     read = catalog_from_dict(json.loads(text))
     before, after = catalog.private["visits"], read.private["visits"]
-    assert (after.rows, after.groups, after.typical, after.schema.unit) == (3, 2, 1, "id")
+    assert (after.rows, after.groups, after.typical_groups, after.schema.unit) == (3, 2, 1, "id")
     assert after.values == before.values
     assert {name: type(v) for name, vs in after.values.items() if vs for v in vs} == {
         name: type(v) for name, vs in before.values.items() if vs for v in vs

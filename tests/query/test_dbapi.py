@@ -21,9 +21,9 @@ from sfumato.query.sql.statement import parse_statement
 PEOPLE = pl.DataFrame({"sex": ["f", "m"] * 500, "age": [20, 30, 40, 50] * 250})
 DESCRIBED: dict[str, Any] = {
     "dataset": "trial",
+    "person": "row",
     "tables": {
         "people": {
-            "unit": "row",
             "columns": {
                 "sex": {"kind": "category", "domain": {"values": ["f", "m"]}},
                 "age": {"kind": "integer", "domain": {"low": 0, "high": 120}},

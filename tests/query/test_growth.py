@@ -39,10 +39,10 @@ from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
 
 METADATA: dict[str, Any] = {
-    "sfumato": 1, "dataset": "clinic", "ledger": "ledger.db",
+    "sfumato": 1, "dataset": "clinic", "ledger": "ledger.db", "person": "person",
     "tables": {
         "visits": {
-            "data": "visits.csv", "unit": "person", "rows": 2, "groups": 2,
+            "data": "visits.csv", "bounds": {"rows": 2, "groups": 2},
             "columns": {
                 "person": {"kind": "integer"},
                 "ill": {"kind": "category", "domain": {"values": ["flu", "none"]}},

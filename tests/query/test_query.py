@@ -312,7 +312,7 @@ def test_what_bounding_would_lose_is_weighed_where_it_is_declared() -> None:
     sql = "SELECT MONTH(day) AS m, COUNT(*) AS n FROM visits GROUP BY m"
     asked = session("person", rows=1, groups=2)
     assert "at random" in asked.explain(sql, epsilon=1, delta="1e-6").bounding
-    table = replace(asked.catalog.private["visits"], typical=12)
+    table = replace(asked.catalog.private["visits"], typical_groups=12)
     knowing = Session(replace(asked.catalog, private={"visits": table}), {"visits": pl.DataFrame(ROWS)},
                       ledger=asked.ledger, analyst="ana")  # fmt: skip
     assert "all its groups" in knowing.explain(sql, epsilon=1, delta="1e-6").bounding
@@ -598,17 +598,17 @@ def test_columns_of_a_union_are_told_apart() -> None:
     assert not asked.ask(joined.format("v.age", "v.age"), epsilon=1).cached
 
 
-@pytest.mark.parametrize("repeats", ["free", "charged"])
+@pytest.mark.parametrize("repeats", ["cached", "charged"])
 def test_repeats_are_free_or_cost_the_analyst_but_never_the_data_set(repeats: Any, tmp_path: Path) -> None:
     first, path = session(budget=pure(3)), tmp_path / "visits.parquet"
     pl.DataFrame(ROWS).write_parquet(path)
-    second = Session(first.catalog, {"visits": path}, ledger=first.ledger, analyst="bob", repeats=repeats)
-    third = Session(first.catalog, {"visits": path}, ledger=first.ledger, analyst="eve", repeats=repeats)
+    second = Session(first.catalog, {"visits": path}, ledger=first.ledger, analyst="bob", repeated_queries=repeats)
+    third = Session(first.catalog, {"visits": path}, ledger=first.ledger, analyst="eve", repeated_queries=repeats)
     answers = [one.ask(PHRASINGS[0], epsilon=1) for one in (second, third, third)]
     assert len({answer.value for answer in answers}) == 1
-    assert [answer.cached for answer in answers] == [False, repeats == "free", True]
+    assert [answer.cached for answer in answers] == [False, repeats == "cached", True]
     assert first.ledger.balance(dataset="d").spent == pure(1)
-    assert first.ledger.balance(dataset="d", analyst="eve").spent == (pure(0) if repeats == "free" else pure(1))
+    assert first.ledger.balance(dataset="d", analyst="eve").spent == (pure(0) if repeats == "cached" else pure(1))
     assert second.workload(PHRASINGS[:1], epsilon=1).values == third.workload(PHRASINGS[:1], epsilon=1).values
     assert first.ledger.balance(dataset="d").spent == pure(2)
     first.ledger.verify()
@@ -616,7 +616,7 @@ def test_repeats_are_free_or_cost_the_analyst_but_never_the_data_set(repeats: An
 
 def test_a_query_costs_at_least_what_the_owner_says() -> None:
     base = session(budget=pure(3))
-    asked = Session(base.catalog, {"visits": pl.DataFrame(ROWS)}, ledger=base.ledger, analyst="ana", least="0.01")
+    asked = Session(base.catalog, {"visits": pl.DataFrame(ROWS)}, ledger=base.ledger, analyst="ana", min_epsilon="0.01")
     for options in ({"epsilon": "0.009"}, {"rho": "4e-5"}, {"share": "1/1000"}):
         with pytest.raises(QueryRefused, match=r"at least ε = 0.01"):
             asked.ask("SELECT COUNT(*) FROM visits", **options)  # type: ignore[misc]

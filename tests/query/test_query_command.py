@@ -10,20 +10,19 @@ import polars as pl
 import pytest
 
 from sfumato.cli import main
-from sfumato.data.table import Table
+from sfumato.dataset.document import Dataset
 from sfumato.demos.private_hospital import patients
 from sfumato.errors import InvalidRecipe
-from sfumato.query.metadata import load, propose
 from sfumato.registry import registry
 
 METADATA = """\
 sfumato: 1
 dataset: hospital
 ledger: ledger.db
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       ward: {kind: category, domain: {values: [east, north, south, west]}}
       age:  {kind: integer, domain: {low: 0, high: 99}}
@@ -107,26 +106,23 @@ def test_a_refusal_has_its_place(folder: Path, capsys: pytest.CaptureFixture[str
 
 def test_metadata_problems_have_lines(folder: Path) -> None:
     path = folder / "bad.yaml"
-    path.write_text(METADATA.replace("unit: row", "unitt: row").replace("kind: boolean", "kind: bool"))
+    path.write_text(METADATA.replace("person: row", "persom: row").replace("kind: boolean", "kind: bool"))
     with pytest.raises(InvalidRecipe) as failure:
-        load(path)
+        Dataset.load(path)
     lines = {problem.line for problem in failure.value.problems}
-    assert {7, 11} <= lines
+    assert {4, 11} <= lines
 
 
 def test_a_draft_never_holds_bounds(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    table = Table(frame=patients(300))
-    draft = propose(table, data="patients.csv", dataset="patients", unit="row")
-    assert "age: {kind: integer}" in draft
-    assert "99" not in draft
-    status, out, _ = run(capsys, "init", "patients.csv", "--query", "--unit", "row", "--out", "-")
+    status, out, _ = run(capsys, "init", "patients.csv", "--unit", "row", "--out", "-")
     assert status == 0
-    assert out == draft
+    assert "kind: integer" in out
+    assert "domain: {low" not in out.partition("columns:")[2]
     (folder / "draft.yaml").write_text(out)
-    assert load(folder / "draft.yaml").dataset == "patients"
+    assert Dataset.load(folder / "draft.yaml").dataset == "patients"
 
 
 def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

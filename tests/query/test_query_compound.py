@@ -95,11 +95,11 @@ def test_parts_beyond_the_budget_are_refused_before_the_first_is_paid() -> None:
     assert float(asked.ledger.balance(dataset="d").spent.size) == 0
 
 
-@pytest.mark.parametrize("repeats", ["free", "charged"])
+@pytest.mark.parametrize("repeats", ["cached", "charged"])
 def test_parts_beyond_the_delta_are_refused_before_the_first_is_paid(repeats: Any) -> None:
     """Each part by itself would fit what is left."""
     asked = session(1)
-    asked.repeats = repeats
+    asked.repeated_queries = repeats
     asked.ledger.set_cap(approximate(5, "1e-6"), dataset="d")
     key = "CAST(bill * 1000000 AS INTEGER)"  # private: too many values to list
     sql = f"SELECT {key}, COUNT(*) FROM t GROUP BY 1 UNION ALL SELECT {key}, SUM(age) FROM t GROUP BY 1"

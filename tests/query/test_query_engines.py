@@ -177,10 +177,10 @@ sfumato: 1
 dataset: clinic
 ledger: ledger.db
 version: first
+person: row
 tables:
   visits:
     data: {visits}
-    unit: row
     columns:
       ward: {{kind: category, domain: {{values: [east, west]}}}}
 """

@@ -1,5 +1,6 @@
 """From a file to the first private answer, with the commands that are printed on the way."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -8,9 +9,8 @@ import polars as pl
 import pytest
 
 from sfumato.cli import main
-from sfumato.cli.init import _name, _table_location
+from sfumato.dataset.document import sql_name
 from sfumato.demos.private_hospital import flu
-from sfumato.errors import UnknownFormat
 from sfumato.query.results.explain import digits
 
 PEOPLE = pl.DataFrame({"city": ["Bonn", "Ely"] * 50, "age": list(range(20, 70)) * 2})
@@ -21,7 +21,7 @@ def test_the_printed_commands_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     PEOPLE.write_parquet("people 2025.parquet")
-    assert main(["init", "people 2025.parquet", "--query", "--unit", "row"]) == 0
+    assert main(["init", "people 2025.parquet", "--unit", "row"]) == 0
     lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  sfumato ")]
     assert len(lines) == 2
     for line in lines:
@@ -33,25 +33,31 @@ def test_the_printed_commands_run(
     assert "New ledger: people_2025-ledger.db" in shown.err
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("p.csv", b"city;age\nBonn;3\nEly;4\n"),
-        ("p.csv", "city,age\nKöln,3\nEly,4\n".encode("cp1252")),
-        ("p.jsonl", b'{"city": "Bonn"}\n'),
-    ],
-)
-def test_a_file_that_cannot_be_asked_is_refused_before(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes
+def test_one_document_of_a_file_with_semicolons_serves_releases_and_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert main(["init", str(tmp_path / name), "--query", "--out", str(tmp_path / "q.yaml")]) == 2
-    said = capsys.readouterr().err
-    assert not (tmp_path / "q.yaml").exists()
-    copy = re.search(r'python -c "(.*)"', said)
-    assert copy is not None
-    exec(copy[1].replace("'p.parquet'", repr(str(tmp_path / "p.parquet"))))
-    assert main(["init", str(tmp_path / "p.parquet"), "--query", "--out", str(tmp_path / "q.yaml")]) == 0
+    """A German export: semicolons, Latin-1, decimal commas. `init` declares what every reader then obeys."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{20 + i % 50};{['Köln', 'Ely'][i % 2]};{i % 9},5;{i}" for i in range(200)]
+    Path("leute.csv").write_bytes("\n".join(["alter;stadt;größe;name", *lines]).encode("latin-1"))
+    assert main(["init", "leute.csv", "--unit", "row", "--k", "2", "--no-compare"]) == 0
+    document = Path("sfumato.yaml").read_text(encoding="utf-8")
+    assert 'data: {file: leute.csv, delimiter: ";", encoding: latin-1, decimal: ","}' in document
+    roles = {"alter": "quasi", "stadt": "quasi", "größe": "sensitive", "name": "drop"}
+    assert main(["decide", "sfumato.yaml", *(f"{n}={r}" for n, r in roles.items()), "--by", "Ann"]) == 0
+    text = Path("sfumato.yaml").read_text(encoding="utf-8")
+    text = re.sub(r'(größe": {role: sensitive)', r"\1, domain: {low: 0, high: 10}", text)
+    text = re.sub(r"(stadt: {role: quasi)", r"\1, domain: {values: [Köln, Ely]}", text)
+    Path("sfumato.yaml").write_text(text, encoding="utf-8")
+    assert main(["protect", "sfumato.yaml", "--out", "release"]) == 0
+    assert main(["ledger", "cap", "leute-ledger.db", "--dataset", "leute", "--epsilon", "1000000"]) == 0
+    capsys.readouterr()
+    sql = 'SELECT stadt, SUM("größe") AS s FROM leute GROUP BY stadt'
+    assert main(["query", "sfumato.yaml", sql, "--epsilon", "100000", "--json"]) == 0
+    rows = {row["stadt"]["value"]: row["s"]["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["Köln"] == pytest.approx(sum(i % 9 + 0.5 for i in range(0, 200, 2)), abs=1)
+    assert main(["query", "sfumato.yaml", "SELECT COUNT(DISTINCT name) FROM leute", "--epsilon", "1"]) == 2
+    assert "name" in capsys.readouterr().err  # dropped columns cannot be named
 
 
 def test_whom_a_row_is_about_is_not_guessed(
@@ -60,23 +66,19 @@ def test_whom_a_row_is_about_is_not_guessed(
     monkeypatch.chdir(tmp_path)
     PEOPLE.write_parquet("people.parquet")
     question = ["query", "q.yaml", "SELECT COUNT(*) FROM people", "--epsilon", "1", "--explain"]
-    assert main(["init", "people.parquet", "--query", "--out", "q.yaml"]) == 0
+    assert main(["init", "people.parquet", "--out", "q.yaml"]) == 0
     assert main(question) == 2
-    assert "column that identifies a person" in capsys.readouterr().err.splitlines()[-1]
-    assert main(["init", "people.parquet", "--query", "--out", "q.yaml", "--unit", "citty", "--force"]) == 2
+    assert "whose privacy is kept" in capsys.readouterr().err
+    assert main(["init", "people.parquet", "--out", "q.yaml", "--unit", "citty", "--force"]) == 2
     assert "Did you mean `city`" in capsys.readouterr().err
-    assert main(["init", "people.parquet", "--query", "--out", "q.yaml", "--unit", "city", "--force"]) == 0
+    assert main(["init", "people.parquet", "--out", "q.yaml", "--unit", "city", "--force"]) == 0
     assert main(question) == 2
     assert "rows" in capsys.readouterr().err
-    assert main(["init", "people.parquet", "--out", "r.yaml", "--unit", "city"]) == 2
-    assert not Path("r.yaml").exists()
 
 
-def test_a_table_of_a_server_is_named_as_metadata_name_it() -> None:
-    found = _table_location("postgresql://me:secret@db.example/clinic?table=public.Visits", Path("q.yaml"))
-    assert found == ("postgresql://me@db.example/clinic#public.Visits", "visits")
-    with pytest.raises(UnknownFormat, match="table, not a query"):
-        _table_location("postgresql://db.example/clinic?query=SELECT 1", Path("q.yaml"))
+def test_a_table_of_a_server_has_a_name_in_sql() -> None:
+    for url in ("postgresql://db.example/clinic?table=public.Visits", "postgresql://db.example/clinic#public.Visits"):
+        assert sql_name(url) == "visits"
 
 
 def test_an_answer_prints_as_its_numbers_and_what_they_cost() -> None:
@@ -103,7 +105,7 @@ def test_an_answer_in_a_notebook() -> None:
 
 
 def test_names_and_numbers() -> None:
-    assert [_name(text) for text in ("Orders 2025", "2025", "--", "Größe (m)")] == [
+    assert [sql_name(text) for text in ("Orders 2025", "2025", "--", "Größe (m)")] == [
         "orders_2025",
         "t_2025",
         "data",

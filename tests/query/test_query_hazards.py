@@ -52,7 +52,9 @@ def session(
     book = Ledger.open(":memory:")
     book.set_cap(approximate(epsilon, "0.1"), dataset="d")
     table = PrivateTable(name="t", schema=Schema(columns=COLUMNS))
-    return Session(Catalog(dataset="d", private={"t": table}), {"t": frame}, ledger=book, analyst="ana", pace=pace)
+    return Session(
+        Catalog(dataset="d", private={"t": table}), {"t": frame}, ledger=book, analyst="ana", response_interval=pace
+    )
 
 
 def table(**columns: Any) -> pl.DataFrame:

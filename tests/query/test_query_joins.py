@@ -84,7 +84,7 @@ def test_one_row_a_person_is_joined_without_truncation() -> None:
 def test_a_question_says_so_and_has_a_least_price() -> None:
     book = Ledger.open(":memory:")
     book.set_cap(pure(1), dataset="d")
-    asked = Session(CATALOG, {"t": frame(3)}, ledger=book, analyst="a", least="0.01")
+    asked = Session(CATALOG, {"t": frame(3)}, ledger=book, analyst="a", min_epsilon="0.01")
     assert f"At most {MOST_JOINED_ROWS} rows" in str(asked.explain(TRIPLE, epsilon="0.1"))
     assert f"FirstRows: at most {MOST_JOINED_ROWS}" in asked.analyze(TRIPLE, epsilon="0.1")
     with pytest.raises(QueryRefused, match="at least"):

@@ -15,14 +15,15 @@ import pytest
 
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset.document import Dataset
 from sfumato.dp.loss import approximate, pure
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.errors import BadParameter, EmptyTable, MetadataMissing, QueryRefused, SfumatoError
 from sfumato.ledger.ledger import Ledger
+from sfumato.profiling import propose, to_yaml
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.executor import additive_totals
 from sfumato.query.execute.sqlgen import additive_sql
-from sfumato.query.metadata import load, propose
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.secret import Permit
@@ -432,13 +433,12 @@ def test_a_draft_of_the_metadata_can_be_read_whatever_the_columns_are_called(tmp
     names = ["plain", "a: b", "#c", "- d", "x'y", 'q"r', "{z}", "true", "1", "null", "two\nlines", "*s", "&t", "!u",
              "%v", "a,b", " lead", "trail ", "\u00e9"]  # fmt: skip
     table = Table(frame=pl.DataFrame({name: [1, 2] for name in names}))
-    for dataset in ("people", "a: b", "1", "x #y"):
-        (tmp_path / "m.yaml").write_text(
-            propose(table, data="p.parquet", dataset=dataset, unit="row"), encoding="utf-8"
-        )
-        made = load(tmp_path / "m.yaml")
-        assert made.dataset == dataset
-        assert list(made.tables[dataset].columns) == names
+    for file in ("people", "a: b", "1", "x #y"):
+        text = to_yaml(propose(table), f"{file}.parquet", unit="row", k=2)
+        (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
+        [declared] = Dataset.load(tmp_path / "m.yaml").tables.values()
+        assert list(declared.columns) == names
+        assert Path(declared.data.location).name == f"{file}.parquet"
 
 
 @pytest.mark.parametrize("cost", [{"epsilon": "1e-30"}, {"epsilon": 1e-300}, {"epsilon": "1e-30", "delta": "1e-9"},

@@ -23,11 +23,13 @@ pytest.importorskip("fastapi", reason="the extra `server` is not installed")
 import sfumato
 from server_sample import COUNT, write_hospital
 from sfumato.cli import main
+from sfumato.dataset.document import Dataset
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, NotSignedIn, OverBudget, QueryRefused
 from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.metadata import load
+from sfumato.query.catalog import Catalog
+from sfumato.query.open_session import open_session
 from sfumato.query.session import Session
 
 pytestmark = pytest.mark.xdist_group("server-process")  # one server for all, which the last test ends
@@ -153,11 +155,9 @@ def test_the_python_client_has_the_methods_of_a_session(running: dict[str, Any],
     together = session.workload(queries, epsilon=0.1)
     assert (together.cached, len(together.values), together.loss) == (False, 2, pure("0.1"))
     assert session.workload(queries, epsilon=Fraction(1, 10)) == replace(together, cached=True)
-    metadata = load(running["folder"] / "hospital.yaml")
-    assert session.catalog == metadata.catalog(running["folder"])
-    local = Session(
-        session.catalog, metadata.sources(running["folder"]), ledger=Ledger.open(tmp_path / "own.db"), analyst="ada"
-    )
+    metadata = Dataset.load(running["folder"] / "hospital.yaml")
+    assert session.catalog == Catalog.of(metadata)
+    local = open_session(metadata, ledger=Ledger.open(tmp_path / "own.db"), analyst="ada")
     for options in ({"epsilon": "0.1"}, {"epsilon": 1, "delta": 1e-6}, {"rho": Fraction(1, 3)}):
         assert session.analyze(COUNT, **options) == local.analyze(COUNT, **options)  # type: ignore[arg-type]
     public = {name for name in vars(Session) if not name.startswith("_")} - OWN_OF_SERVERS

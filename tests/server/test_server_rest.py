@@ -125,7 +125,7 @@ def test_the_analysis_is_free_and_the_catalog_names_no_place(server: Server) -> 
     assert "Scan patients" in analysis
     catalog = server("GET", "/api/v1/datasets/hospital/catalog")
     [table] = catalog.json()["private"]
-    assert set(table) == {"name", "unit", "rows", "groups", "typical", "columns"}
+    assert set(table) == {"name", "unit", "rows", "groups", "typical_groups", "columns"}
     assert [set(column) for column in table["columns"]] == [{"name", "role", "kind", "domain"}] * 2
     assert "csv" not in catalog.text
     assert str(server.folder) not in catalog.text
@@ -383,7 +383,7 @@ def test_a_full_disk_is_not_ready_and_answers_nothing(server: Server, monkeypatc
 
 
 def test_pace_hides_how_long_an_answer_took(tmp_path: Path) -> None:
-    service = QueryService.open(tmp_path / "state", pace=0.3)
+    service = QueryService.open(tmp_path / "state", response_interval=0.3)
     service.registered.register_file(write_hospital(tmp_path / "data"), by="owner")
     ada = replace(analyst(service, "ada"), groups=())
     for sql in (COUNT, "SELECT nonsense"):

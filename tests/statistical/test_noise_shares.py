@@ -116,8 +116,8 @@ class Stopping(LocalChannel):
 
 def noises(members: int, *, colluding: int = 0, per_person: int = 1, stopping: int = 0) -> npt.NDArray[np.int64]:
     """Noise of 4,000 cells of histograms over empty tables, at epsilon 1/4."""
-    table = {"visits": {"unit": "person", "rows": 1, "groups": 1, "columns": COLUMN}}
-    allowed = {"dropouts": stopping, "least": members - stopping}
+    table = {"visits": {"bounds": {"rows": 1, "groups": 1}, "columns": COLUMN}}
+    allowed = {"dropouts": stopping, "min_parties": members - stopping}
     agreed = agreement(members, tables=table, colluding=colluding, parties_per_person=per_person, **allowed)
     empty = rows("c000", 0, 0.0).drop("bill")
     everybody = parties(agreed, [empty] * members)

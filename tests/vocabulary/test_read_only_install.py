@@ -38,10 +38,10 @@ QUERY = """\
 sfumato: 1
 dataset: people
 ledger: ledger.db
+person: row
 tables:
   people:
     data: people.csv
-    unit: row
     columns:
       town: {kind: category, domain: {values: [a, b]}}
 """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from sfumato.api.results import AttackResults
-from sfumato.api.session import load_metadata
+from sfumato.api.session import load_dataset
 from sfumato.attacks.base import Discloses
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.loop import AttackRun, run_loop
@@ -25,19 +25,21 @@ from sfumato.errors import BadParameter, OutOfTime
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.ledger.ledger import Ledger
 from sfumato.progress import AUTO, Progress
+from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.query.declared_rows import read_declared
+from sfumato.query.open_session import open_session
 from sfumato.registry import registry
 from sfumato.rng import Rng
 
 if TYPE_CHECKING:
-    from sfumato.query.metadata import Metadata
+    from sfumato.dataset.document import Dataset
     from sfumato.rationals import Number
 
 __all__ = ["attack_queries"]
 
 
 def attack_queries(
-    metadata: str | Path | Mapping[str, Any],
+    dataset: str | Path | Mapping[str, Any],
     tables: Mapping[str, Any] | None = None,
     *,
     attacks: Sequence[QueryAttack | str] = (),
@@ -60,8 +62,8 @@ def attack_queries(
 
     Parameters
     ----------
-    metadata, tables
-        The metadata of the service and its tables, as for :func:`session`. One private table with ``unit: row``.
+    dataset, tables
+        The data set document of the service and its tables, as for :func:`session`. One table with ``person: row``.
     attacks
         Names or parts of query attacks, for example ``["tracker"]``. All of them if left out.
     knows
@@ -89,24 +91,26 @@ def attack_queries(
     >>> import polars as pl
     >>> people = pl.DataFrame({"id": range(60), "ill": ["no", "no", "yes"] * 20})
     >>> columns = {"id": {"kind": "integer"}, "ill": {"kind": "category", "role": "sensitive"}}
-    >>> ward = {"dataset": "ward", "policy": "exact", "tables": {"people": {"unit": "row", "columns": columns}}}
+    >>> ward = {"dataset": "ward", "person": "row", "answering": {"policy": "exact"}}
+    >>> ward["tables"] = {"people": {"columns": columns}}
     >>> results = attack_queries(ward, {"people": people}, attacks=["differencing"], seed=1)
     >>> results.to_frame().select("attack", "secret", "risk").row(0)
     ('differencing', 'ill', 1.0)
     """
     frames = dict(tables or {})
-    loaded, base = load_metadata(metadata, frames)
-    frame, table = _table(loaded, base, frames)
-    roles = {name: column.role for name, column in loaded.tables[table].columns.items()}
+    loaded = load_dataset(dataset, frames)
+    policy = loaded.answering.policy
+    frame, private = _table(loaded, frames)
+    table, roles = private.name, {name: column.role for name, column in private.schema.columns.items()}
     chosen_secrets = tuple(secrets) or tuple(name for name, role in roles.items() if role is Role.SENSITIVE)
     known = tuple(knows) if knows else tuple(name for name in roles if name not in chosen_secrets)
     unknown = [name for name in (*chosen_secrets, *known) if name not in roles]
     if unknown or not chosen_secrets:
         raise BadParameter(
-            f"the metadata have no column `{unknown[0]}`." if unknown else "no secret column is named.",
+            f"the data set has no column `{unknown[0]}`." if unknown else "no secret column is named.",
             fix="Name declared columns with `knows` and `secrets`, or give a column the role `sensitive`.",
         )
-    cap, cost = _budget(loaded, base, epsilon, budget)
+    cap, cost = _budget(loaded, epsilon, budget)
     rng = Rng(seed)
     if seconds is not None:
         progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
@@ -115,17 +119,17 @@ def attack_queries(
         def run(own: Progress) -> Iterator[Outcome]:
             stream = rng.child("query-attacks", number)
             left = own.left if isinstance(own, Deadline) else None
-            bit = _bit(loaded, table, frame[column], sums=loaded.policy is not None)
+            bit = _bit(private, frame[column], sums=policy is not None)
             people = PeopleConditions(frame, known, stream.child("people").generator, most=max(n_targets, 200))
             ledger = Ledger.unkept()
             if cap is not None:
                 ledger.set_cap(cap, dataset=loaded.dataset)
-            session = loaded.session(base=base, analyst="attacker", ledger=ledger, tables=frames)
+            session = open_session(loaded, analyst="attacker", ledger=ledger, tables=frames)
             ask = session.ask if cost is None else partial(session.ask, epsilon=cost)
             responder = SqlResponder(ask, table=table, people=people, secret=bit, seconds=left, clock=clock)
             truth = bit.bits(frame[column])[people.rows]
-            policy = "differential-privacy" if loaded.policy is None else loaded.policy.part_name()
-            result = evaluate_sql_attack(attack, responder, truth, policy, stream)
+            title = "differential-privacy" if policy is None else policy.part_name()
+            result = evaluate_sql_attack(attack, responder, truth, title, stream)
             if responder.stopped:
                 raise OutOfTime("Stopped: the time allowed was used up before all queries were asked.")
             yield _outcome(attack, result, column, known)
@@ -149,8 +153,8 @@ def _outcome(attack: QueryAttack, result: QueryOutcome, column: str, known: Sequ
     )  # fmt: skip
 
 
-def _bit(loaded: Metadata, table: str, series: pl.Series, *, sums: bool) -> SecretBit:
-    domain = loaded.tables[table].columns[series.name].domain
+def _bit(table: PrivateTable, series: pl.Series, *, sums: bool) -> SecretBit:
+    domain = table.schema.columns[series.name].domain
     bounded = domain is not None and domain.low is not None and domain.high is not None
     if bounded:
         assert domain is not None
@@ -158,35 +162,33 @@ def _bit(loaded: Metadata, table: str, series: pl.Series, *, sums: bool) -> Secr
     return secret_bit(series, sums=sums)
 
 
-def _table(loaded: Metadata, base: Path, frames: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
-    """The true data of the one private table, cast as the service reads them, and its name."""
+def _table(loaded: Dataset, frames: Mapping[str, Any]) -> tuple[pl.DataFrame, PrivateTable]:
+    """The true data of the one private table, cast as the service reads them, and its declaration."""
     from sfumato.engines.choice import is_address
 
     [table, *others] = loaded.tables
-    if others or loaded.tables[table].unit != "row":
-        raise BadParameter("query attacks need a metadata file with one table and `unit: row`.")
-    source = frames.get(table, loaded.sources(base)[table])
+    if others or loaded.person != "row":
+        raise BadParameter("query attacks need a data set of one table with `person: row`.")
+    source = frames.get(table, loaded.tables[table].data.address)
     if isinstance(source, str) and is_address(source):
         raise BadParameter("query attacks need the table in a file or a frame, not in a database.")
-    return read_declared(source, loaded.catalog(base).private[table]), table
+    private = Catalog.of(loaded).private[table]
+    return read_declared(source, private), private
 
 
-def _budget(
-    loaded: Metadata, base: Path, epsilon: Number | None, budget: Number | None
-) -> tuple[PrivacyLoss | None, Number | None]:
+def _budget(loaded: Dataset, epsilon: Number | None, budget: Number | None) -> tuple[PrivacyLoss | None, Number | None]:
     """Budget and cost of a query under differential privacy."""
-    if loaded.policy is not None:
+    policy = loaded.answering.policy
+    if policy is not None:
         if epsilon is not None or budget is not None:
-            raise BadParameter(
-                f"policy `{loaded.policy.part_name()}` has no budget.", fix="Leave out epsilon and budget."
-            )
+            raise BadParameter(f"policy `{policy.part_name()}` has no budget.", fix="Leave out epsilon and budget.")
         return None, None
     if epsilon is None:
         raise BadParameter("under differential privacy, `epsilon` is required: the cost of each of the queries.")
     if budget is not None:
         return pure(budget), epsilon
-    place = loaded.ledger_place(base)
-    kept = Ledger.open(place) if "://" in str(place) or Path(place).is_file() else None
+    place = loaded.ledger
+    kept = Ledger.open(place) if place is not None and ("://" in place or Path(place).is_file()) else None
     balance = kept.balance(dataset=loaded.dataset) if kept is not None else None
     if balance is None or balance.cap is None:
         raise BadParameter("there is no budget.", fix="Pass `budget`, or set one with `sfumato ledger cap`.")

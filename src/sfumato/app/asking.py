@@ -1,25 +1,26 @@
-"""Questions in the app: metadata of the table, cost and error before spending, answers, budget and history."""
+"""Questions in the app: what the recipe declares for them, cost and error before spending, answers, budget."""
 
 from __future__ import annotations
 
-import os
-import re
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sfumato.app.audit_view import decisions, told_answers
 from sfumato.app.documents import AskRequest, AskSetup, AskState, TextEdit
-from sfumato.app.project import changed_meanwhile, text_version
+from sfumato.app.project import text_version
 from sfumato.app.workspace import AppWorkspace
-from sfumato.data import preview, replacing
-from sfumato.data.url import is_url
+from sfumato.data import preview
+from sfumato.data.yaml_documents import parse_yaml
+from sfumato.dataset import Kind
+from sfumato.dataset.document import Dataset, sql_name
 from sfumato.dp.loss import pure
-from sfumato.errors import BadParameter, NotThatFormat, SfumatoError
-from sfumato.ledger.ledger import Balance, Ledger
+from sfumato.errors import BadParameter, SfumatoError
+from sfumato.ledger.ledger import Balance
 from sfumato.query import Session
-from sfumato.query.metadata import Metadata, load
-from sfumato.query.metadata import propose as propose_metadata
+from sfumato.query.catalog import Catalog
+from sfumato.query.open_session import open_ledger, open_session
+from sfumato.query.policy.base import Policy
 from sfumato.query.results.public_schema import describe_table
+from sfumato.recipe.edit import set_column, set_section
 from sfumato.reports.audit_page import audit_html, audit_sentences
 
 __all__ = ["answer", "ask_state", "change_metadata", "explain", "set_up", "told", "told_page"]
@@ -29,41 +30,39 @@ _HISTORY = 100
 
 
 def set_up(workspace: AppWorkspace, request: AskSetup) -> None:
-    """Write the metadata of the table and set its budget."""
-    project = workspace.need()
-    location, options = project.source()
-    suffix = Path(location).suffix.lower()
-    if is_url(location) or options or suffix not in (".csv", ".tsv", ".parquet"):
-        raise NotThatFormat(
-            "Questions are answered on Parquet files and plain CSV files.",
-            fix="Convert the file to Parquet, or use `sfumato init FILE --query` for a database.",
-        )
+    """Declare in the recipe whose privacy is kept and how queries are answered, and set the budget."""
     if (request.epsilon is None) == (request.k is None):
         raise BadParameter("Set a budget for noisy answers, or k for an auditor of exact ones, and not both.")
-    table = preview(location, most=_ROWS).table
+    project = workspace.need()
+    location, options = project.source()
+    name, sample = sql_name(location), preview(location, most=_ROWS, **options).table
     if request.unit != "row":
-        table.require([request.unit])
-    name = _sql_name(Path(location).stem)
-    place = Path(os.path.relpath(location, project.recipe_path.parent)).as_posix()
-    path = _metadata_path(workspace)
-    with replacing(path, force=False) as temporary:
-        text = propose_metadata(
-            table, data=place, dataset=name, unit=request.unit, sensitive=request.sensitive, audit=request.k
-        )
-        temporary.write_text(text, encoding="utf-8")
-    loaded = load(path)
+        sample.require([request.unit])
+    sections: dict[str, Any] = {"dataset": name, "unit": request.unit, "ledger": f"{name}-ledger.db"}
+    if request.k is not None:
+        sections["answering"] = {"policy": {"audit": {"k": request.k}}}
+
+    def declared(text: str) -> str:
+        known = parse_yaml(text).value
+        for key, value in sections.items():
+            if key not in known or key in ("unit", "answering"):
+                text = set_section(text, key, value)
+        for column in request.sensitive:
+            text = set_column(text, column, "role", "sensitive")
+        for column, setting in (known.get("columns") or {}).items():
+            if column in sample.columns and not (isinstance(setting, dict) and "kind" in setting):
+                text = set_column(text, str(column), "kind", str(Kind.of(sample.column(column).dtype)))
+        return text
+
+    project.edit("set up for questions", declared)
+    loaded = _load(workspace)
     if request.epsilon is not None:
-        ledger = Ledger.open(loaded.ledger_place(path.parent))
-        ledger.set_cap(pure(request.epsilon), dataset=loaded.dataset, by=request.by)
+        open_ledger(loaded).set_cap(pure(request.epsilon), dataset=loaded.dataset, by=request.by)
 
 
 def change_metadata(workspace: AppWorkspace, edit: TextEdit) -> None:
-    """Write the edited metadata file."""
-    path = _metadata_path(workspace)
-    if not path.is_file() or text_version(path.read_text(encoding="utf-8")) != edit.version:
-        raise changed_meanwhile("metadata file")
-    with replacing(path, force=True) as temporary:
-        temporary.write_text(edit.text, encoding="utf-8")
+    """Write the edited document."""
+    workspace.need().edit("edited for questions", lambda _: edit.text, version=edit.version)
 
 
 def explain(workspace: AppWorkspace, question: AskRequest) -> dict[str, Any]:
@@ -81,7 +80,7 @@ def answer(workspace: AppWorkspace, question: AskRequest) -> dict[str, Any]:
 
 def told(workspace: AppWorkspace) -> dict[str, Any]:
     """What the answers of the auditor give away together, for the owner."""
-    columns, left_out = told_answers(*_load(workspace))
+    columns, left_out = told_answers(_load(workspace))
     return {
         "columns": [{**column.to_dict(), "sentences": list(audit_sentences(column))} for column in columns],
         "left_out": list(left_out),
@@ -90,29 +89,24 @@ def told(workspace: AppWorkspace) -> dict[str, Any]:
 
 def told_page(workspace: AppWorkspace) -> str:
     """The same with pictures, as a page without scripts."""
-    return audit_html(*told_answers(*_load(workspace)))
+    return audit_html(*told_answers(_load(workspace)))
 
 
-def _metadata_path(workspace: AppWorkspace) -> Path:
-    path = workspace.need().recipe_path
-    return path.with_name(f"{path.name.removesuffix('.yaml')}.query.yaml")
-
-
-def _sql_name(text: str) -> str:
-    plain = re.sub(r"\W+", "_", text).strip("_").lower() or "data"
-    return plain if plain[0].isalpha() else f"t_{plain}"
-
-
-def _load(workspace: AppWorkspace) -> tuple[Metadata, Path]:
-    path = _metadata_path(workspace)
-    if not path.is_file():
+def _load(workspace: AppWorkspace) -> Dataset:
+    project = workspace.need()
+    text = project.text()
+    if not _is_set_up(workspace) or text is None:
         raise BadParameter("The table is not set up for questions.", fix="Set the unit and the budget first.")
-    return load(path), path.parent
+    return Dataset.parse(text, base=project.recipe_path.parent, source=project.recipe_path.name)
+
+
+def _is_set_up(workspace: AppWorkspace) -> bool:
+    """Whether the recipe says whose privacy is kept and where budgets are kept."""
+    return {"unit", "ledger"} <= set(workspace.need().document()) or "tables" in workspace.need().document()
 
 
 def _session(workspace: AppWorkspace, question: AskRequest) -> Session:
-    loaded, base = _load(workspace)
-    return loaded.session(base=base, analyst=question.analyst)
+    return open_session(_load(workspace), analyst=question.analyst)
 
 
 def _options(question: AskRequest) -> dict[str, Any]:
@@ -122,27 +116,26 @@ def _options(question: AskRequest) -> dict[str, Any]:
 
 def ask_state(workspace: AppWorkspace) -> AskState:
     """What the Ask page shows."""
-    path = _metadata_path(workspace)
     columns = list(workspace.view().columns)
-    if not path.is_file():
+    path, text = workspace.need().recipe_path, workspace.need().text()
+    if text is None or not _is_set_up(workspace):
         return AskState(text=None, version="", columns=columns, sensitive=_sensitive(workspace))
-    text = path.read_text(encoding="utf-8")
     found = AskState(text=text, version=text_version(text), path=str(path), columns=columns)
     try:
-        loaded, base = _load(workspace)
-        catalog = loaded.catalog(base)
+        loaded = _load(workspace)
+        catalog, policy = Catalog.of(loaded), cast("Policy | None", loaded.answering.policy)
         found.dataset = loaded.dataset
-        found.policy = loaded.policy.part_name() if loaded.policy is not None else "differential-privacy"
+        found.policy = policy.part_name() if policy is not None else "differential-privacy"
         for name in [*catalog.private, *catalog.public]:
             found.tables[name] = [list(row) for row in describe_table(catalog, name)[1]]
-        if loaded.policy is not None:
-            found.promise = loaded.policy.promise_text()
+        if policy is not None:
+            found.promise = policy.promise_text()
             found.history = [
                 {"number": number, "text": query, "verdict": verdict}
-                for number, query, verdict in reversed(decisions(loaded, base)[-_HISTORY:])
+                for number, query, verdict in reversed(decisions(loaded)[-_HISTORY:])
             ]
         else:
-            ledger = Ledger.open(loaded.ledger_place(base))
+            ledger = open_ledger(loaded)
             found.budget = _balance(ledger.balance(dataset=loaded.dataset))
             texts = ledger.queries()
             spent = [entry for entry in ledger.entries() if entry.kind == "spend"]

@@ -161,7 +161,7 @@ def open_project(source: str) -> RecipeProject:
         raise FileMissing(f"There is no file {source}.", fix="Check the name, or choose the file in the list.")
     if path.suffix.lower() in (".yaml", ".yml"):
         project = RecipeProject(path, "")
-        if "columns" not in project.document():
+        if not {"columns", "tables", "dataset"} & set(project.document()):
             raise UnknownFormat(f"{path.name} is not a recipe.", fix="Open a data file, or a recipe with `columns`.")
         return project
     format_for(path)  # an unknown format is refused

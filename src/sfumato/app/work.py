@@ -5,7 +5,6 @@ Each function takes a progress listener and plain arguments, and returns plain d
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,17 +27,13 @@ def _work(function: Callable[..., Any]) -> Callable[..., Any]:
 def profile(progress: Progress, *, data: str, options: dict[str, Any], recipe: str) -> dict[str, Any]:
     """What `sfumato init` finds, and the recipe that it would write."""
     from sfumato.data import preview
-    from sfumato.data.url import is_url
+    from sfumato.data.source import Source
     from sfumato.profiling import propose, to_yaml
-    from sfumato.recipe.edit import set_section
 
     sample = preview(data, most=_PROFILED_ROWS, **options)
     proposal = propose(sample.table, whole=sample.rows, progress=progress, max_size=3)
-    location = data if is_url(data) else Path(os.path.relpath(data, Path(recipe).parent)).as_posix()
-    text = to_yaml(proposal, location, k=None)
-    if options:
-        text = set_section(text, "data", {"file": location, **options})
-    return {"proposal": proposal.to_dict(), "recipe": text}
+    source = Source.found(Source(location=data, options=options).address, beside=Path(recipe).parent)
+    return {"proposal": proposal.to_dict(), "recipe": to_yaml(proposal, source)}
 
 
 @_work

@@ -103,8 +103,8 @@ def command(
 ) -> int:
     """Attack RELEASE, a folder that `sfumato protect` wrote or any data file, and report the risk of each attack.
 
-    RELEASE may also be the metadata file of a query service (`ward.yaml`, see `sfumato query`). Query attacks then send
-    SQL to it under its policy and guess the sensitive columns; the ledger of the service is not touched.
+    RELEASE may also be the document of a data set that is queried (`ward.yaml`, see `sfumato query`). Query attacks
+    then send SQL to it under its policy and guess the sensitive columns; the ledger of the service is not touched.
 
     RELEASE may also be a scikit-learn model (`model.skops`, written by skops). Attacks on models then ask who is in its
     training data (--original) and what the model tells about them; --label is required, --control names people who are

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sfumato.cli._console import emit_json, json_option, note, typed_path
+
+if TYPE_CHECKING:
+    from sfumato.dataset import Schema
 
 PERSON = "steward"
 
@@ -21,11 +25,19 @@ PERSON = "steward"
     help="Role of all other undecided columns.",
 )
 @click.option("--new", is_flag=True, help="Add columns that the recipe does not name yet.")
+@click.option("--table", default=None, help="Table of a data set document with several tables.")
 @click.option("--by", required=True, help="Who decides. Published with the release.")
 @click.option("--reason", default=None, help="Why. Published with the release. Required if a column becomes plain.")
 @json_option
 def command(
-    recipe: Path, decisions: tuple[str, ...], rest: str | None, new: bool, by: str, reason: str | None, as_json: bool
+    recipe: Path,
+    decisions: tuple[str, ...],
+    rest: str | None,
+    new: bool,
+    table: str | None,
+    by: str,
+    reason: str | None,
+    as_json: bool,
 ) -> None:
     """Set the role of columns in RECIPE: sfumato decide sfumato.yaml height=quasi visits=plain --by "A. Steward".
 
@@ -39,7 +51,6 @@ def command(
     from sfumato.data import replacing
     from sfumato.data.yaml_documents import read_text_file
     from sfumato.dataset import Role
-    from sfumato.recipe import Recipe
     from sfumato.recipe.decide import decide
 
     roles: dict[str, str] = {}
@@ -51,9 +62,9 @@ def command(
     if not roles and rest is None:
         raise click.UsageError("Nothing is decided: name a column and its role (height=quasi), or use --rest.")
     text = read_text_file(recipe, kind="recipe", fix="`sfumato init FILE` writes one.")
-    before = Recipe.load(recipe).schema
-    changed = decide(text, roles, rest=rest, by=by, reason=reason, new=new)
-    after = Recipe.parse(changed, base=recipe.parent).schema
+    before = _schema(text, recipe, table)
+    changed = decide(text, roles, rest=rest, by=by, reason=reason, new=new, table=table)
+    after = _schema(changed, recipe, table)
     with replacing(recipe, force=True) as temporary:
         temporary.write_text(changed, encoding="utf-8")
         os.chmod(temporary, stat.S_IMODE(recipe.stat().st_mode))
@@ -73,6 +84,19 @@ def command(
         note(f"\nStill undecided: {', '.join(left)}.")
     else:
         note(f"\nEvery column is decided. Then: sfumato protect {_quoted(recipe)}")
+
+
+def _schema(text: str, path: Path, table: str | None) -> Schema:
+    """The columns of a recipe, or of one table of a data set document."""
+    from sfumato.dataset import Schema
+    from sfumato.dataset.document import Dataset
+    from sfumato.recipe.validate import recipe_from_text
+
+    if table is not None:
+        dataset = Dataset.parse(text, base=path.parent, source=path.name)
+        known = dataset.tables.get(table)
+        return Schema(columns={} if known is None else known.columns)
+    return recipe_from_text(text, base=path.parent, source=path.name).schema
 
 
 def _quoted(path: Path) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +22,7 @@ PERSON = "steward"
 
 
 @click.command("init")
-@click.argument("data", required=False)
+@click.argument("sources", metavar="DATA", nargs=-1)
 @click.option("--edges", multiple=True, help="Edge table of a graph; may be repeated. DATA is then the node table.")
 @click.option(
     "--out",
@@ -40,11 +38,10 @@ PERSON = "steward"
     help="Smallest size of an equivalence class (k-anonymity). There is no default.",
 )
 @click.option("--preset", default=None, help="Start from a preset: research-file, public-use-file, ema-0070, ...")
-@click.option("--query", "for_query", is_flag=True, help="Write the metadata for `sfumato query` instead of a recipe.")
 @click.option(
     "--unit",
     default=None,
-    help="For --query: `row` if each row is a different person, or the column that identifies a person.",
+    help="Whose privacy: `row` if each row is a different person, or the column that identifies a person.",
 )
 @click.option(
     "--size",
@@ -67,12 +64,11 @@ PERSON = "steward"
 @force_option
 @json_option
 def command(
-    data: str | None,
+    sources: tuple[str, ...],
     edges: tuple[str, ...],
     out: Path,
     k: int | None,
     preset: str | None,
-    for_query: bool,
     unit: str | None,
     size: int,
     rows: int,
@@ -82,6 +78,8 @@ def command(
 ) -> None:
     """Profile DATA (a file or a database URL) and write a commented recipe for it.
 
+    Several files, URLs or a folder of tables become one data set document with proposed keys and links.
+
     The recipe is a proposal for review: each column has a role with its reason. Columns that are not recognized are
     `undecided`, and `sfumato protect` refuses them: see `sfumato decide`. Without --k or --preset, `k` has no value
     yet, and `sfumato protect` refuses the recipe until you fill it in.
@@ -89,20 +87,28 @@ def command(
     With --edges the recipe is for a graph.
     """
     if edges:
-        _write_graph_recipe(data, edges, out, k=k, force=force, as_json=as_json)
+        _write_graph_recipe(sources[0] if sources else None, edges, out, k=k, force=force, as_json=as_json)
         return
-    if data is None:
+    if not sources:
         raise click.UsageError("Name a data file, or the edge tables of a graph with --edges.")
+    several = _tables_of(sources)
+    if len(several) > 1:
+        if k is not None or preset is not None:
+            raise click.UsageError(
+                "--k and --preset are for one table: a plan names the data set and says what leaves."
+            )
+        _init_dataset(several, sources, out, person=unit, rows=rows, force=force, as_json=as_json)
+        return
+    [data] = several
     from urllib.parse import urlsplit
 
     from sfumato.data import preview, replacing
+    from sfumato.data.source import Source
     from sfumato.errors import OutputExists
     from sfumato.profiling import propose, to_yaml
     from sfumato.profiling.recipe_text import for_preset
     from sfumato.recipe.presets import preset_text
 
-    if unit is not None and not for_query:
-        raise click.UsageError("--unit needs --query.")
     if k is not None and preset is not None:
         raise click.UsageError("A preset sets k itself: use --k or --preset, not both.")
     start = preset_text(preset) if preset is not None else None
@@ -117,17 +123,21 @@ def command(
             f"Reading {sample.table.rows:,} of {counted(sample.rows, 'row')}: "
             "the first rows, and rows spread over the rest."
         )
-    if for_query:
-        _write_metadata(sample.table, data, out, unit=unit, force=force, as_json=as_json)
-        return
+    if unit not in (None, "row"):
+        sample.table.require([unit])
     listener = progress(quiet=as_json)
     proposal = for_preset(propose(sample.table, whole=sample.rows, progress=listener, max_size=size), start)
     compared = _compare(proposal, sample.table, k, listener) if compare and k is not None else None
     best = compared.best if compared is not None else None
     text = to_yaml(
-        proposal, _from_recipe(data, out), k=k, preset=start, step=best.step if best is not None else None,
+        proposal,
+        Source.found(data, beside=None if printed else out.parent),
+        unit=unit,
+        k=k,
+        preset=start,
+        step=best.step if best is not None else None,
         reasons=compared.lines() if compared is not None else (),
-    )  # fmt: skip
+    )
     if printed:
         click.echo(text, nl=False)
     else:
@@ -151,8 +161,72 @@ def command(
         _note_undecided(proposal, out)
         if "://" in data and urlsplit(data).password:
             note("It contains the database password. Remove it, and use PGPASSWORD or ~/.pgpass instead.")
+        _note_queries(data, out, unit)
         if k is None and preset is None:
             note("`k` has no value yet: fill it in, or run this command again with --k.")
+
+
+def _tables_of(sources: tuple[str, ...]) -> list[str]:
+    """The tables that were named. A folder stands for its tables, unless it is one of texts."""
+    from sfumato.data.format import format_for
+    from sfumato.errors import UnknownFormat
+
+    found = []
+    for source in sources:
+        if "://" in source or not Path(source).is_dir():
+            found.append(source)
+            continue
+        inside = []
+        for path in sorted(Path(source).iterdir()):
+            try:
+                format_for(path)
+            except UnknownFormat:
+                continue
+            inside.append(path)
+        texts = all(path.suffix.lower() == ".txt" for path in inside)
+        found += [source] if texts else [str(path) for path in inside]
+    return found
+
+
+def _init_dataset(
+    sources: list[str],
+    named: tuple[str, ...],
+    out: Path,
+    *,
+    person: str | None,
+    rows: int,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the document of a data set of several tables."""
+    from sfumato.data import preview, replacing
+    from sfumato.data.source import Source
+    from sfumato.dataset.document import sql_name
+    from sfumato.profiling import propose
+    from sfumato.profiling.dataset_text import ProfiledTable, dataset_text
+
+    listener = progress(quiet=as_json)
+    beside = None if str(out) == "-" else out.parent
+    tables = {}
+    for source in sources:
+        sample = preview(source, most=rows)
+        proposal = propose(sample.table, whole=sample.rows, progress=listener, max_size=1)
+        table = ProfiledTable(source=Source.found(source, beside=beside), frame=sample.table.frame, proposal=proposal)
+        tables[sql_name(source)] = table
+    if len(tables) < len(sources):
+        raise click.UsageError("Two tables have the same name in SQL. Rename a file.")
+    folder = Path(named[0]) if len(named) == 1 else out.absolute().parent
+    text = dataset_text(sql_name(folder.absolute().name), tables, person=person)
+    if beside is None:
+        click.echo(text, nl=False)
+        return
+    with replacing(out, force=force) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    if as_json:
+        emit_json({"dataset": str(out), "tables": {name: table.proposal.to_dict() for name, table in tables.items()}})
+        return
+    note(f"Written: {out}, with {len(tables)} tables. Confirm `person`, keys and links, and decide the columns.")
+    note(f"A plan names it (`dataset: {out.name}`) and says what leaves: models, steps, limits.")
 
 
 def _compare(proposal: Proposal, table: Table, k: int, listener: Progress) -> MethodComparison | None:
@@ -187,6 +261,20 @@ def _show_methods(compared: MethodComparison, console: Console) -> None:
     console.print(methods)
 
 
+def _note_queries(data: str, out: Path, unit: str | None) -> None:
+    """Say how to answer queries from the same document, if it says whose privacy is kept."""
+    from sfumato.dataset.document import sql_name
+
+    if unit is None or data == "-":
+        return
+    name = sql_name(data)
+    note("To answer queries, declare a `domain` of columns that are summed or grouped by. Then:")
+    ledger = _quoted(str(out.parent / f"{name}-ledger.db"))
+    note(f"  sfumato ledger cap {ledger} --dataset {name} --epsilon ...      # set the budget once")
+    question = f"'SELECT COUNT(*) FROM {name}'"
+    note(f"  sfumato query {_quoted(str(out))} {question} --epsilon ...      # --explain is free")
+
+
 def _note_undecided(proposal: Proposal, out: Path) -> None:
     """Say which columns nobody has decided, and the command that decides them."""
     from sfumato.dataset import Role
@@ -201,89 +289,11 @@ def _note_undecided(proposal: Proposal, out: Path) -> None:
     note(f"  sfumato decide {_quoted(str(out))} {first} --rest drop --by YOUR-NAME")
 
 
-def _write_metadata(table: Table, data: str, out: Path, *, unit: str | None, force: bool, as_json: bool) -> None:
-    """Write the metadata of a table for `sfumato query`. The owner adds bounds and possible values."""
-    from sfumato.data import replacing
-    from sfumato.query.metadata import propose as propose_metadata
-
-    location, name = _table_location(data, out)
-    text = propose_metadata(table, data=location, dataset=name, unit=unit)
-    if str(out) == "-":
-        click.echo(text, nl=False)
-        return
-    with replacing(out, force=force) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    if as_json:
-        emit_json({"metadata": str(out)})
-        return
-    ledger = out.parent / f"{name}-ledger.db"
-    if unit is None:
-        note(f"Written: {out}. `unit` is required: fill it in, or run this command again with --unit.")
-    else:
-        note(f"Written: {out}.")
-    note("Declare the possible values (`domain`) of columns that are summed or grouped by. Then:")
-    note(f"  sfumato ledger cap {_quoted(str(ledger))} --dataset {name} --epsilon ...      # set the budget once")
-    question = f"'SELECT COUNT(*) FROM {name}'"
-    note(f"  sfumato query {_quoted(str(out))} {question} --epsilon ...      # --explain is free")
-
-
-def _table_location(data: str, out: Path) -> tuple[str, str]:
-    """Location of the table in the metadata, and its name in SQL. Refuses formats that the engines cannot query."""
-    from sfumato.data.url import file_and_options, is_url, parse_url
-    from sfumato.engines.choice import is_address, without_password
-    from sfumato.errors import NotThatFormat, UnknownFormat
-
-    if is_address(data):
-        table = parse_url(data).table
-        if table is None:
-            raise UnknownFormat("Metadata need a table, not a query.", fix="Name the table: ...?table=NAME.")
-        return f"{without_password(data)}#{table}", _name(table.rpartition(".")[2])
-    path, options = file_and_options(data)
-    if is_url(data) or options or not _read_by_engines(Path(path)):
-        copy = f"{Path(path).stem}.parquet"
-        raise NotThatFormat(
-            "`sfumato query` reads Parquet files, plain CSV files (UTF-8, commas, decimal points) and PostgreSQL; "
-            f"{Path(path).name} is none of these.",
-            fix=f"Convert it: python -c \"import sfumato; sfumato.write(sfumato.read('{data}'), '{copy}')\"",
-        )
-    return _from_recipe(data, out), _name(Path(path).stem)
-
-
-def _read_by_engines(path: Path) -> bool:
-    """Whether the query engines read this file: Parquet, or plain CSV or TSV."""
-    from sfumato.data.formats.csv import MISSING
-    from sfumato.data.text_files import decode, sniff
-
-    delimiter = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower())
-    if delimiter is None:
-        return path.suffix.lower() == ".parquet"
-    with path.open("rb") as file:
-        head = file.read(1 << 20)
-    whole = head[: head.rfind(b"\n") + 1 or len(head)]
-    if decode(whole) != "utf-8":
-        return False
-    dialect = sniff(whole, delimiter=None, header=None, missing=MISSING, name=path.name)
-    return dialect.header and (dialect.delimiter == delimiter or len(dialect.names) == 1)
-
-
-def _name(text: str) -> str:
-    """An SQL name that needs no quotes: letters, digits and underscores."""
-    plain = re.sub(r"\W+", "_", text).strip("_").lower() or "data"
-    return plain if plain[0].isalpha() else f"t_{plain}"
-
-
 def _quoted(text: str) -> str:
     """Quote a path for the shell."""
     import shlex
 
     return shlex.quote(text)
-
-
-def _from_recipe(data: str, out: Path) -> str:
-    """The path of the data relative to the recipe's folder."""
-    if "://" in data or data == "-" or str(out) == "-":
-        return data
-    return Path(os.path.relpath(data, out.parent)).as_posix()
 
 
 def _show(proposal: Proposal, console: Console) -> None:

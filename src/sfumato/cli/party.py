@@ -35,7 +35,7 @@ def serve(party: Path) -> None:
     from sfumato.parties.party_file import PartyFile
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    server = PartyFile.load(party).server(party.parent)
+    server = PartyFile.load(party).server()
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -21,7 +21,7 @@ PERSON = "analyst"
 
 
 @click.command("query")
-@click.argument("metadata", type=typed_path)
+@click.argument("dataset", type=typed_path)
 @click.argument("sql")
 @click.option(
     "--epsilon",
@@ -64,7 +64,7 @@ PERSON = "analyst"
 @click.option("--analyst", default=None, help="Analyst whose budget is charged. The user name if left out.")
 @click.option("--explain", is_flag=True, help="Show the cost and the expected error; spend nothing.")
 @click.option(
-    "--pace",
+    "--response-interval",
     type=click.FloatRange(min=0),
     default=None,
     help="Quantize the response time to multiples of this many seconds.",
@@ -75,14 +75,14 @@ PERSON = "analyst"
 @click.option(
     "--server",
     default=None,
-    help="Address of a query server. METADATA is then the name of the data set, and SFUMATO_TOKEN holds the token.",
+    help="Address of a query server. DATASET is then its name there, and SFUMATO_TOKEN holds the token.",
 )
 @click.option(
     "--parties",
     "identity",
     type=typed_path,
     default=None,
-    help="Ask several parties. METADATA is then their parties file; this is the analyst's certificate (NAME.crt, with "
+    help="Ask several parties. DATASET is then their parties file; this is the analyst's certificate (NAME.crt, with "
     "NAME.key and authority.crt beside it).",
 )
 @click.option(
@@ -93,7 +93,7 @@ PERSON = "analyst"
 )
 @json_option
 def command(
-    metadata: Path,
+    dataset: Path,
     sql: str,
     explain: bool,
     as_json: bool,
@@ -102,19 +102,19 @@ def command(
     attempts: int | None,
     **options: Any,
 ) -> None:
-    """Answer the query SQL on the data set that METADATA describes; `-` reads the query from standard input.
+    """Answer the query SQL on a data set; `-` reads the query from standard input.
 
-    `sfumato init FILE --query` writes the METADATA for the owner to complete.
+    DATASET is its document, which `sfumato init FILE` writes for the owner to complete.
 
     EXPLAIN before the query (or --explain) shows the cost and the expected error and spends nothing.
     SHOW TABLES and DESCRIBE table list the declared tables and columns and cost nothing.
     ERROR 50 CONFIDENCE 95% after the query derives the cost from the error. A repeated query is free.
 
-    If METADATA names another `policy:` than differential privacy, that policy answers or refuses (exit code 1).
+    If DATASET names another `policy` than differential privacy, that policy answers or refuses (exit code 1).
     It has no budget, so --epsilon, --delta and --rho are refused.
     """
-    from sfumato.errors import InvalidRecipe, NotThatFormat
-    from sfumato.query.metadata import load
+    from sfumato.dataset.document import Dataset
+    from sfumato.query.open_session import open_session
 
     text = sys.stdin.read() if sql == "-" else sql
     stripped = text.lstrip()
@@ -122,25 +122,20 @@ def command(
         explain, text = True, stripped[8:]
     if identity is not None:
         given = {"attempts": attempts} if attempts and not explain else {}
-        _show(_parties(metadata, identity, options), text, {**options, **given}, explain=explain, as_json=as_json)
+        _show(_parties(dataset, identity, options), text, {**options, **given}, explain=explain, as_json=as_json)
         return
     if attempts is not None:
         raise click.UsageError("--attempts belongs to --parties.")
     if server is not None:
-        _show(_remote(server, str(metadata), options), text, options, explain=explain, as_json=as_json)
+        _show(_remote(server, str(dataset), options), text, options, explain=explain, as_json=as_json)
         return
-    try:
-        loaded = load(metadata)
-    except InvalidRecipe as refusal:
-        if {"tables", "dataset", "ledger"} <= {problem.where for problem in refusal.problems}:
-            raise NotThatFormat(
-                f"{metadata} is not a metadata file.",
-                fix="`sfumato init FILE --query` writes the metadata; a recipe is for `sfumato protect`.",
-            ) from None
-        raise
+    loaded = Dataset.load(dataset)
     analyst = options.pop("analyst") or getpass.getuser()
-    session = loaded.session(
-        base=metadata.parent, analyst=analyst, engine=options.pop("engine"), pace=options.pop("pace")
+    session = open_session(
+        loaded,
+        analyst=analyst,
+        engine=options.pop("engine"),
+        response_interval=options.pop("response_interval"),
     )
     _show(session, text, options, explain=explain, as_json=as_json)
 
@@ -167,16 +162,16 @@ def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Coordina
     tls = client_context(
         certificate=identity, key=identity.with_suffix(".key"), authority=identity.with_name("authority.crt")
     )
-    return Coordinator(agreement=agreement, channels=https_channels(agreement, tls), base=parties.parent)
+    return Coordinator(agreement=agreement, channels=https_channels(agreement, tls))
 
 
 def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession:
-    """The data set on a server. It knows the analyst by the token, and chooses engine and pace itself."""
+    """The data set on a server. It knows the analyst by the token, and chooses engine and interval itself."""
     from sfumato.api.connect import connect
 
-    for name in ("analyst", "engine", "pace"):
+    for name in ("analyst", "engine", "response_interval"):
         if options.pop(name) is not None:
-            raise click.UsageError(f"--{name} is decided by the server.")
+            raise click.UsageError(f"--{name.replace('_', '-')} is decided by the server.")
     return connect(server, dataset=dataset)
 
 

@@ -18,7 +18,7 @@ PERSON = "operator"
 
 
 @click.command("serve")
-@click.argument("metadata", type=typed_path, nargs=-1)
+@click.argument("datasets", type=typed_path, nargs=-1)
 @click.option("--state", default=None, help="Folder of the state, or a postgresql:// address.")
 @click.option("--config", type=typed_path, default=None, help="Settings file (server.yaml).")
 @click.option("--host", default=None, help="Address to listen on; 127.0.0.1 by default.")
@@ -26,8 +26,8 @@ PERSON = "operator"
 @click.option("--postgres-port", type=int, default=None, help="PostgreSQL port; 5642 by default, 0 any, -1 none.")
 @click.option("--epsilon", type=NUMBER, default=None, help="Budget of data sets that have none yet, as epsilon.")
 @click.option("--delta", type=NUMBER, default="0", help="Budget of data sets that have none yet, as delta.")
-def command(metadata: tuple[Path, ...], epsilon: str | None, delta: str, config: Path | None, **given: Any) -> None:
-    """Serve the data sets that the METADATA files describe, until it is interrupted.
+def command(datasets: tuple[Path, ...], epsilon: str | None, delta: str, config: Path | None, **given: Any) -> None:
+    """Serve the data sets that the documents DATASETS describe, until it is interrupted.
 
     The state (ledger, accounts, questions) is kept in a folder. The first start prints a one-time link for the first
     administrator. Settings come from the options, then SFUMATO_SERVER_* variables, then the settings file.
@@ -38,9 +38,11 @@ def command(metadata: tuple[Path, ...], epsilon: str | None, delta: str, config:
     from sfumato.server.settings import load_settings
 
     settings = load_settings(config, given=given)
-    service = QueryService.open(settings.state, pace=settings.pace or None, engine=settings.engine)
+    service = QueryService.open(
+        settings.state, response_interval=settings.response_interval or None, engine=settings.engine
+    )
     first = first_administrator(service)
-    for path in metadata:
+    for path in datasets:
         _register(service, path, epsilon, delta)
     log_json()
     run_server(service, settings, ready=lambda running: _tell(running, first))

@@ -179,13 +179,13 @@ def dataset() -> None:
 
 
 @dataset.command("register")
-@click.argument("metadata", type=typed_path)
+@click.argument("document", type=typed_path)
 @click.option("--owner", default="admin", show_default=True, help="User who owns the data set.")
 @click.pass_obj
-def register(place: str, metadata: Path, owner: str) -> None:
-    """Register a metadata file, or a new version of its data set."""
+def register(place: str, document: Path, owner: str) -> None:
+    """Register a data set document, or a new version of its data set."""
     service = _service(place)
-    found = service.registered.register_file(metadata, by=service.users.get(owner).name)
+    found = service.registered.register_file(document, by=service.users.get(owner).name)
     click.echo(f"{found.name} version {found.version}")
 
 

@@ -14,6 +14,7 @@ guarantee take what is left open as fixed (comma, UTF-8, decimal point); ``sfuma
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,20 @@ class Source(DocumentedModel):
     def read(self) -> Table:
         """The whole table. Kinds that nobody declared are found by looking at its rows."""
         return read(self.location, **self.options)
+
+    @classmethod
+    def found(cls, source: str, *, beside: Path | None = None) -> Source:
+        """The source as a document in the folder ``beside`` names it, with the dialect that was found by looking."""
+        from sfumato.data.formats.csv import Csv, found_dialect
+
+        location, options = file_and_options(source)
+        if is_url(location) or location == "-" or Path(location).is_dir():
+            found: dict[str, Any] = {}
+        else:
+            found = found_dialect(Path(location)) if isinstance(format_of(Path(location), None, {}), Csv) else {}
+        if beside is not None and not is_url(location) and location != "-":
+            location = Path(os.path.relpath(location, beside)).as_posix()
+        return cls(location=location, options={**found, **options})
 
     def to_dict(self) -> str | dict[str, Any]:
         """The source as a document writes it."""

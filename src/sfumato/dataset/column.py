@@ -206,10 +206,10 @@ class Column(DocumentedModel):
     def askable(self) -> bool:
         """Whether queries may name the column: not if it identifies people, is dropped, or waits for a decision.
 
-        A declaration that says nothing of a role is one for queries.
+        A declaration that says nothing of a role is one for queries. Missing codes would be read as values.
         """
         waits = self.role is Role.UNDECIDED and "role" in self.model_fields_set
-        return not waits and self.role not in (Role.IDENTIFIER, Role.DROP)
+        return not waits and not self.missing_codes and self.role not in (Role.IDENTIFIER, Role.DROP)
 
     def cast(self, series: pl.Series) -> pl.Series:
         """Cast a column to its declared kind and blank its missing codes.

@@ -340,6 +340,6 @@ def sql_name(location: str) -> str:
         address = parse_url(location)
         stem = (address.table or address.name).rpartition(".")[2].rpartition("/")[2]
     else:
-        stem = Path(location.partition("?")[0]).name.partition(".")[0]
+        stem = Path(location.partition("?")[0].removesuffix(".gz")).stem
     plain = re.sub(r"\W+", "_", stem).strip("_").lower() or "data"
     return plain if plain[0].isalpha() else f"t_{plain}"

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sfumato.data.url import file_and_options
 from sfumato.engines.choice import is_address
 from sfumato.errors import LedgerBroken
 from sfumato.ledger.ledger import Store
@@ -41,5 +42,5 @@ def refuse_registered(store: Store, *, dataset: str, places: Iterable[Any]) -> N
 def file_of(source: Any) -> str:
     """The file of a table; empty for frames and databases."""
     if isinstance(source, Path) or (isinstance(source, str) and not is_address(source)):
-        return str(Path(source).resolve())
+        return str(Path(file_and_options(source)[0]).resolve())  # whatever dialect is declared
     return ""

@@ -6,16 +6,15 @@
     federation: hospitals          # the name that every party keeps its budget under
     parties_per_person: 1          # in how many parties' tables one person may be
     colluding: 1                   # how many parties may share what they know with the analyst
-    least: 2                       # nothing is answered with fewer parties; all of them if left out
+    min_parties: 2                 # nothing is answered with fewer parties; all of them if left out
     dropouts: 0                    # how many parties may stop in the middle without ending the question
     parties:
       north: {address: "https://north.example:8441", key: 5f0c...}
       south: {address: "https://south.example:8441", key: 9b1e...}
+    person: person                 # the column that identifies a person, or `row`
     tables:
       visits:
-        unit: person
-        rows: 3
-        groups: 2
+        bounds: {rows: 3, groups: 2}
         columns:
           person: {kind: integer}
           ward:   {kind: category, domain: {values: [east, west]}}
@@ -28,15 +27,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from sfumato.data.source import Source
 from sfumato.data.yaml_documents import load_document
+from sfumato.dataset.document import Dataset, PublicSource, TableDeclaration
 from sfumato.field_docs import DocumentedModel
 from sfumato.parties.residues import MOST_PARTIES
 from sfumato.query.catalog import Catalog
-from sfumato.query.metadata import Metadata, PublicMetadata, TableMetadata
 
 __all__ = ["Agreement", "PartyAddress", "SharedTable", "Tolerance"]
 
@@ -55,10 +55,18 @@ class PartyAddress(DocumentedModel):
     """Public Ed25519 key of the party, as `sfumato party keys` prints it."""
 
 
-class SharedTable(TableMetadata):
+class SharedTable(TableDeclaration):
     """A table that every party has, with the same columns. Where its data is, each party knows for itself."""
 
-    data: Literal[""] = ""
+    data: Source = Source(location="")
+    """Left out."""
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _left_out(cls, value: Any) -> Any:
+        if not isinstance(value, Source):
+            raise ValueError("each party says in its own file where its data is")
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,28 +106,30 @@ class Agreement(DocumentedModel):
     colluding: Annotated[int, Field(ge=0)]
     """How many parties may share what they know with the analyst. 0 protects from an analyst who is no party; 1 also
     from every single party, which knows its own share of the noise."""
-    least: Annotated[int, Field(ge=2)] | None = None
+    min_parties: Annotated[int, Field(ge=2)] | None = None
     """Nothing is answered with fewer parties; all of them if left out."""
     dropouts: Annotated[int, Field(ge=0)] = 0
     """How many parties may stop in the middle of a question without ending it. The others' shares of the noise are made
     large enough to do without theirs."""
     parties: Annotated[dict[_Name, PartyAddress], Field(min_length=2, max_length=MOST_PARTIES)]
     """The parties by name."""
+    person: str
+    """Whose privacy: ``row``, the column that identifies a person, or the table whose rows are people."""
     tables: Annotated[dict[str, SharedTable], Field(min_length=1)]
     """The private tables that every party has."""
-    public: dict[str, PublicMetadata] = {}
+    public: dict[str, PublicSource] = {}
     """Public tables; all parties have the same."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         count = len(self.parties)
         if self.fewest > count:
-            raise ValueError(f"`least` is {self.fewest}, and there are {count} parties")
+            raise ValueError(f"`min_parties` is {self.fewest}, and there are {count} parties")
         if self.colluding >= self.fewest:
-            raise ValueError("`colluding` must be smaller than the number of parties in an answer (`least`)")
+            raise ValueError("`colluding` must be smaller than the number of parties in an answer (`min_parties`)")
         if self.dropouts and self.dropouts > (most := self.tolerance(count).most):
             raise ValueError(
-                f"`dropouts` can be {most} at most: {self.fewest} parties must remain (`least`), and "
+                f"`dropouts` can be {most} at most: {self.fewest} parties must remain (`min_parties`), and "
                 f"{self.tolerance(count).threshold} to open the sum of {count} if {self.colluding} collude"
             )
         if self.parties_per_person > count:
@@ -131,7 +141,7 @@ class Agreement(DocumentedModel):
     @property
     def fewest(self) -> int:
         """The number of parties that an answer needs."""
-        return len(self.parties) if self.least is None else self.least
+        return len(self.parties) if self.min_parties is None else self.min_parties
 
     def tolerance(self, count: int) -> Tolerance:
         """How many of ``count`` parties of a round may stop, and how many shares open a mask."""
@@ -144,16 +154,19 @@ class Agreement(DocumentedModel):
         """The parties' public keys."""
         return {name: bytes.fromhex(party.key) for name, party in self.parties.items()}
 
-    def metadata(self, data: Mapping[str, str], *, ledger: str) -> Metadata:
-        """The metadata of one party's own tables."""
-        tables = {name: table.model_copy(update={"data": data.get(name, "")}) for name, table in self.tables.items()}
-        return Metadata(
-            sfumato=1, dataset=self.federation, ledger=ledger, tables=dict(tables), public=self.public,
+    def dataset(self, data: Mapping[str, Source], *, ledger: str | None = None) -> Dataset:
+        """The data set of one party's own tables."""
+        tables = {
+            name: TableDeclaration(**{**dict(table), "data": data.get(name, table.data)})
+            for name, table in self.tables.items()
+        }
+        return Dataset(
+            dataset=self.federation, person=self.person, ledger=ledger, tables=tables, public=self.public,
         )  # fmt: skip
 
-    def catalog(self, base: Path) -> Catalog:
+    def catalog(self) -> Catalog:
         """What analysts may know."""
-        return self.metadata({}, ledger="").catalog(base)
+        return Catalog.of(self.dataset({}))
 
     def digest(self, catalog: Catalog) -> str:
         """Hash of everything that the answer depends on; all parties and the analyst must have the same.
@@ -161,7 +174,8 @@ class Agreement(DocumentedModel):
         Addresses are left out: not everybody reaches a party by the same name. So are defaults: a field that only a
         later version knows makes no difference unless it is used.
         """
-        document = self.model_dump(mode="json", exclude={"parties"}, exclude_defaults=True)
+        places = {"tables": {"__all__": {"data"}}, "public": {"__all__": {"data"}}}
+        document = self.model_dump(mode="json", exclude={"parties": True, **places}, exclude_defaults=True)
         document["keys"] = {name: party.key for name, party in self.parties.items()}
         document["contents"] = {name: table.frame.write_csv() for name, table in catalog.public.items()}
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

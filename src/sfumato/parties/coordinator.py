@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sfumato.errors import BadParameter, PartyFailed, SfumatoError
@@ -59,8 +58,6 @@ class Coordinator:
 
     agreement: Agreement
     channels: Mapping[str, PartyChannel]
-    base: Path = Path()
-    """Folder of the public tables."""
 
     def explain(
         self,
@@ -141,7 +138,7 @@ class Coordinator:
     def _planned(
         self, sql: str, epsilon: Number, delta: Number | None, rows: int | None, groups: int | None, fit: Number
     ) -> tuple[PartiesQuestion, PartiesPlan]:  # fmt: skip
-        catalog = self.agreement.catalog(self.base)
+        catalog = self.agreement.catalog()
         question = PartiesQuestion.new(
             sql, agreement=self.agreement.digest(catalog), epsilon=str(epsilon), delta=delta or 0, rows=rows,
             groups=groups, fit=fit,

@@ -42,7 +42,7 @@ from sfumato.parties.secure_sum import (
 from sfumato.parties.shared_computation import SharedComputation
 from sfumato.query.execute.executor import check_plan, exact_vectors, shared_measurements
 from sfumato.query.execute.timing import quantize_response
-from sfumato.query.options import check_least
+from sfumato.query.options import check_min_epsilon
 from sfumato.query.session import Session
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ class Party:
         agreement: Agreement,
         session: Session,
         identity: Ed25519PrivateKey,
-        pace: float | None = None,
+        response_interval: float | None = None,
     ) -> None:
         if name not in agreement.parties:
             raise BadParameter(f"the parties file does not name party `{name}`.")
         if identity.public_key().public_bytes_raw() != agreement.keys[name]:
             raise BadParameter(f"the key of party `{name}` is not the one in the parties file.")
         self.name, self.agreement = name, agreement
-        self._session, self._identity, self._pace = session, identity, pace
+        self._session, self._identity, self._response_interval = session, identity, response_interval
         self._digest = agreement.digest(session.catalog)
         self._joined: dict[str, _Joined] = {}
         self._lock = threading.Lock()
@@ -105,7 +105,7 @@ class Party:
         plan = plan_question(self.agreement, self._session.catalog, question)
         with self._running:
             check_plan(plan.noise, self._session.running)
-        check_least(plan.cost, self._session.least)
+        check_min_epsilon(plan.cost, self._session.min_epsilon)
         self._check_budget(plan, analyst)
         digest = question.digest()
         opened = open_round(self.name, self._identity, question=digest, plan=plan.digest)
@@ -146,7 +146,7 @@ class Party:
 
         ``sealed`` has the shares that the other parties dealt to this one, where parties may stop.
         """
-        with quantize_response(self._pace):
+        with quantize_response(self._response_interval):
             joined = self._taken(digest, analyst)
             if joined.received is not None:
                 raise QueryRefused("This party contributed to the question before.", fix="Ask again.")
@@ -178,7 +178,7 @@ class Party:
         ``transfer`` sends a frame of sealed messages to the coordinator and returns the next one. The ledger has
         charged before the first.
         """
-        with quantize_response(self._pace):
+        with quantize_response(self._response_interval):
             joined = self._taken(digest, analyst)
             program = joined.plan.program
             if program is None:

@@ -20,13 +20,17 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field
 
+from sfumato.data.source import Source
 from sfumato.data.yaml_documents import load_document
+from sfumato.dataset.document import Answering
 from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
+from sfumato.params import InputFile, Location
 from sfumato.parties.agreement import Agreement
 from sfumato.parties.certificates import load_identity, server_context
 from sfumato.parties.party import Party
 from sfumato.parties.serve import PartyServer
+from sfumato.query.open_session import open_session
 from sfumato.wording import did_you_mean
 
 __all__ = ["PartyFile"]
@@ -41,26 +45,26 @@ class PartyFile(DocumentedModel):
     """Version of the file's language."""
     party: str
     """Name of this party in the parties file."""
-    parties: str
+    parties: InputFile
     """The parties file."""
-    data: Annotated[dict[str, str], Field(min_length=1)]
-    """Parquet or CSV file, or postgresql:// address, of each table."""
-    ledger: str
+    data: Annotated[dict[str, Source], Field(min_length=1)]
+    """Source of each table: a file with its dialect, or a postgresql:// address."""
+    ledger: Location
     """SQLite file or postgresql:// address."""
-    key: str
+    key: InputFile
     """Ed25519 key of this party, in PEM format. Nobody else may read it."""
-    certificate: str
+    certificate: InputFile
     """TLS certificate of that key."""
-    authority: str
+    authority: InputFile
     """Certificate of the authority that vouches for analysts."""
     listen: str | None = None
     """Address to listen on, as host:port; all addresses at the port of the parties file if left out."""
     engine: str | None = None
     """duckdb, postgres or spark. Chosen by the location of the data if left out."""
-    pace: Annotated[float, Field(gt=0)] | None = None
+    response_interval: Annotated[float, Field(gt=0)] | None = None
     """Seconds. Contributions are sent at multiples of it, which hides how long the query took."""
 
-    smallest_epsilon: Annotated[float, Field(gt=0)] | None = None
+    min_epsilon: Annotated[float, Field(gt=0)] | None = None
     """The smallest epsilon of one question. Without it, questions at almost no cost tell their running time."""
 
     @classmethod
@@ -68,10 +72,9 @@ class PartyFile(DocumentedModel):
         """Read and check the file; every problem is told with its line."""
         return load_document(cls, path, kind="party file", fix="Write one as docs/parties.md shows.")
 
-    def open(self, base: Path) -> Party:
+    def open(self) -> Party:
         """Open the tables, the ledger and the key."""
-        place = base / self.parties
-        agreement = Agreement.load(place)
+        agreement = Agreement.load(self.parties)
         if self.party not in agreement.parties:
             raise BadParameter(
                 f"the parties file names no party `{self.party}`.", fix=did_you_mean(self.party, agreement.parties)
@@ -79,20 +82,22 @@ class PartyFile(DocumentedModel):
         missing = sorted(set(agreement.tables) ^ set(self.data))
         if missing:
             raise BadParameter(f"`data` must name the tables of the parties file; see `{missing[0]}`.")
-        home = base.absolute()  # the parties file, and with it the public tables, may lie elsewhere
-        data = {name: where if "://" in where else str(home / where) for name, where in self.data.items()}
-        ledger = self.ledger if "://" in self.ledger else str(home / self.ledger)
-        metadata = agreement.metadata(data, ledger=ledger).model_copy(update={"least": self.smallest_epsilon})
-        session = metadata.session(base=place.parent, analyst="-", engine=self.engine)
-        identity = load_identity(base / self.key)
-        return Party(name=self.party, agreement=agreement, session=session, identity=identity, pace=self.pace)
-
-    def server(self, base: Path) -> PartyServer:
-        """The HTTPS service of this party, listening."""
-        party = self.open(base)
-        context = server_context(
-            certificate=base / self.certificate, key=base / self.key, authority=base / self.authority
+        answering = Answering(min_epsilon=self.min_epsilon)
+        dataset = agreement.dataset(self.data, ledger=self.ledger).model_copy(update={"answering": answering})
+        session = open_session(dataset, analyst="-", engine=self.engine)
+        identity = load_identity(self.key)
+        return Party(
+            name=self.party,
+            agreement=agreement,
+            session=session,
+            identity=identity,
+            response_interval=self.response_interval,
         )
+
+    def server(self) -> PartyServer:
+        """The HTTPS service of this party, listening."""
+        party = self.open()
+        context = server_context(certificate=self.certificate, key=self.key, authority=self.authority)
         return PartyServer(self._place(party.agreement), party=party, context=context)
 
     def _place(self, agreement: Agreement) -> tuple[str, int]:

@@ -7,32 +7,44 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+from sfumato.data.source import Source
 from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
 from sfumato.dataset import Kind, Role
+from sfumato.dataset.document import sql_name
 from sfumato.profiling.proposal import ColumnProposal, Proposal
 from sfumato.profiling.safe_harbor import SafeHarborPlan, safe_harbor_plan
 from sfumato.profiling.singling_out import Combination
 from sfumato.wording import counted
 
-__all__ = ["for_preset", "to_yaml"]
+__all__ = ["DOMAINS", "column_lines", "comment", "for_preset", "to_yaml"]
 
 _WIDTH = 110
 _MOST_COMBINATIONS = 20_000_000
 """Combinations of levels beyond which ``generalize`` refuses to prove the best one."""
+_PERSON = (
+    "Queries need to know whose privacy is kept: `row` if every row is a different person, else the column with the"
+    " person's id."
+)
+DOMAINS = (
+    "Queries sum and group columns with a domain only: add domain: {low: 0, high: 120}, {values: [a, b]} or"
+    " {first: 2020-01-01, last: 2024-12-31}, from what is possible and not from the data."
+)
 _MASK_LEVELS = 8
 """Levels of a hierarchy whose number depends on the values, such as the length of a code."""
 
 
 def to_yaml(
     proposal: Proposal,
-    data_path: str | None,
+    source: Source | str | None,
     *,
+    unit: str | None = None,
     k: int | None = None,
     preset: str | None = None,
     step: Mapping[str, Any] | None = None,
     reasons: Sequence[str] = (),
 ) -> str:
-    """The proposal as recipe text. Without ``data_path`` the recipe names no data and is run on a table passed to it.
+    """The proposal as recipe text. Without ``source`` the recipe names no data and is run on a table passed to it.
+    ``unit`` is whose privacy is kept, if the owner said so: ``row``, or the column that identifies a person.
 
     Without ``k`` the k-anonymity model is left as a comment for the data owner to fill in. ``preset`` is the text of a
     recipe without data and columns, whose models, steps and limits are copied. ``step`` is the masking step, with the
@@ -44,13 +56,14 @@ def to_yaml(
         [
             *_head(proposal),
             "sfumato: 1",
-            *([] if data_path is None else [f"data: {yaml_scalar(data_path)}"]),
-            *_unit(proposal),
-            *_comment("A seed repeats a run, together with the random key in the private folder of the release."),
+            *_data(source),
+            *_unit(proposal, unit),
+            *comment("A seed repeats a run, together with the random key in the private folder of the release."),
             "# seed: ",
             "",
+            *([] if source is None else comment(DOMAINS)),
             "columns:",
-            *(line for column in proposal.columns for line in _column(column)),
+            *(line for column in proposal.columns for line in column_lines(column)),
             "",
             *(_own(proposal, k, step, reasons) if preset is None else _preset(proposal, preset, plan)),
             "",
@@ -58,10 +71,28 @@ def to_yaml(
     )
 
 
-def _unit(proposal: Proposal) -> Iterator[str]:
-    if proposal.unit is not None:
-        yield from _comment("People have several rows; this column says whose a row is. It is not released.")
-        yield f"unit: {yaml_scalar(proposal.unit)}"
+def _data(source: Source | str | None) -> Iterator[str]:
+    """Where the data is, and under which name and in which ledger its budgets are kept."""
+    if source is None:
+        return
+    source = Source(location=source) if isinstance(source, str) else source
+    name = sql_name(source.location)
+    yield f"dataset: {yaml_scalar(name)}"
+    yield f"data: {yaml_flow(source.to_dict())}"
+    yield f"ledger: {yaml_scalar(f'{name}-ledger.db')}      # budgets of queries and noisy releases"
+
+
+def _unit(proposal: Proposal, unit: str | None) -> Iterator[str]:
+    own = unit or proposal.unit
+    if own is None:
+        yield from comment(_PERSON)
+        yield "# unit: row"
+    elif own == "row":
+        yield "unit: row      # every row is a different person"
+    else:
+        yield from comment("People have several rows; this column says whose a row is. It is not released.")
+        yield f"unit: {yaml_scalar(own)}"
+        yield "# bounds: {rows: , groups: }      # for queries: most rows of a person per group, and groups of a person"
 
 
 def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reasons: Sequence[str]) -> Iterator[str]:
@@ -72,13 +103,13 @@ def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reas
     yield from _events(proposal)
     yield from _texts(proposal)
     yield ""
-    yield from _comment(
+    yield from comment(
         "Without these lines the default attacks and measures run. The attacker knows all quasi-identifiers."
     )
     yield "# attacks:"
     yield "#  - linkage: {auxiliary: voters.csv}      # an external file with names"
     yield "# measures: [marginals, pairs]"
-    yield from _comment("The largest share of people that an attack may identify. Without a limit there is no verdict.")
+    yield from comment("The largest share of people that an attack may identify. Without a limit there is no verdict.")
     yield "# limits: {risk: 0.09}"
 
 
@@ -122,7 +153,7 @@ def for_preset(proposal: Proposal, preset: str | None) -> Proposal:
 
 
 def _head(proposal: Proposal) -> Iterator[str]:
-    yield from _comment(
+    yield from comment(
         f"A proposal for {counted(len(proposal.columns), 'column')} and {counted(proposal.whole, 'row')}. Review it:"
         " read the reason above each column and change what is wrong. Roles: identifier (removed), quasi (known to"
         " outsiders, generalized), sensitive (must stay secret), weight, household, plain (released unchanged),"
@@ -130,13 +161,13 @@ def _head(proposal: Proposal) -> Iterator[str]:
     )
     if undecided := proposal.of_role(Role.UNDECIDED):
         yield "#"
-        yield from _comment(
+        yield from comment(
             f"{counted(len(undecided), 'column')} {'is' if len(undecided) == 1 else 'are'} undecided. `sfumato protect`"
             " refuses until somebody decides: change the role here, or run `sfumato decide`."
         )
     if proposal.rows < proposal.whole:
         yield "#"
-        yield from _comment(
+        yield from comment(
             f"Only {proposal.rows} of the rows were examined: the first ones, and others spread evenly over the rest."
             " The whole table has fewer unique rows than stated here, and rare values may have been missed."
         )
@@ -161,20 +192,21 @@ def _alone(proposal: Proposal) -> Iterator[str]:
 
 
 def _share(combination: Combination, what: str) -> Iterator[str]:
-    yield from _comment(
+    yield from comment(
         f"{combination.unique:.1%} of the rows: {' + '.join(combination.columns)} ({what})", indent="#   "
     )
 
 
-def _column(column: ColumnProposal) -> Iterator[str]:
-    yield from _comment(column.reason, indent="  # ")
+def column_lines(column: ColumnProposal) -> Iterator[str]:
+    """A column with its role, under the reason for it as a comment."""
+    yield from comment(column.reason, indent="  # ")
     for placeholder in column.placeholders:
         codes, rows = yaml_flow(placeholder.codes), f"{placeholder.rows} row{'s' if placeholder.rows != 1 else ''}"
         if placeholder.sure:
             text = f"{codes} ({rows}) read as missing: {placeholder.reason}; remove answers from missing_codes"
         else:
             text = f"{codes} ({rows}) may mean no answer ({placeholder.reason}): if so, add missing_codes: {codes}"
-        yield from _comment(text, indent="  # ")
+        yield from comment(text, indent="  # ")
     if column.role is Role.QUASI and column.hierarchy is None and column.distinct > 2:
         yield "  # no hierarchy: the only coarser value is *; a file or a taxonomy would preserve more detail"
     setting: dict[str, Any] = {"role": column.role.value, "kind": column.kind.value}
@@ -188,7 +220,7 @@ def _column(column: ColumnProposal) -> Iterator[str]:
 
 
 def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
-    yield from _comment(
+    yield from comment(
         "k: every row shares its quasi-identifiers with at least k - 1 others. There is no default. Common choices: 3"
         " for colleagues under contract, 5 for research files, 12 for public files (a risk of at most 0.09)."
     )
@@ -204,7 +236,7 @@ def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
 
 def _steps(proposal: Proposal, step: Mapping[str, Any] | None, reasons: Sequence[str]) -> Iterator[str]:
     if not proposal.of_role(Role.QUASI):
-        yield from _comment("There is no quasi-identifier, so there is nothing to generalize. Identifiers are removed.")
+        yield from comment("There is no quasi-identifier, so there is nothing to generalize. Identifiers are removed.")
         yield "steps: []"
         return
     yield "# Identifiers are removed automatically."
@@ -212,13 +244,13 @@ def _steps(proposal: Proposal, step: Mapping[str, Any] | None, reasons: Sequence
         yield f"# {line}"
     if step is None or "generalize" in step:
         step = {"generalize": _generalize(proposal)}
-        yield from _comment(
+        yield from comment(
             "Full-domain generalization: one level per column. Up to the share `suppression` of the rows may be"
             " suppressed. `optimal` proves the best levels of these hierarchies if `seconds` suffice, and says so;"
             " `heuristic` looks for good ones."
         )
     elif "microaggregate" in step:
-        yield from _comment("Microaggregation releases means of groups, not true values of persons.")
+        yield from comment("Microaggregation releases means of groups, not true values of persons.")
     yield "steps:"
     yield from _pseudonyms(proposal)
     yield from (f"  - {name}: {yaml_flow(setting)}" if setting else f"  - {name}" for name, setting in step.items())
@@ -230,7 +262,7 @@ def _events(proposal: Proposal) -> Iterator[str]:
     items = [one.name for one in columns if one.name != proposal.unit and one.kind in (Kind.CATEGORY, Kind.INTEGER)]
     if proposal.unit is None or not items:
         return
-    yield from _comment(
+    yield from comment(
         "People have several rows. If rows are events (purchases, searches, ratings, places), release the unit as a"
         " pseudonym, protect the sets of items with one of the methods of the manual's page on logs, and attack them:"
     )
@@ -244,7 +276,7 @@ def _texts(proposal: Proposal) -> Iterator[str]:
     """The step for free text as a comment."""
     names = [column.name for column in proposal.columns if column.finding.detector == "free text"]
     if names:
-        yield from _comment(
+        yield from comment(
             "Texts are removed. To release them, make them sensitive and add this step. A person must read what it"
             " leaves and sign with `signed_by`:"
         )
@@ -283,7 +315,7 @@ def _pseudonyms(proposal: Proposal) -> Iterator[str]:
         yield f"  - pseudonymize: {yaml_flow({'key': 'household.key', 'columns': names})}"
 
 
-def _comment(text: str, *, indent: str = "# ") -> Iterator[str]:
+def comment(text: str, *, indent: str = "# ") -> Iterator[str]:
     """The text as comment lines. Control characters and line breaks in column names are replaced: they would end the
     comment or are not valid YAML."""
     line = ""

@@ -14,7 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.dataset import Column, Kind, Schema
+from sfumato.data.declared import read_declared
+from sfumato.dataset import Column, Kind, Role, Schema
+from sfumato.dataset.document import Dataset, PublicSource, TableDeclaration
 from sfumato.errors import BadParameter, MetadataMissing
 from sfumato.rationals import rational
 
@@ -32,7 +34,7 @@ class PrivateTable:
     """How many rows of one unit count within one group; more are clipped. Always 1 when each row is a person."""
     groups: int | None = None
     """In how many groups one unit counts. Always 1 when each row is a person."""
-    typical: int | None = None
+    typical_groups: int | None = None
     """In how many groups a unit usually is: public knowledge that helps to choose how contributions are bounded."""
 
     def __post_init__(self) -> None:
@@ -62,7 +64,7 @@ class PrivateTable:
         unit = self.schema.unit
         if unit is not None and unit not in self.schema.columns:
             raise MetadataMissing(f"The unit `{unit}` of `{self.name}` is not among its columns.", column=unit)
-        for limit in (self.rows, self.groups, self.typical):
+        for limit in (self.rows, self.groups, self.typical_groups):
             if limit is not None and not 1 <= limit <= 1_000_000:
                 raise BadParameter("the rows and groups of one unit lie in 1 .. 1,000,000.")
 
@@ -189,6 +191,26 @@ class Catalog:
         columns = {table.schema.unit for table in self.private.values()}
         return ", ".join(sorted(column for column in columns if column is not None)) or "row"
 
+    @classmethod
+    def of(cls, dataset: Dataset) -> Catalog:
+        """The catalog of a data set document. Tables whose rows belong to nobody or to several people are left out:
+        what one person contributes to them is not bounded."""
+        if dataset.person is None:
+            raise MetadataMissing(
+                f"The document of `{dataset.dataset}` does not say whose privacy is kept.",
+                fix="Add `person` (`unit` in the short form): `row` if every row is a different person, the column with"
+                " the person's id, or the table whose rows are people.",
+            )
+        private = {}
+        for name, table in dataset.tables.items():
+            linked = list(table.links.values()).count(dataset.person)
+            if dataset.person not in dataset.tables or name == dataset.person or linked == 1:
+                private[name] = _private(name, table, dataset.unit(name), people=name == dataset.person)
+        public = {
+            name: PublicTable(name=name, frame=_frame(table), key=table.key) for name, table in dataset.public.items()
+        }
+        return cls(dataset=dataset.dataset, private=private, public=public)
+
     def __post_init__(self) -> None:
         if not self.dataset or not self.private:
             raise BadParameter("a catalog has a name and at least one private table.")
@@ -199,3 +221,27 @@ class Catalog:
             raise MetadataMissing(
                 "Several private tables need a unit column each.", fix="Name the column that says whose row it is."
             )
+
+
+def _private(name: str, table: TableDeclaration, unit: str | None, *, people: bool) -> PrivateTable:
+    """A table with the columns that queries may name. The unit is among them: it joins tables and is never shown."""
+    columns = {column: declared for column, declared in table.columns.items() if declared.askable or column == unit}
+    if unit is not None:
+        known = columns.get(unit, Column(role=Role.IDENTIFIER))
+        columns[unit] = known if known.kind is not None else known.model_copy(update={"kind": Kind.CATEGORY})
+    once = 1 if people else None  # a key is unique by declaration, and what is not is cut
+    return PrivateTable(
+        name=name,
+        schema=Schema(columns=columns, unit=unit),
+        rows=table.bounds.rows or once,
+        groups=table.bounds.groups or once,
+        typical_groups=table.bounds.typical_groups,
+    )
+
+
+def _frame(table: PublicSource) -> pl.DataFrame:
+    """The rows of a public table. Kinds that are not declared may be found from them: everybody sees them."""
+    if not table.columns:
+        return table.data.read().frame
+    kinds = {name: column.kind for name, column in table.columns.items()}
+    return read_declared(table.data.location, kinds, **table.data.options).frame

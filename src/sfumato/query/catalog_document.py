@@ -33,7 +33,7 @@ def catalog_to_dict(catalog: Catalog) -> dict[str, Any]:
         "dataset": catalog.dataset,
         "private": [
             {"name": table.name, "unit": table.schema.unit, "rows": table.rows, "groups": table.groups,
-             "typical": table.typical, "columns": [_column(table, name) for name in table.schema.columns]}
+             "typical_groups": table.typical_groups, "columns": [_column(table, name) for name in table.schema.columns]}
             for table in catalog.private.values()
         ],
         "public": [
@@ -47,7 +47,7 @@ def catalog_from_dict(shown: Mapping[str, Any]) -> Catalog:
     """The catalog that :func:`catalog_to_dict` wrote."""
     private = {
         table["name"]: PrivateTable(
-            name=table["name"], rows=table["rows"], groups=table["groups"], typical=table["typical"],
+            name=table["name"], rows=table["rows"], groups=table["groups"], typical_groups=table["typical_groups"],
             schema=Schema(columns={column["name"]: _declared(column) for column in table["columns"]},
                           unit=table["unit"]),
         )

@@ -10,7 +10,7 @@ from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import QueryRefused
 from sfumato.rationals import Number, rational
 
-__all__ = ["CheckedOptions", "QueryOptions", "check_least"]
+__all__ = ["CheckedOptions", "QueryOptions", "check_min_epsilon"]
 
 FIT_SHARE = Fraction(1, 20)
 
@@ -62,13 +62,13 @@ class CheckedOptions:
                 "fit": FIT_SHARE if self.fit is None else self.fit}  # fmt: skip
 
 
-def check_least(cost: PrivacyLoss, least: Number | None) -> None:
+def check_min_epsilon(cost: PrivacyLoss, min_epsilon: Number | None) -> None:
     """Refuse a query that costs less than the owner allows; a cost in rho is compared as that of a pure epsilon."""
-    if least is None:
+    if min_epsilon is None:
         return
     size = cost.size**2 / 2 if cost.measure is PrivacyMeasure.EPSILON else cost.size
-    if size < rational(least) ** 2 / 2:
+    if size < rational(min_epsilon) ** 2 / 2:
         raise QueryRefused(
-            f"A query of this data set costs at least ε = {float(rational(least)):g}.",
+            f"A query of this data set costs at least ε = {float(rational(min_epsilon)):g}.",
             fix="Use a larger epsilon, share or rho, or a smaller ERROR.",
         )

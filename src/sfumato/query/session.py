@@ -35,7 +35,7 @@ from sfumato.query.catalog import Catalog
 from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
-from sfumato.query.options import CheckedOptions, QueryOptions, check_least
+from sfumato.query.options import CheckedOptions, QueryOptions, check_min_epsilon
 from sfumato.query.plan.accuracy import doubling_plans, error_reached
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.policy.base import Policy
@@ -77,10 +77,10 @@ class Session:
         analyst: str,
         policy: Policy | None = None,
         engine: Engine | str | None = None,
-        pace: float | None = None,
+        response_interval: float | None = None,
         version: str = "",
-        repeats: Literal["free", "charged"] = "free",
-        least: Number | None = None,
+        repeated_queries: Literal["cached", "charged"] = "cached",
+        min_epsilon: Number | None = None,
     ) -> None:
         missing = [name for name in catalog.private if name not in tables]
         if missing:
@@ -90,13 +90,13 @@ class Session:
         self.analyst = analyst
         self.policy = policy
         """How queries are answered; None for differential privacy."""
-        self.pace = pace
+        self.response_interval = response_interval
         """Seconds. Answers and refusals come at multiples of it, which hides how long a run took."""
         self.version = version
         """The owner's name for the present state of tables in a database; a new one makes repeated queries new."""
-        self.repeats = repeats
+        self.repeated_queries = repeated_queries
         """Whether a query that somebody else asked is free, or charged to this analyst and not to the data set."""
-        self.least = least
+        self.min_epsilon = min_epsilon
         """The smallest epsilon of a query; what its running time tells is then not almost free."""
         sources = {name: tables[name] for name in catalog.private}
         if policy is not None:
@@ -222,7 +222,7 @@ class Session:
         schema = schema_answer(sql, self.catalog, policy=self._policy_name)
         if schema is not None:
             return schema
-        with quantize_response(self.pace):
+        with quantize_response(self.response_interval):
             if self.policy is not None:
                 self._refuse_options(**options)
                 return self._ask_policy(sql)
@@ -254,7 +254,7 @@ class Session:
     def recall(self, key: str, whole: str | None = None) -> str | None:
         """The stored answer to a query, where this analyst gets it for free; ``whole``: the query it is a part of."""
         stored = self.ledger.recall(key)
-        if stored is None or self.repeats == "free":
+        if stored is None or self.repeated_queries == "cached":
             return stored
         names = [key] if whole is None else [key, whole]
         paid = [self.ledger.paid(dataset=self.catalog.dataset, analyst=self.analyst, query=name) for name in names]
@@ -265,7 +265,7 @@ class Session:
 
         ``parts`` are the keys of the answers, where there are several.
         """
-        check_least(cost, self.least)
+        check_min_epsilon(cost, self.min_epsilon)
         return self.ledger.charge(
             Charge(loss=cost, unit=self.catalog.unit, what=text, key=key),
             dataset=self.catalog.dataset,
@@ -371,7 +371,7 @@ class Session:
             raise BadParameter("a workload needs its cost.", fix="Pass epsilon or rho.")
         cost = cost_of(CheckedOptions(epsilon=epsilon, delta=delta, rho=rho))
         limits = CheckedOptions(rows=rows, groups=groups, fit=fit).limits
-        with quantize_response(self.pace):
+        with quantize_response(self.response_interval):
             return answer_workload(self, plan_workload(self, queries, cost, **limits))
 
     def remaining(self) -> PrivacyLoss | None:

@@ -1,5 +1,6 @@
 """The recipe: one file that is the truth about how a release was made."""
 
-from sfumato.recipe.recipe import Accepted, Limits, Recipe, Source
+from sfumato.data.source import Source
+from sfumato.recipe.recipe import Accepted, Limits, Recipe
 
 __all__ = ["Accepted", "Limits", "Recipe", "Source"]

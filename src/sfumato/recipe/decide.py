@@ -23,6 +23,7 @@ def decide(
     by: str,
     reason: str | None = None,
     new: bool = False,
+    table: str | None = None,
 ) -> str:
     """The text of a recipe with these roles decided. Comments and all other text stay as they are.
 
@@ -39,6 +40,8 @@ def decide(
         because it then leaves unchanged.
     new
         Whether columns that the recipe does not name yet are added to it.
+    table
+        The table of a data set document; the only one if left out.
 
     >>> text = "sfumato: 1\\ncolumns:\\n  ht: {role: undecided}  # height\\n"
     >>> print(decide(text, {"ht": "quasi"}, by="A. Steward"), end="")
@@ -47,9 +50,15 @@ def decide(
       ht: {role: quasi, decided_by: A. Steward}  # height
     """
     document = parse_yaml(recipe)
-    declared = document.value.get("columns") if isinstance(document.value, dict) else None
+    where = _where(document.value, table)
+    declared = document.value
+    for key in where:
+        declared = declared.get(key) if isinstance(declared, dict) else None
     if not isinstance(declared, dict):
-        raise BadParameter("The recipe has no columns.", fix="`sfumato init FILE` writes a recipe.")
+        raise BadParameter(
+            "The recipe has no columns.",
+            fix="`sfumato init FILE` writes a recipe; columns of a data set are decided in its own document.",
+        )
     columns = {str(name): value for name, value in declared.items()}  # a key such as 1 is a number in YAML
     chosen = _chosen(columns, roles or {}, rest, new=new)
     if not by.strip():
@@ -64,14 +73,14 @@ def decide(
     text = recipe
     for name, role in chosen.items():
         settings = {"role": role.value, **facts}
-        text = _edited(text, name, settings) if name in columns else _added(text, name, settings)
+        text = _edited(text, where, name, settings) if name in columns else _added(text, where, name, settings)
     wanted = {name: {"role": role.value, **facts} for name, role in chosen.items() if name not in columns} | {
         name: {**(value if isinstance(value, dict) else {"role": value}), "role": chosen[str(name)].value, **facts}
         if str(name) in chosen
         else value
         for name, value in declared.items()
     }
-    if parse_yaml(text).value != {**document.value, "columns": wanted}:
+    if parse_yaml(text).value != _with(document.value, where, wanted):
         raise BadParameter(
             "This recipe cannot be edited by the command, for example because columns share one declaration.",
             fix="Change `role`, `decided_by` and `reason` of the columns by hand.",
@@ -103,13 +112,32 @@ def _role(role: Role | str) -> Role:
     return Role(role)
 
 
-def _edited(text: str, name: str, settings: Mapping[str, str]) -> str:
+def _where(document: Any, table: str | None) -> tuple[str, ...]:
+    """The keys that lead to the columns: of a recipe, or of one table of a data set."""
+    tables = document.get("tables") if isinstance(document, dict) else None
+    if not isinstance(tables, dict):
+        return ("columns",)
+    if table is None and len(tables) > 1:
+        raise BadParameter("The data set has several tables.", fix=f"Choose one: --table {' or '.join(tables)}.")
+    name = next(iter(tables), "") if table is None else table
+    if name not in tables:
+        raise BadParameter(f"The data set has no table `{name}`.", fix=did_you_mean(name, tables))
+    return "tables", name, "columns"
+
+
+def _with(document: dict[str, Any], where: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A document with another value at a place."""
+    [first, *rest] = where
+    return {**document, first: _with(document[first], tuple(rest), value) if rest else value}
+
+
+def _edited(text: str, where: tuple[str, ...], name: str, settings: Mapping[str, str]) -> str:
     """The text with these settings of one column: existing scalars are replaced, new ones follow the role."""
     from ruamel.yaml import YAML
     from ruamel.yaml.nodes import MappingNode
 
     root = YAML().compose(text)
-    column = _value(_value(root, "columns"), name)
+    column = _value(_section(root, where), name)
     if not isinstance(column, MappingNode):
         return text[: column.start_mark.index] + yaml_flow(settings) + text[column.end_mark.index :]
     edits: list[tuple[int, int, str]] = []
@@ -133,12 +161,19 @@ def _edited(text: str, name: str, settings: Mapping[str, str]) -> str:
     return text
 
 
-def _added(text: str, name: str, settings: Mapping[str, str]) -> str:
+def _added(text: str, where: tuple[str, ...], name: str, settings: Mapping[str, str]) -> str:
     """The text with one more column, before the others."""
     from ruamel.yaml import YAML
 
-    first = _value(YAML().compose(text), "columns").value[0][0].start_mark
+    first = _section(YAML().compose(text), where).value[0][0].start_mark
     return f"{text[: first.index]}{yaml_scalar(name)}: {yaml_flow(settings)}\n{' ' * first.column}{text[first.index :]}"
+
+
+def _section(root: Any, where: tuple[str, ...]) -> Any:
+    """The node at a place."""
+    for key in where:
+        root = _value(root, key)
+    return root
 
 
 def _value(mapping: Any, key: str) -> Any:

@@ -1,4 +1,4 @@
-"""The recipe language as JSON Schema, put together from the parts that are registered right now.
+"""Data set documents, recipes and plans as JSON Schema, put together from the parts that are registered right now.
 
 A field that names a part of another kind says so by ``json_schema_extra={"part": "metric"}``; the names that are
 registered, with their parameters, stand in the schema then.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from sfumato.dataset import Column
+from sfumato.dataset.document import AnsweringPolicy, Dataset
 from sfumato.errors import BadParameter
 from sfumato.graphs.edge_columns import DateUnit
 from sfumato.graphs.read_graph import Fault, Relations
@@ -92,13 +93,10 @@ def json_schema() -> dict[str, Any]:
         "sfumato": {"const": VERSION, "description": "Version of the recipe language."},
         "title": {"type": "string", "description": "What the report is called."},
         "about": _inline(AboutRelease.model_json_schema(), "about", definitions),
-        "data": {
-            "description": "File, database URL, or {file: ..., option: ...}.",
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {"type": "object", "anyOf": [{"required": ["file"]}, {"required": ["url"]}]},
-            ],
-        },
+        **_dataset(column, definitions),
+        "data": {"$ref": "#/$defs/dataset.Source"},
+        "table": {"type": "string", "description": "The table that leaves; the table of people if left out."},
+        "bounds": {"$ref": "#/$defs/dataset.Bounds", "description": "Of the one table of the short form."},
         "seed": {
             "type": "integer",
             "minimum": 0,
@@ -109,7 +107,7 @@ def json_schema() -> dict[str, Any]:
         "columns": {
             "type": "object",
             "minProperties": 1,
-            "additionalProperties": {"anyOf": [column, column["properties"]["role"]]},
+            "additionalProperties": {"anyOf": [{**column, "required": ["role"]}, column["properties"]["role"]]},
             "description": "Role, kind, hierarchy and domain of each column.",
         },
         "limits": {
@@ -171,16 +169,47 @@ def json_schema() -> dict[str, Any]:
         properties[section] = {"type": "array", "items": {"anyOf": [*table["anyOf"], *graph["anyOf"]]}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "sfumato recipe",
+        "title": "sfumato data set, recipe or plan",
         "type": "object",
         "properties": properties,
         "required": ["sfumato"],
         "if": {"required": ["graph"]},
         "then": {"properties": {"data": False, "study": False}},
-        "else": {"required": ["columns"], "properties": tables},
+        "else": {"anyOf": [{"required": [key]} for key in ("columns", "tables", "dataset")], "properties": tables},
         "additionalProperties": False,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def _dataset(column: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The keys of the data set document, from its model; columns, sources and the policy as they are written."""
+    model = _inline(Dataset.model_json_schema(), "dataset", definitions)
+    for name in ("AnsweringPolicy", "Domain", "Hierarchy", "Kind", "Role"):  # in the declaration of a column
+        definitions.pop(f"dataset.{name}", None)
+    definitions["dataset.Column"] = {"anyOf": [column, column["properties"]["role"]]}
+    options: dict[str, Any] = {}
+    for kind in registry("format"):
+        options |= _inline(kind.model_json_schema(), f"format.{kind.part_name()}", definitions)["properties"]
+    place = {"type": "string", "minLength": 1}
+    definitions["dataset.Source"] = {
+        "description": "File, database URL, or {file: ..., option: ...} with the dialect of the file.",
+        "anyOf": [
+            place,
+            {
+                "type": "object",
+                "properties": {**options, "file": place, "url": place},
+                "anyOf": [{"required": ["file"]}, {"required": ["url"]}],
+            },
+        ],
+    }
+    policy = definitions["dataset.Answering"]["properties"]["policy"]
+    told = {key: value for key, value in policy.items() if key in ("default", "description", "title")}
+    charged = [
+        kind.part_name() for kind in registry("policy") if issubclass(kind, AnsweringPolicy) and kind.spends_budget
+    ]
+    choices = [*_any_of("policy", definitions)["anyOf"], {"enum": charged}]  # each query brings its own cost
+    definitions["dataset.Answering"]["properties"]["policy"] = {**told, "anyOf": choices}
+    return {name: item for name, item in model["properties"].items() if name != "sfumato"}
 
 
 def _only(key: str, value: dict[str, Any]) -> dict[str, Any]:

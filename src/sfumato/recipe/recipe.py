@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from sfumato.attacks.base import Attack
 from sfumato.data.read_write import read
+from sfumato.data.source import Source
 from sfumato.data.yaml_documents import read_text_file, yaml_text
 from sfumato.dataset import Column, Data, Schema
 from sfumato.masking.base import Step
@@ -17,18 +18,10 @@ from sfumato.measures.base import Measure
 from sfumato.params import Part
 from sfumato.recipe.about import AboutRelease
 
-__all__ = ["Accepted", "Limits", "Recipe", "Source"]
+__all__ = ["Accepted", "Limits", "Recipe"]
 
 VERSION = 1
 """The version of the recipe language, the value of the key ``sfumato``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """Where the data is: a file or a database URL, and options of its format."""
-
-    location: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +134,7 @@ class Recipe:
         if self.title:
             plain["title"] = self.title
         if self.source is not None:
-            location, options = self.source.location, dict(self.source.options)
-            plain["data"] = {"file": location, **options} if options else location
+            plain["data"] = self.source.to_dict()
         if self.seed is not None:
             plain["seed"] = self.seed
         if self.schema.unit is not None:

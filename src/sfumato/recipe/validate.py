@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from sfumato.data.url import file_and_options
+from sfumato.data.source import Source
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml
 from sfumato.dataset import Column, Schema
-from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError
+from sfumato.dataset.document import PLAN_KEYS, Dataset
+from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.params import Part, plain_message
 from sfumato.recipe.about import AboutRelease
-from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe, Source
+from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean, with_article
 
@@ -27,7 +28,9 @@ SECTIONS: dict[str, str] = {"models": "model", "steps": "method", "attacks": "at
 """The lists of parts in a recipe, and the registry each draws from."""
 
 KEYS = ("sfumato", "title", "about", "data", "seed", "unit", "order", "columns", *SECTIONS, "limits")
-"""Every key of a recipe, in the order it is best read."""
+"""Every key of a short recipe, in the order it is best read."""
+_DATASET = tuple(Dataset.model_fields)
+"""Keys of the data set document, which may stand in the same file."""
 
 
 class _Collector:
@@ -89,21 +92,18 @@ def recipe_from_document(
     if not isinstance(plain, dict):
         collect.add((), "a recipe is a mapping that starts with `sfumato: 1`")
         raise InvalidRecipe(collect.problems, source=document.source)
-    if "tables" in plain and "columns" not in plain:
-        collect.add(
-            ("tables",),
-            "these are the metadata of a data set, for `sfumato query`; `sfumato init FILE` writes a recipe",
-        )
-        raise InvalidRecipe(collect.problems, source=document.source)
+    short = "columns" in plain or not ({"tables", "dataset"} & set(plain))
+    known = (*KEYS, "bounds", *_DATASET, *other_keys) if short else (*PLAN_KEYS, *_DATASET, *other_keys)
     for key in plain:
-        if key not in KEYS and key not in other_keys:
-            collect.add((key,), "unknown key. " + did_you_mean(str(key), KEYS))
+        if key not in known:
+            collect.add((key,), "unknown key. " + did_you_mean(str(key), known))
     if plain.get("sfumato") != VERSION:
         collect.add(("sfumato",), f"the first key must be `sfumato: {VERSION}`, the version of the recipe language")
-    columns = _columns(collect, plain.get("columns"))
-    unit = plain.get("unit")
-    if unit is not None and not isinstance(unit, str):
-        collect.add(("unit",), "must be `row` or the name of the column that identifies a person")
+    if short:
+        source, schema = _short_form(collect, plain)
+    else:
+        source, schema = _from_dataset(collect, document, base)
+    columns = schema.columns
     parts: dict[str, list[Any]] = {}
     for section, kind in SECTIONS.items():
         listed = plain.get(section) or []
@@ -111,7 +111,6 @@ def recipe_from_document(
             collect.add((section,), f"must be a list of {kind}s")
             listed = []
         parts[section] = [collect.part(kind, item, (section, index)) for index, item in enumerate(listed)]
-    source = _source(collect, plain.get("data"), base)
     limits = _limits(collect, plain.get("limits"))
     seed = plain.get("seed")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
@@ -129,7 +128,7 @@ def recipe_from_document(
     if collect.problems:
         raise InvalidRecipe(collect.problems, source=document.source)
     return Recipe(
-        schema=Schema(columns=columns, unit=None if unit == "row" else unit),
+        schema=schema,
         models=tuple(parts["models"]),
         steps=tuple(parts["steps"]),
         attacks=tuple(parts["attacks"]),
@@ -141,6 +140,30 @@ def recipe_from_document(
         title=title,
         about=about,
     )
+
+
+def _short_form(collect: _Collector, plain: Mapping[str, Any]) -> tuple[Source | None, Schema]:
+    """One table and one release in one file."""
+    columns = _columns(collect, plain.get("columns"))
+    unit, data = plain.get("unit"), plain.get("data")
+    if unit is not None and not isinstance(unit, str):
+        collect.add(("unit",), "must be `row` or the name of the column that identifies a person")
+    source = None if data is None else collect.model(Source, data, ("data",))
+    return source, Schema(columns=columns, unit=None if unit == "row" else unit)
+
+
+def _from_dataset(collect: _Collector, document: YamlDocument, base: Path | None) -> tuple[Source | None, Schema]:
+    """The table that a plan releases, from the data set that stands in the same file or that it names."""
+    table = document.value.get("table")
+    if table is not None and not isinstance(table, str):
+        collect.add(("table",), "must be one table: several cannot be released together yet")
+        return None, Schema(columns={})
+    dataset = Dataset.from_document(document, base=base)
+    try:
+        return dataset.released_table(table)
+    except SfumatoError as refusal:
+        collect.add(("table",) if table is not None else ("dataset",), str(refusal))
+    return None, Schema(columns={})
 
 
 def _columns(collect: _Collector, value: object) -> dict[str, Column]:
@@ -156,25 +179,6 @@ def _columns(collect: _Collector, value: object) -> dict[str, Column]:
         if column is not None:
             columns[str(name)] = column
     return columns
-
-
-def _source(collect: _Collector, value: object, base: Path | None) -> Source | None:
-    if value is None:
-        return None
-    options: dict[str, Any] = {}
-    if isinstance(value, dict):
-        options = {str(key): item for key, item in value.items() if key not in ("file", "url")}
-        value = value.get("file", value.get("url"))
-    if not isinstance(value, str) or not value:
-        collect.add(("data",), "must be a file name, a database URL, or {file: ..., option: ...}")
-        return None
-    location = value if base is None or "://" in value or value == "-" else str(Path(base, value))
-    try:
-        location, told = file_and_options(location)
-    except BadParameter as refusal:
-        collect.add(("data",), str(refusal))
-        return None
-    return Source(location=location, options={**told, **options})
 
 
 def _limits(collect: _Collector, value: object) -> Limits:

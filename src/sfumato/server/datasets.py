@@ -1,6 +1,6 @@
-"""Registered data sets: metadata in versions, states, grants, and the open tables.
+"""Registered data sets: documents in versions, states, grants, and the open tables.
 
-The text of the metadata is stored when it is registered, so that editing the file changes nothing until a new version
+The text of the document is stored when it is registered, so that editing the file changes nothing until a new version
 is registered. Budgets live in the server's ledger alone: registration moves the account of the ledger that the file
 names. What was charged there is carried over, and from then on it is closed, or each of the two would allow the cap.
 """
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.data.yaml_documents import read_text_file
-from sfumato.engines.choice import is_address
+from sfumato.dataset.document import Dataset
 from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
 from sfumato.ledger.ledger import UNKEPT, Ledger, Transaction
-from sfumato.query.metadata import Metadata, parse_metadata
+from sfumato.query.open_session import open_ledger, open_session
 from sfumato.query.session import Session
 from sfumato.server.accounts.users import check_name, find_user
 from sfumato.server.roles import AccountRole, Action, Principal, require
@@ -56,31 +56,33 @@ class RegisteredDataset:
 class Datasets:
     """The data sets of a server."""
 
-    def __init__(self, state: ServerState, *, pace: float | None = None, engine: str | None = None) -> None:
-        self._state, self._pace, self._engine = state, pace, engine
+    def __init__(
+        self, state: ServerState, *, response_interval: float | None = None, engine: str | None = None
+    ) -> None:
+        self._state, self._response_interval, self._engine = state, response_interval, engine
         self._open: dict[tuple[str, int], Session] = {}
         self._lock = threading.Lock()
 
     def register_file(self, path: Path, *, by: str) -> RegisteredDataset:
-        """Register a metadata file, or a new version of its data set. For those with access to the machine."""
-        text = read_text_file(path, kind="metadata file", fix="`sfumato init FILE --query` writes one.")
+        """Register a document, or a new version of its data set. For those with access to the machine."""
+        text = read_text_file(path, kind="data set document", fix="`sfumato init FILE` writes one.")
         return self.register(text, base=path.resolve().parent, by=by, source=path.name)
 
     def register(
-        self, text: str, *, base: Path, by: str, source: str = "metadata", confined: bool = False
+        self, text: str, *, base: Path, by: str, source: str = "data set document", confined: bool = False
     ) -> RegisteredDataset:
-        """Register metadata, or a new version of its data set.
+        """Register the text of a document, or a new version of its data set.
 
         ``confined`` is for requests over the network: only files below ``base`` can then be named, and no database.
         """
-        metadata = parse_metadata(text, source=source, base=base)
-        name = check_name(metadata.dataset, what="a data set")
+        document = Dataset.parse(text, source=source, base=base)
+        name = check_name(document.dataset, what="a data set")
         if confined:
-            _check_confined(metadata, base)
-        session = self._start(metadata, base)  # refuses what could not be answered
+            _check_confined(document, base)
+        session = self._start(document)  # refuses what could not be answered
         with self._state.store.read() as transaction:
             self._refuse_taken(transaction, name, by if confined else None)
-        self._take_over(metadata, base)  # before the first question can be answered here
+        self._take_over(document)  # before the first question can be answered here
         with self._state.store.write() as transaction:
             rows = self._refuse_taken(transaction, name, by if confined else None)
             latest = transaction.query(
@@ -205,9 +207,9 @@ class Datasets:
         key = dataset.name, dataset.version
         with self._lock:
             if key not in self._open:
-                metadata, base = self.metadata(dataset)
+                document = self.document(dataset)
                 self._open = {known: session for known, session in self._open.items() if known[0] != dataset.name}
-                self._open[key] = self._start(metadata, base)
+                self._open[key] = self._start(document)
             return self._open[key]
 
     def close(self, dataset: RegisteredDataset) -> None:
@@ -215,23 +217,27 @@ class Datasets:
         with self._lock:
             self._open.pop((dataset.name, dataset.version), None)
 
-    def metadata(self, dataset: RegisteredDataset) -> tuple[Metadata, Path]:
-        """The registered metadata of the present version, and the folder that its paths start from."""
+    def document(self, dataset: RegisteredDataset) -> Dataset:
+        """The registered document of the present version."""
         with self._state.store.read() as transaction:
             [(text, base)] = transaction.query(
                 "SELECT metadata, base FROM sfumato_server_dataset_versions WHERE dataset = ? AND number = ?",
                 dataset.name,
                 dataset.version,
             )
-        return parse_metadata(text, source=dataset.name, base=Path(base)), Path(base)
+        return Dataset.parse(text, source=dataset.name, base=Path(base))
 
-    def _start(self, metadata: Metadata, base: Path) -> Session:
-        engine = None if metadata.policy is not None else self._engine
-        session = metadata.session(
-            base=base, analyst="server", ledger=self._state.ledger, engine=engine, pace=self._pace
+    def _start(self, document: Dataset) -> Session:
+        policy = document.answering.policy
+        session = open_session(
+            document,
+            analyst="server",
+            ledger=self._state.ledger,
+            engine=None if policy is not None else self._engine,
+            response_interval=self._response_interval,
         )
-        if metadata.policy is not None:
-            session.move_memory_from(Ledger.open(metadata.ledger_place(base)))
+        if policy is not None:
+            session.move_memory_from(open_ledger(document))
         return session
 
     def _described(self, row: tuple[Any, ...]) -> RegisteredDataset:
@@ -239,7 +245,7 @@ class Datasets:
         dataset = RegisteredDataset(name=name, state=DatasetState(state), owner=owner, version=version, policy="")
         with self._lock:
             session = self._open.get((name, version))
-        policy = session.policy if session is not None else self.metadata(dataset)[0].policy
+        policy = session.policy if session is not None else self.document(dataset).answering.policy
         title = "differential-privacy" if policy is None else policy.part_name()
         return RegisteredDataset(name=name, state=dataset.state, owner=owner, version=version, policy=title)
 
@@ -253,14 +259,14 @@ class Datasets:
             )
         return rows
 
-    def _take_over(self, metadata: Metadata, base: Path) -> None:
+    def _take_over(self, document: Dataset) -> None:
         """Close the account of the file's ledger, charge here what it was charged, and take its cap over.
 
         In this order: a crash in between leaves an account closed, and the next registration carries it over. The
         entry that closed it names it, so that it is carried over once.
         """
-        place, name, ledger = metadata.ledger_place(base), metadata.dataset, self._state.ledger
-        if metadata.policy is not None or str(place) == UNKEPT or self._is_own(place):
+        place, name, ledger = document.ledger, document.dataset, self._state.ledger
+        if document.answering.policy is not None or place in (None, UNKEPT) or self._is_own(place):
             return
         earlier = Ledger.open(place)
         closed = earlier.move(dataset=name, to=self._state.name)
@@ -271,12 +277,12 @@ class Datasets:
         if unit is not None and ledger.paid(dataset=name, analyst="earlier", query=about) is None:
             ledger.carry_over(balance.spent, dataset=name, analyst="earlier", unit=unit, about=about)
 
-    def _is_own(self, place: str | Path) -> bool:
+    def _is_own(self, place: str) -> bool:
         """Whether a ledger is the server's own database."""
         where = self._state.where
-        if isinstance(where, str) or isinstance(place, str):
-            return str(where) == str(place)
-        return (where / FILE).resolve() == place.resolve()
+        if isinstance(where, str) or "://" in place:
+            return str(where) == place
+        return (where / FILE).resolve() == Path(place).resolve()
 
     def _record(self, what: str, by: str, dataset: str, **facts: object) -> None:
         about = json.dumps({"event": what, "by": by, **facts}, ensure_ascii=False)
@@ -287,12 +293,13 @@ def _unknown() -> NoSuchItem:
     return NoSuchItem("There is no such data set.", fix="List the data sets that you may ask.")
 
 
-def _check_confined(metadata: Metadata, base: Path) -> None:
+def _check_confined(document: Dataset, base: Path) -> None:
     """Refuse files outside of a folder, and databases: an owner must not reach the rest of the server's machine."""
-    named = [table.data for table in metadata.tables.values()] + [table.data for table in metadata.public.values()]
-    named += [str(value) for name, value in (metadata.policy or ()) if name == "file"]
-    if any(is_address(place) or "://" in place for place in [*named, metadata.ledger]):
+    named = [table.data.location for table in document.tables.values()]
+    named += [table.data.location for table in document.public.values()]
+    named += [str(value) for name, value in (document.answering.policy or ()) if name == "file"]
+    named += [document.ledger] if document.ledger is not None else []
+    if any("://" in place for place in named):
         raise AccessDenied("A database can be registered on the server's machine only.")
-    for place in [*named, metadata.ledger]:
-        if not (base / place).resolve().is_relative_to(base.resolve()):
-            raise BadParameter("a file of the data set lies outside of the server's data folder.")
+    if not all((base / place).resolve().is_relative_to(base.resolve()) for place in named):
+        raise BadParameter("a file of the data set lies outside of the server's data folder.")

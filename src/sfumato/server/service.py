@@ -77,10 +77,12 @@ AnswerT = TypeVar("AnswerT", Answer, WorkloadAnswer)
 class QueryService:
     """Answers questions of authenticated principals about registered data sets."""
 
-    def __init__(self, state: ServerState, *, pace: float | None = None, engine: str | None = None) -> None:
+    def __init__(
+        self, state: ServerState, *, response_interval: float | None = None, engine: str | None = None
+    ) -> None:
         self.state = state
         self.users, self.tokens, self.budgets = Users(state), Tokens(state), Budgets(state)
-        self.registered = Datasets(state, pace=pace, engine=engine)
+        self.registered = Datasets(state, response_interval=response_interval, engine=engine)
         self.log = QuestionLog(state)
         self._one_at_a_time: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._running: dict[str, Cancellation] = {}

@@ -60,7 +60,7 @@ class ServerSettings(_Section):
     """Whether a reverse proxy on this machine ends TLS. Cookies are then sent over HTTPS only."""
     data: Path | None = None
     """Folder below which owners may register files by request. Without it, nothing can be registered by request."""
-    pace: Annotated[float, Field(ge=0)] = 0
+    response_interval: Annotated[float, Field(ge=0)] = 0
     """Answers and refusals come at multiples of so many seconds, which hides how long a run took."""
     workers: Annotated[int, Field(ge=1, le=256)] = 8
     """Questions that run at the same time."""

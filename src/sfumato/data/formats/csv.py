@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Sequence
 from mmap import ACCESS_READ, mmap
@@ -19,6 +20,7 @@ from sfumato.data.text_files import (
     DELIMITERS,
     Content,
     CsvDialect,
+    decode,
     explain,
     quotes_are_regular,
     sniff,
@@ -28,10 +30,14 @@ from sfumato.data.text_files import (
 from sfumato.data.type_inference import SpelledMissing, infer
 from sfumato.errors import EmptyTable, NotThatFormat
 
-__all__ = ["MISSING", "Csv"]
+__all__ = ["MISSING", "Csv", "found_dialect"]
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", ".", "?")
 """Fields that mean "no value" when they stand unquoted: R, pandas, SQL, Excel, SAS and Stata, and the UCI archive."""
+
+
+_HEAD = 1 << 20
+"""Bytes of a file that its dialect is found from."""
 
 
 class Csv(Format):
@@ -252,3 +258,31 @@ def _quoted(value: pl.Expr, delimiter: str, missing: Sequence[str]) -> pl.Expr:
     special |= value.str.contains(r"^\s|\s$|^\x{FEFF}|^sep=")
     escaped = pl.format('"{}"', value.str.replace_all('"', '""', literal=True))
     return pl.when(special).then(escaped).otherwise(value)
+
+
+_COMMA_DECIMAL = re.compile(rb"(?m)(?:^|[;\t|])[+-]?\d+,\d+\s*(?=[;\t|]|$)")
+
+
+def found_dialect(path: Path) -> dict[str, Any]:
+    """The dialect of delimited text, found once by looking, for its owner to review and declare.
+
+    Only what differs from the fixed defaults of readers with a guarantee: comma, UTF-8, decimal point, a header line.
+    """
+    with path.open("rb") as file:
+        mapped = mmap(file.fileno(), 0, access=ACCESS_READ) if path.suffix.lower() != ".gz" else load(path)
+        encoding = decode(mapped)
+        head = to_utf8(mapped[:_HEAD] if encoding == "utf-8" else bytes(mapped), None, path.name)[:_HEAD]
+    head = head[: head.rfind(b"\n") + 1 or len(head)]
+    dialect = sniff(head, delimiter=None, header=None, missing=MISSING, name=path.name)
+    found: dict[str, Any] = {}
+    if dialect.delimiter != ("\t" if ".tsv" in path.suffixes else ",") and len(dialect.names) > 1:
+        found["delimiter"] = dialect.delimiter
+    if encoding not in ("utf-8", "utf-8-sig"):
+        found["encoding"] = encoding
+    if dialect.delimiter != "," and _COMMA_DECIMAL.search(head):
+        found["decimal"] = ","
+    if not dialect.header:
+        found["header"] = False
+    if dialect.preamble:
+        found["skip"] = dialect.preamble
+    return found

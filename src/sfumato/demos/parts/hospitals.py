@@ -64,7 +64,7 @@ class HospitalsDemo(Demo):
                 name: {"address": f"https://localhost:{8441 + place}", "key": public[name]}
                 for place, name in enumerate(_NAMES)
             },
-            "tables": {"stays": {"unit": "row", "columns": columns}},
+            "person": "row", "tables": {"stays": {"columns": columns}},
         }  # fmt: skip
         (folder / "parties.yaml").write_text(yaml_text(document), encoding="utf-8")
         made = {}
@@ -78,7 +78,7 @@ class HospitalsDemo(Demo):
             (folder / f"{name}.yaml").write_text(yaml_text(own), encoding="utf-8")
             (folder / f"{name}.db").unlink(missing_ok=True)
             Ledger.open(folder / f"{name}.db").set_cap(pure(2), dataset="hospitals", why="demo")
-            made[name] = PartyFile.load(folder / f"{name}.yaml").open(folder)
+            made[name] = PartyFile.load(folder / f"{name}.yaml").open()
         return made
 
     def _query(self, say: Say, parties: dict[str, Party], patients: pl.DataFrame) -> dict[str, int]:

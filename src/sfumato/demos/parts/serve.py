@@ -25,10 +25,10 @@ __all__ = ["ServeDemo"]
 _METADATA = """sfumato: 1
 dataset: hospital
 ledger: unused.db
+person: row
 tables:
   patients:
     data: patients.csv
-    unit: row
     columns:
       ward: {kind: category, domain: {values: [east, north, south, west]}}
       age: {kind: integer, domain: {low: 0, high: 99}}

@@ -187,7 +187,7 @@ class Binder:
             )  # fmt: skip
             items.append((alias, column, scalar))
         scan = Scan(table=table.name, unit_column=table.schema.unit, names=tuple(names))
-        limits = (1, 1, 1) if table.schema.unit is None else (table.rows, table.groups, table.typical)
+        limits = (1, 1, 1) if table.schema.unit is None else (table.rows, table.groups, table.typical_groups)
         return BoundRelation(rows=scan, columns=ColumnScope(items), limits=limits)
 
     def subquery(self, node: Any, views: Mapping[str, Any]) -> BoundRelation:
