@@ -11,7 +11,7 @@ import pytest
 
 import sfumato
 from sfumato.cli import main
-from sfumato.dp.loss import pure
+from sfumato.dp.loss import approximate, concentrated, pure
 from sfumato.errors import BadParameter, LedgerBroken, WriteFailed
 from sfumato.ledger import Charge, Ledger
 from sfumato.ledger.charge import charge_run
@@ -134,3 +134,45 @@ def test_a_budget_that_bounds_nothing_is_refused(tmp_path: Path, capsys: pytest.
     assert main([*cap, "1e12"]) == 2
     assert "at most 1e+09" in capsys.readouterr().err
     assert main([*cap, "1000000000"]) == 0
+
+
+SUMMARY = """
+data: visits.csv
+statistics: [{of: pay, by: [job]}]
+columns: {pay: {low: 0, high: 100}, job: {values: [a, b]}}
+budget: {rho: 1/2, ledger: ledger.db, dataset: visits}
+"""
+MODEL = """
+learn: naive-bayes
+data: visits.csv
+unit: row
+epsilon: 1
+delta: 1e-6
+columns: {pay: {low: 0, high: 100}}
+target: {column: job, values: [a, b]}
+ledger: ledger.db
+dataset: people
+"""
+
+
+def test_releases_of_every_kind_are_recorded_when_they_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{n},{'ab'[n % 2]}\n" for n in range(100))
+    (tmp_path / "visits.csv").write_text("pay,job\n" + rows)
+    book = Ledger.open(tmp_path / "ledger.db")
+    book.set_cap(concentrated(2), dataset="visits")
+    book.set_cap(approximate(4, "1e-4"), dataset="people")
+    (tmp_path / "tables.yaml").write_text(SUMMARY)
+    (tmp_path / "model.yaml").write_text(MODEL)
+    assert main(["protect", str(tmp_path / "tables.yaml"), "--out", str(tmp_path / "yearly"), "--json"]) == 0
+    sfumato.learn(tmp_path / "model.yaml", out=tmp_path / "model.json", attacks=None)
+    tables, model = register(book)
+    assert (tables.kind, tables.name, tables.state, tables.loss) == ("tables", "yearly", "left", concentrated("1/2"))
+    assert tables.sha256 == fingerprint(tmp_path / "yearly")
+    assert tables.verdicts == ("differential-privacy: holds",)
+    assert (model.kind, model.name, model.dataset) == ("model", "model.json", "people")
+    assert model.sha256 == hashlib.sha256((tmp_path / "model.json").read_bytes()).hexdigest()
+    assert "ledger.db" not in (tmp_path / "model.json").read_text()
+    assert not [file for file in (tmp_path / "yearly").iterdir() if "ledger.db" in file.read_text()]
+    book.verify()

@@ -69,6 +69,14 @@ class FiguresProtection(Protection):
     def promise(self) -> bool:
         return self.guarantee is not None
 
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        return () if self.guarantee is None else (self.guarantee,)
+
+    @property
+    def written_plan(self) -> str:
+        return self.plan
+
     def _native(self) -> dict[str, pl.DataFrame]:
         return dict(self.tables)
 

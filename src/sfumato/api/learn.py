@@ -19,6 +19,7 @@ from sfumato.learning.feature_weights import feature_weights
 from sfumato.learning.model_file import model_text
 from sfumato.learning.plan import LearningPlan
 from sfumato.learning.run import LearningResult, run_plan
+from sfumato.ledger.register import recorder
 from sfumato.progress import AUTO, Progress
 from sfumato.release.public_folder import PublicFolder, paid, write_public
 from sfumato.rng import Rng
@@ -77,7 +78,10 @@ class LearnResults:
 
         out, statement = output_console(console), self.model.privacy_
         out.out(f"{self.learned.plan.learn}: {statement}", highlight=False)
-        out.out(f"Public inputs, which must not come from the data: {', '.join(statement.public)}.", highlight=False)
+        out.out(
+            f"Public inputs, which must not come from the data: {', '.join(statement.parameters['public'])}.",
+            highlight=False,
+        )
         for name, value in self.measures.items():
             out.out(f"  {name.replace('_', ' '):<28}{value:.4f}", highlight=False)
         if self.attacks:
@@ -156,6 +160,13 @@ def learn(
         with replacing(out, force=force) as temporary:  # a place that cannot be written is refused before the charge
             learned = run_plan(plan, base=folder)
             PublicFolder(path=temporary.parent, promise=True).text(temporary.name, paid(model_text(learned.model)))
+            stated = learned.model.privacy_
+            record = recorder(
+                ledger=stated.ledger or None, dataset=stated.dataset, kind="model", name=Path(out).name,
+                plan=plan.model_dump(mode="json"), charges=() if stated.entry is None else (stated.entry,),
+            )  # fmt: skip
+            if record is not None:
+                record(temporary)
     rng = Rng(seed)
     try:
         target = None if attacks is None and not audit else _target(learned, rng)

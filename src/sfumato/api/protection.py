@@ -16,7 +16,9 @@ from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_
 from sfumato.data.atomic import replacing
 from sfumato.errors import FileMissing, PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
+from sfumato.ledger.register import recorder
 from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing
+from sfumato.release.guarantee import Guarantee, guarantees_of
 from sfumato.release.public_folder import Leaving, PublicFolder, promised, release_folders, write_public
 from sfumato.release.standing import Judgement
 from sfumato.reports import Audience
@@ -195,9 +197,36 @@ class Protection(ABC):
         if not unmet:
             self._refuse_unmet("not written", fix="Change the recipe, or write it nevertheless with --unmet.")
         refuse_existing(target, force=force, kind=self.release_kind)
-        with release_folders(target, promise=self.promise, force=force) as (public, private):
+        ledger, dataset = self.account or (None, None)
+        record = recorder(
+            ledger=ledger, dataset=dataset, kind=self.release_kind, name=target.name, plan=self.written_plan,
+            verdicts=[verdict.public() for verdict in self.evaluation.verdicts], why=self.purpose,
+            charges=[one.entry for one in self.guarantees if one.entry is not None],
+        )  # fmt: skip
+        with release_folders(target, promise=self.promise, force=force, record=record) as (public, private):
             manifest = self._write(public, private, suffix)
         return self.to_dict(target, manifest)
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """The guarantees of differential privacy that the release states."""
+        return guarantees_of(self.evaluation.manifest)
+
+    @property
+    def account(self) -> tuple[str | Path, str] | None:
+        """The ledger and the data set that the release is recorded in; None if none is named."""
+        named = [(one.ledger, one.dataset) for one in self.guarantees if one.ledger and one.dataset]
+        return next(((ledger, dataset) for ledger, dataset in named if dataset), None)
+
+    @property
+    @abstractmethod
+    def written_plan(self) -> str:
+        """The plan that made the release, for its fingerprint."""
+
+    @property
+    def purpose(self) -> str:
+        """Why it is released, as the plan says."""
+        return ""
 
     @abstractmethod
     def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:

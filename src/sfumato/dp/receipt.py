@@ -23,14 +23,18 @@ class Receipt(Permit):
     and open secret values with the receipt.
     """
 
-    __slots__ = ("_curve", "_lock", "_used", "covers", "dataset", "entry", "kept")
+    __slots__ = ("_curve", "_lock", "_used", "covers", "dataset", "entry", "kept", "ledger")
 
-    def __init__(self, covers: PrivacyLoss, *, dataset: str, entry: int, kept: bool, issuer: object = None) -> None:
+    def __init__(
+        self, covers: PrivacyLoss, *, dataset: str, entry: int, kept: bool, ledger: str = "", issuer: object = None
+    ) -> None:
         if issuer is not _ISSUER:
             raise NoReceipt("A receipt is issued by a ledger.", fix="Call `ledger.charge(...)`.")
         super().__init__(f"ledger entry {entry}")
         self.covers = covers
         """The reserved loss."""
+        self.ledger = ledger
+        """Where the ledger is, for the record of what leaves; empty if it has no place. It is never published."""
         self.dataset = dataset
         """The data set that was charged."""
         self.entry = entry
@@ -89,7 +93,9 @@ class Receipt(Permit):
         return tuple(self._another(loss) for _ in range(parts))
 
     def _another(self, covers: PrivacyLoss) -> Receipt:
-        return Receipt(covers, dataset=self.dataset, entry=self.entry, kept=self.kept, issuer=_ISSUER)
+        return Receipt(
+            covers, dataset=self.dataset, entry=self.entry, kept=self.kept, ledger=self.ledger, issuer=_ISSUER
+        )
 
     def _refuse(self, *_: object) -> None:
         raise NoReceipt("A receipt cannot be copied or stored.")
@@ -97,9 +103,9 @@ class Receipt(Permit):
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
 
 
-def issue(covers: PrivacyLoss, *, dataset: str, entry: int, kept: bool = True) -> Receipt:
+def issue(covers: PrivacyLoss, *, dataset: str, entry: int, kept: bool = True, ledger: str = "") -> Receipt:
     """A receipt for a cost that was just written. For :mod:`sfumato.ledger` only; a test checks the imports."""
-    return Receipt(covers, dataset=dataset, entry=entry, kept=kept, issuer=_ISSUER)
+    return Receipt(covers, dataset=dataset, entry=entry, kept=kept, ledger=ledger, issuer=_ISSUER)
 
 
 def require(receipt: object, loss: PrivacyLoss) -> Receipt:

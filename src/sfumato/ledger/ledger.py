@@ -89,8 +89,10 @@ class Balance:
 class Ledger:
     """Budgets of data sets and analysts. ``Ledger.open(path_or_url)`` opens or creates one."""
 
-    def __init__(self, store: Store, *, kept: bool = True) -> None:
+    def __init__(self, store: Store, *, kept: bool = True, where: str = "") -> None:
         self._store = store
+        self.where = where
+        """The file or address that it was opened from."""
         self.kept = kept
         """Whether the ledger outlives the process. What one that does not is charged is not added to other runs."""
 
@@ -105,10 +107,10 @@ class Ledger:
         if str(where).startswith(("postgresql://", "postgres://")):
             from sfumato.ledger.stores.postgres import PostgresStore
 
-            return cls(PostgresStore(str(where)))
+            return cls(PostgresStore(str(where)), where=str(where))
         from sfumato.ledger.stores.sqlite import SqliteStore
 
-        return cls(SqliteStore(where), kept=str(where) != UNKEPT)
+        return cls(SqliteStore(where), kept=str(where) != UNKEPT, where=str(where))
 
     @classmethod
     def unkept(cls) -> Ledger:
@@ -179,7 +181,7 @@ class Ledger:
                 raise _no_budget(dataset)
             cost, covers = charge.cost(own.measure), charge.of_unit(own.measure)
             if once and (earlier := _paid(transaction, dataset, analyst, charge.key)) is not None:
-                return issue(covers, dataset=dataset, entry=earlier, kept=self.kept)
+                return issue(covers, dataset=dataset, entry=earlier, kept=self.kept, ledger=self.where)
             accounts = accounts_of(dataset, analyst, groups)
             amount = cost_amount(cost, own.measure, curved=keeps_curves(transaction, accounts))
             amounts = [Amount(measure=amount.measure) if released else amount]
@@ -196,7 +198,7 @@ class Ledger:
             if charge.what:
                 insert = "INSERT INTO sfumato_queries (number, text) VALUES (?, ?)"
                 transaction.query(insert, entry.number, charge.what.replace("\x00", "\\0"))
-        return issue(covers, dataset=dataset, entry=entry.number, kept=self.kept)
+        return issue(covers, dataset=dataset, entry=entry.number, kept=self.kept, ledger=self.where)
 
     def move(self, *, dataset: str, to: str) -> Entry:
         """Close the account of a data set for good, because it is charged in another ledger from now on.

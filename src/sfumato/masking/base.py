@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sfumato.dataset import Column, Data
@@ -105,6 +106,11 @@ class Step(Part):
 
     exempt: ClassVar[Mapping[str, str]] = {}
     """Contract checks that cannot hold for this method, each with the reason: ``{check: reason}``."""
+
+    @property
+    def account(self) -> tuple[Path, str] | None:
+        """The ledger and the data set that the step charges and that its release is recorded in, if it names them."""
+        return None
 
     @abstractmethod
     def apply(self, data: Data, context: Context) -> Change:

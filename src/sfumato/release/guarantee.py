@@ -63,6 +63,8 @@ class Guarantee:
     """The data set of the ledger that was charged."""
     entry: int | None = None
     """The entry of the ledger; None if no ledger was named."""
+    ledger: str = field(default="", compare=False, repr=False)
+    """Where the ledger is, so that what leaves is recorded in it. It is never published."""
     parameters: Mapping[str, str | int | float | Sequence[str]] = field(default_factory=dict)
     """Public parameters of the mechanism that a reader needs, such as thresholds."""
 
@@ -74,7 +76,9 @@ class Guarantee:
 
     def charged(self, receipt: Receipt) -> Guarantee:
         """The same guarantee with the entry of the ledger that was charged, if the ledger is kept."""
-        return replace(self, entry=receipt.entry, dataset=receipt.dataset) if receipt.kept else self
+        if not receipt.kept:
+            return self
+        return replace(self, entry=receipt.entry, dataset=receipt.dataset, ledger=receipt.ledger)
 
     def under(self, bounds: Bounds | None) -> Guarantee:
         """The same guarantee, which says so where a bound was promised and not enforced."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Self
 
 import numpy as np
@@ -80,6 +81,10 @@ class PrivateItemCounts(Step):
         if self.count == self.item:
             raise ValueError("`count` must be another name than `item`")
         return self
+
+    @property
+    def account(self) -> tuple[Path, str] | None:
+        return None if self.ledger is None else (self.ledger, self.dataset or "")
 
     def rehearsed(self) -> Step:
         return self.model_copy(update={"ledger": None, "dataset": None})

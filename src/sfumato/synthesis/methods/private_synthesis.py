@@ -175,6 +175,10 @@ class PrivateSynthesis(Step):
                 raise ValueError(f"`{rule}` is not an SQL condition") from None
         return self
 
+    @property
+    def account(self) -> tuple[Path, str] | None:
+        return None if self.ledger is None else (self.ledger, self.dataset or "table")
+
     def rehearsed(self) -> Step:
         return self.model_copy(update={"ledger": None, "dataset": None})
 

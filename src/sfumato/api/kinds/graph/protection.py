@@ -41,6 +41,10 @@ class GraphProtection(Protection):
     released: GraphRelease
     rng: KeyedRng
 
+    @property
+    def written_plan(self) -> str:
+        return self.recipe.to_yaml()
+
     def _native(self) -> Graph:
         return self.graph
 

@@ -52,6 +52,18 @@ class MicrodataProtection(Protection):
     """The data of the report."""
 
     @property
+    def account(self) -> tuple[str | Path, str] | None:
+        return next((step.account for step in self.recipe.steps if step.account is not None), None)
+
+    @property
+    def written_plan(self) -> str:
+        return self.recipe.to_yaml()
+
+    @property
+    def purpose(self) -> str:
+        return self.recipe.about.purpose or ""
+
+    @property
     def release(self) -> Release:
         """The masked table with its public manifest; refused as :attr:`data` is."""
         self._refuse_unmet("not handed out", fix="Change the recipe, or call protect with unmet=True.")

@@ -20,6 +20,7 @@ from sfumato.learning.model_file import model_text
 from sfumato.learning.plan import LearningPlan
 from sfumato.progress import AUTO, Progress
 from sfumato.release.folder import PRIVATE
+from sfumato.release.guarantee import Guarantee
 from sfumato.release.public_folder import PublicFolder, declared, paid
 from sfumato.reports import README, Audience
 from sfumato.reports.model_page import external_model, model_html, model_sentences
@@ -43,6 +44,14 @@ class ModelProtection(Protection):
     @property
     def promise(self) -> bool:
         return True
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        return (self.results.model.privacy_,)
+
+    @property
+    def written_plan(self) -> str:
+        return self.plan
 
     @property
     def unmet(self) -> tuple[str, ...]:
