@@ -267,6 +267,9 @@ def manual(root: click.Command) -> Iterator[tuple[str, str]]:
     from sfumato.recipe.json_schema import json_schema
 
     yield "recipe.schema.json", json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
+    from sfumato.reports.report_schema import report_schema
+
+    yield "reference/report.schema.json", json.dumps(report_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def write_manual(folder: Path, root: click.Command) -> None:
