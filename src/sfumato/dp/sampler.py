@@ -79,6 +79,8 @@ def bernoulli_exp(rates: Floats, exact: Callable[[int], Rate]) -> Flags:
     with np.errstate(under="ignore"):
         chance = np.exp(-rates) * _FULL
     yes = prefix + 1.0 <= chance * (1.0 - _MARGIN)
+    # 2**-10 keeps "no" from being decided at prefix 0: exp(-x) may have underflowed to 0 or lost its precision, and the
+    # margin is relative. Where it does, x > 700 and the chance is below 2**-900: prefixes above 0 are decided rightly.
     no = prefix >= chance * (1.0 + _MARGIN) + 2.0**-10
     for i in np.flatnonzero(~(yes | no)):
         yes[i] = _below_exp(int(prefix[i]), exact(int(i)))
@@ -163,6 +165,8 @@ def _geometric_batches(scale: Fraction) -> Callable[[int], Ints]:
     top, bottom = scale.numerator, scale.denominator
 
     def draw_batch(missing: int) -> Ints:
+        # A candidate is accepted with probability 1 - 1/e = 0.632 or more (mean of exp(-u) over 0 <= u < 1): 1.75 times
+        # as many, and 32, are at least 4.5 standard deviations more than are missing. This affects speed only.
         unit = below(top, missing + missing * 3 // 4 + 32)
         if top > 1:
             unit = unit[bernoulli_exp(unit / top, lambda i, u=unit: Fraction(int(u[i]), top))]  # type: ignore[misc]

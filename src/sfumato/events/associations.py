@@ -105,6 +105,10 @@ def _harmless(
     count: Ints,
 ) -> bool:  # pragma: no cover - compiled
     """Whether no rule whose known items are this one and kept, earlier ones has a confidence of top / bottom."""
+    # Depth by depth over the sets of known items, each enumerated once: a set grows only by kept items of lower rank
+    # than its last, which stand before it in the sorted row. Group g is one set, ``chosen[g]``; its entries
+    # bounds[g] .. bounds[g + 1] are the rows that contain the set, so their number is its support. An entry is the
+    # part begins .. ends of a row: from its beginning to the last item chosen. No row is in a group twice.
     ends = own
     begins = starts[owner[own]]
     bounds = np.array([0, len(own)])
@@ -130,6 +134,7 @@ def _harmless(
                 inside = False
                 for index in range(size):
                     inside = inside or chosen[group, index] == about
+                # confidence >= rho, in whole numbers: support of both / support >= top / bottom
                 if keep[about] and not inside and count[about] * bottom >= top * (high - low):
                     return False
             if size == m:

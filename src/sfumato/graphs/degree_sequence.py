@@ -51,7 +51,10 @@ def smallest_class(degrees: Ints) -> int:
 def _group_starts(degrees, k, weight):  # type: ignore[no-untyped-def]
     """First places of the groups of an optimal partition of degrees that are sorted downwards.
 
-    A group of 2k or more nodes can be split without added cost, so only groups of k to 2k - 1 nodes are tried.
+    Groups of k to 2k - 1 nodes suffice (Liu, Terzi 2008, doi:10.1145/1376616.1376629, section 5): a group of 2k or more
+    can be split into two of at least k. Each part may keep the old degree at the same cost, and the best degree of its
+    own costs no more. The best degree has one part in ``weight`` + 1 of the group above it (a quantile). Some optimal
+    partition has groups of neighbours in the sorted sequence only.
     """
     n = len(degrees)
     sums = np.zeros(n + 1, dtype=np.int64)

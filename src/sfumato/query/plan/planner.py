@@ -232,7 +232,9 @@ def _plan(
     for i in pure_parts:
         threshold_delta = cost.delta if i == host else None
         ranks = joint_ranks(query, i) if isinstance(query.aggregates[i], BinCounts) else ()
-        # Selections have a bounded range, and each group and each level of a bisection is a draw of its own.
+        # A selection has a bounded range: rho = epsilon²/8 (Cesar, Rogers 2021, Lemma 3.4; see dp.curve.range_curve).
+        # Each of n draws (one a group and level of a bisection; ranges of one level are disjoint) has epsilon / n,
+        # which is n · (epsilon / n)² / 8 = epsilon² / 8n in all. Noise has epsilon²/2 (Bun, Steinke 2016, Prop. 1.4).
         selects = isinstance(query.aggregates[i], BinCounts | ValueCounts)
         budget = epsilon(8 * groups * max(1, len(ranks).bit_length()) if selects else 2)
         measurements.append(_pure_measurement(query.aggregates[i], i, budget, rows, groups, threshold_delta, ranks))

@@ -124,6 +124,8 @@ def _choose(places: _Whole, seen: _Whole, ordered: _Whole, groups: int, first: i
                 at -= gap
             ordered[at] = value
         gap //= 3
+    # The bound on groups per unit rests here: exactly first + last groups stay, because no two places are equal (the
+    # low CODE_BITS of a place are the group's number) and the caller has more groups. ``first`` is at least 1.
     kept = 0
     for t in range(groups):
         if places[t] <= ordered[first - 1] or (last > 0 and places[t] >= ordered[groups - last]):
@@ -157,6 +159,10 @@ def _add(
             for t in range(groups):
                 for c in range(shares):
                     square += parts[t, c] * parts[t, c]
+        # The norm of what is added is at most the root of ``bound``. In exact numbers the factor gives that root times
+        # SAFE = 1 - 2**-40. Eight roundings (two conversions, quotient, root, product; conversion and product of a
+        # part) raise a result by a relative 8 · 2**-53 at most, less than SAFE takes away, and cutting towards zero
+        # makes no part larger in absolute value.
         if square > bound:
             factor = np.sqrt(np.float64(bound) / np.float64(square)) * SAFE
             for t in range(groups):
@@ -180,12 +186,18 @@ def _share(limits: _Whole, term: int, sums: _Whole, parts: _Whole, seen: _Whole,
         for c in range(shares):
             parts[t, c] = sums[seen[t], start + c]
             total += parts[t, c]
+        # Every row divides the weight ``whole`` exactly, so the total is the number of rows times ``whole``. After
+        # either cut the shares are not negative and add up to at most rows · whole, the sensitivity.
         if cut == _MEAN:
+            # All shares times rows / count, rounded down: their proportions, and with them the unit's mean, stay.
             if total > rows * whole:
                 count = max(total // whole, 1)
                 for c in range(shares):
                     parts[t, c] = parts[t, c] * rows // count
         else:
+            # low <= 0 <= high and whole = high - low. The sum of the unit's values stays if ``rows`` rows can have it.
+            # With no more rows than that nothing changes; else it is clipped to rows · low .. rows · high, and the
+            # share above ``low`` to 0 .. rows · whole.
             count = total // whole
             kept = max(min(parts[t, 1] + low * count, rows * high), rows * low)
             parts[t, 1] = kept - low * min(count, rows)

@@ -36,6 +36,8 @@ def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     place of ``slots`` is taken when its upper half is ``stamp``, which must be larger in every call; its lower half is
     the number of the class.
     """
+    # The search for a free slot ends: ``slots`` has more places than the table has classes (see RollUp), and entries of
+    # earlier calls are free, because their stamps are smaller. ``found`` <= j, so the key under test overwrites none.
     bits = np.int64(1)
     while (np.int64(1) << bits) < 2 * size.size and (np.int64(1) << bits) < slots.size:
         bits += 1
@@ -177,6 +179,9 @@ def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compile
     ``highest`` loss at that level of the values in the class. Only levels up to ``levels`` are filled. The class of
     combination j is ``of[of_parent[j]]``; the leaves of column i are numbered from ``first[i]`` to ``first[i + 1]``.
     """
+    # A lower bound for all finer tables: a finer class is a part of one here. A class that is too small here has only
+    # smaller parts, so all its rows are lost; of other classes ``lost`` has what the models prove about every part
+    # (``ModelRule.due``), which is 0 for a model that is not monotone.
     columns = codes.shape[1]
     rows = np.zeros(first[columns], dtype=np.int64)
     whole = np.empty(of.size, dtype=np.bool_)

@@ -135,6 +135,9 @@ def _rare(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 def _skip(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     bounds, order, start, limit, shape, strides, low, bits, codes, sets, starts, known, count, sizes, least
 ):
+    """The next open combination of levels that no witness refutes, and how many boxes were closed on the way."""
+    # One witness closes the whole box below ``top``: the rows that match it at finer levels are among those that match
+    # it at ``top``, so fewer than ``least`` match it in every table of the box.
     refuted = 0
     at = np.empty(shape.size, dtype=np.int64)
     top = np.empty(shape.size, dtype=np.int64)

@@ -113,6 +113,10 @@ def repair(
     members = np.empty(units, dtype=np.int64)
     target = np.empty(units, dtype=np.int64)
     living = count
+    # Ends even without the limit on passes: a cluster is dissolved at most once, and no other operation makes one, so
+    # after finitely many dissolutions there are only moves, each of which lowers the sum of losses. A dissolution is
+    # judged member by member: where several join one cluster, the sum may end up higher than estimated. Sizes never
+    # fall below k after the first pass, because a move leaves at least k rows behind.
     for turn in range(passes + 1):
         changed = False
         for g in np.argsort(-cost):

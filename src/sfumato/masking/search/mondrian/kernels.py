@@ -46,6 +46,8 @@ def _extent(place: Codes, begin: int, end: int, low: Codes, high: Codes) -> None
 
 @kernel(nogil=True)
 def _level(c: int, low: int, high: int, start: Ints, groups: Codes) -> int:  # pragma: no cover - compiled
+    """The lowest level of a hierarchy at which two places are in one group."""
+    # Ends at the root at the latest: an axis has groups only if its last level is one group (checked by ``_axis``).
     level = 0
     while groups[start[c, level] + low] != groups[start[c, level] + high]:
         level += 1
@@ -248,6 +250,9 @@ def cut_cells(
     ``chosen`` gets the axis (-1: the cell cannot be cut) and ``cut`` a mark where each child begins. ``places`` is the
     length of the longest axis.
     """
+    # Invariants: ``tally`` is zero whenever ``_counts`` begins, which puts it back to zero; a cell of fewer than
+    # 2 · least rows is never cut, and ``_cut`` writes nothing unless every child has at least ``least``. All cells
+    # therefore keep the class size that the first cell has.
     axes = place.shape[1]
     score = np.empty(axes)
     low, high = np.empty(axes, dtype=np.int32), np.empty(axes, dtype=np.int32)
@@ -332,6 +337,8 @@ def _cut(
             left_share -= 1
         size[child] += weight[i]
         units[child] += 1
+    # Every child that is made has at least ``least`` rows: a smaller one ends the cut (return False, nothing written
+    # yet) or joins the rest, and a rest that is too small is joined by a child that is large enough.
     # the child that each group goes to: its own, or (relaxed) a rest made of groups that are too small
     made, rest = 0, -1
     for child in range(children):
@@ -372,6 +379,7 @@ def _cut(
         begins[number + 1] += begins[number]
     for number in range(made):
         cut[begin + begins[number]] = True
+    # the same order and the same share as above: each unit gets the child that it was counted in
     left_share = share
     for i in range(begin, end):
         child = _child(i, c, level, low, border, place, hierarchical, start, groups)
