@@ -379,7 +379,7 @@ def test_rows_due_to_t_closeness_are_the_fewest_that_any_choice_suppresses(dista
             rule.passes(ClassGroups(sizes=kept.sum(axis=1), histograms={"s": kept})) & (kept.sum(axis=1) > 0)
         ]
         fewest = int(counts.sum() - passing.sum(axis=1).max(initial=0))
-        due = int(rule.due(whole, rule.passes(whole))[0])
+        due = int(rule.min_suppressed_rows(whole, rule.passes(whole))[0])
         assert due <= fewest
         exact += due == fewest
     assert exact >= (55 if distance == "equal" else 40)

@@ -105,7 +105,7 @@ def test_what_a_node_says_of_finer_and_coarser_ones_is_true(seed: int, models: d
             if one.settled:
                 assert other.meets
                 assert other.shape.suppressed == 0
-            if space.closure is Monotonicity.ANY and one.meets:
+            if space.monotonicity is Monotonicity.ANY and one.meets:
                 assert other.shape.suppressed <= one.shape.suppressed
 
 

@@ -80,12 +80,12 @@ def _evaluated(
     chosen = np.ones(len(table), dtype=np.bool_) if rule.about_absent else table.sizes > 0
     if not rule.columns or _overlaps(table, data).any():
         groups = wildcard_groups(table, data, columns=rule.columns).take(chosen)
-        passed = rule.passes(groups) & (groups.sizes >= rule.least)
+        passed = rule.passes(groups) & (groups.sizes >= rule.min_class_size)
         return passed, rule.worst(groups), table.sizes[chosen], bool(passed.all()) and rule.table_holds(groups)
     good = np.zeros(len(table), dtype=np.bool_)
     worst: list[float] = []
     for numbers, groups in table.in_blocks(np.arange(len(table)), chosen, rule.columns):
-        good[numbers] = rule.passes(groups) & (groups.sizes >= rule.least)
+        good[numbers] = rule.passes(groups) & (groups.sizes >= rule.min_class_size)
         worst.append(rule.worst(groups))
     known = [value for value in worst if not np.isnan(value)] or [float("nan")]
     return (

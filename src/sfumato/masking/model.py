@@ -57,14 +57,14 @@ class ModelRule(ABC):
     """Name of the model, for messages."""
     columns: tuple[str, ...] = ()
     """Tracked columns whose histograms the rule needs."""
-    closure: Monotonicity = Monotonicity.NONE
+    monotonicity: Monotonicity = Monotonicity.NONE
     """Monotonicity under generalization."""
-    shrinks: bool = True
+    monotone_under_suppression: bool = True
     """Monotonicity under suppression: suppressing a whole class never makes another class fail."""
-    least: int = 1
+    min_class_size: int = 1
     """Minimum class size: smaller classes fail. A search tests it before it builds histograms."""
     sizes_only: bool = False
-    """Whether the minimum class size ``least`` is the whole rule."""
+    """Whether the minimum class size ``min_class_size`` is the whole rule."""
     about_absent: bool = False
     """Whether the rule also applies to classes of the population without rows in the table."""
     wanted: float = 0.0
@@ -83,13 +83,13 @@ class ModelRule(ABC):
         slack = 1e-9 * max(1.0, abs(self.wanted))
         return values <= self.wanted + slack if self.smaller_is_better else values >= self.wanted - slack
 
-    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+    def min_suppressed_rows(self, groups: ClassGroups, passed: Mask) -> Counts:
         """For each class, the minimum number of its rows that every finer table must suppress; 0 if it passed.
 
         The rows that a finer table keeps of a class are a union of passing classes. If unions of passing classes pass,
         a failing class loses at least one row. Models override this with tighter bounds.
         """
-        match self.closure:
+        match self.monotonicity:
             case Monotonicity.ANY:
                 return np.where(passed, 0, groups.sizes)
             case Monotonicity.PASSING:

@@ -108,7 +108,7 @@ def _sum(arrays: list[Any]) -> Any:
 
 
 def _passes(rule: ModelRule, groups: ClassGroups) -> Any:
-    return rule.passes(groups) & (groups.sizes >= rule.least)
+    return rule.passes(groups) & (groups.sizes >= rule.min_class_size)
 
 
 def declarations_are_complete(model: PrivacyModel) -> None:
@@ -150,9 +150,9 @@ def monotone_as_declared(model: PrivacyModel) -> None:
     passed = _passes(rule, groups)
     left, right = np.random.default_rng(6).integers(0, len(groups), (2, 5000))
     merged = _passes(rule, _merge(groups.take(left), groups.take(right)))
-    if rule.closure is Monotonicity.ANY:
+    if rule.monotonicity is Monotonicity.ANY:
         assert merged[passed[left] | passed[right]].all(), "merging a passing class with another made it fail"
-    if rule.closure is Monotonicity.PASSING:
+    if rule.monotonicity is Monotonicity.PASSING:
         assert merged[passed[left] & passed[right]].all(), "merging two passing classes made them fail"
     assert rule.about_table or passed.any() or not rule.columns, "no random class passes"
 
@@ -165,17 +165,17 @@ def rows_that_are_due_are_suppressed_by_every_split(model: PrivacyModel) -> None
     suppressed = np.where(_passes(rule, parts), 0, parts.sizes).reshape(-1, 4).sum(axis=1)
     whole = _merge(*(parts.take(slice(start, None, 4)) for start in range(4)))
     passed = rule.passes(whole)
-    due = rule.due(whole, passed)
+    due = rule.min_suppressed_rows(whole, passed)
     assert (due[passed] == 0).all(), "rows of a passing class are due"
     assert (due <= suppressed).all(), "more rows are due than a finer table suppresses"
-    if rule.closure is not Monotonicity.NONE:
+    if rule.monotonicity is not Monotonicity.NONE:
         assert (due[~passed] >= 1).all(), "no row of a failing class is due"
 
 
 @_on_classes
 def classes_below_the_least_size_fail(model: PrivacyModel) -> None:
     _, rule = _bind(model, model_sample())
-    size = rule.least - 1
+    size = rule.min_class_size - 1
     if size:
         matrix = np.full((1, 4), size // 4)
         matrix[0, 0] += size - matrix.sum()
@@ -231,12 +231,14 @@ def unreadable_parameters_are_not_checked(model: PrivacyModel) -> None:
 def size_parameter_is_the_least_size(model: PrivacyModel) -> None:
     if model.size_parameter is not None:
         _, rule = _bind(model, model_sample())
-        assert rule.least >= getattr(model, model.size_parameter) >= 2, "`size_parameter` is not the least size"
+        assert rule.min_class_size >= getattr(model, model.size_parameter) >= 2, (
+            "`size_parameter` is not the least size"
+        )
 
 
 @_on_classes
 def dropping_a_class_hurts_no_other(model: PrivacyModel) -> None:
-    """Where a rule ``shrinks``: its judgement of the other classes survives the loss of any one."""
+    """Where a rule is ``monotone_under_suppression``, its judgement of the other classes survives the loss of any one."""
     table, rule = _bind(model, model_sample())
     groups = table.groups(columns=rule.columns)
     groups = groups.take(groups.sizes > 0)
@@ -244,9 +246,13 @@ def dropping_a_class_hurts_no_other(model: PrivacyModel) -> None:
     for dropped in range(len(groups)):
         rest = np.arange(len(groups)) != dropped
         assert (rule.passes(groups.take(rest)) == passed[rest]).all(), "dropping a class changes another"
-        if rule.shrinks and rule.table_holds(groups):
-            assert rule.table_holds(groups.take(rest)), "`shrinks` is wrong: dropping a class makes the table fail"
-    assert rule.shrinks is not rule.about_table, "a rule about the whole table does not shrink, and no other"
+        if rule.monotone_under_suppression and rule.table_holds(groups):
+            assert rule.table_holds(groups.take(rest)), (
+                "`monotone_under_suppression` is wrong: dropping a class makes the table fail"
+            )
+    assert rule.monotone_under_suppression is not rule.about_table, (
+        "a rule about the whole table is not monotone under suppression, and every other is"
+    )
 
 
 @_on_classes
@@ -258,8 +264,8 @@ def sizes_are_enough_where_declared(model: PrivacyModel) -> None:
     people = sizes + 1 if table.population is not None else None
     groups = ClassGroups(sizes=sizes, histograms=dict.fromkeys(table.tracked, spread), population=people)
     if rule.sizes_only:
-        assert (rule.passes(groups) == (sizes >= rule.least)).all(), "`sizes_only` is wrong"
-    assert rule.least >= 1, "`least` is below 1"
+        assert (rule.passes(groups) == (sizes >= rule.min_class_size)).all(), "`sizes_only` is wrong"
+    assert rule.min_class_size >= 1, "`min_class_size` is below 1"
 
 
 MODEL_CHECKS = (

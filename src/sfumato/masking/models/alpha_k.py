@@ -68,17 +68,17 @@ class AlphaK(PrivacyModel):
 
 
 class _Share(ModelRule):
-    closure = Monotonicity.PASSING
+    monotonicity = Monotonicity.PASSING
 
     def __init__(self, name: str, column: str, alpha: float, k: int, secret: Any) -> None:
-        self.name, self.columns, self.wanted, self.least, self.secret = name, (column,), alpha, k, secret
+        self.name, self.columns, self.wanted, self.min_class_size, self.secret = name, (column,), alpha, k, secret
 
     def values(self, groups: ClassGroups) -> Floats:
         counts = groups.histograms[self.columns[0]]
         counts = counts if self.secret is None else counts[:, self.secret]
         return np.asarray(counts.max(axis=1, initial=0) / np.maximum(groups.sizes, 1))
 
-    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+    def min_suppressed_rows(self, groups: ClassGroups, passed: Mask) -> Counts:
         # only rows with the frequent value lower its share, (m - x) / (n - x)
         surplus = groups.sizes * (self.values(groups) - self.wanted)
         return whole_rows(surplus / max(1 - self.wanted, 1e-9), passed, groups.sizes)

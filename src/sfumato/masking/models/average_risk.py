@@ -48,9 +48,9 @@ class AverageRisk(PrivacyModel):
 
 
 class _Mean(ModelRule):
-    closure = Monotonicity.PASSING
+    monotonicity = Monotonicity.PASSING
     about_table = True
-    shrinks = False
+    monotone_under_suppression = False
 
     def __init__(self, name: str, limit: float) -> None:
         self.name, self.wanted, self._share = name, limit, rational(limit)

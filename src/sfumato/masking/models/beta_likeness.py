@@ -71,7 +71,7 @@ class BetaLikeness(PrivacyModel):
 
 
 class _Gain(ModelRule):
-    closure = Monotonicity.PASSING
+    monotonicity = Monotonicity.PASSING
 
     def __init__(self, name: str, column: str, totals: Any, beta: float, enhanced: bool) -> None:
         self.name, self.columns, self.wanted = name, (column,), beta
@@ -87,7 +87,7 @@ class _Gain(ModelRule):
     def values(self, groups: ClassGroups) -> Floats:
         return np.asarray(self._gains(groups).max(axis=1, initial=0.0))
 
-    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+    def min_suppressed_rows(self, groups: ClassGroups, passed: Mask) -> Counts:
         # only rows with a value that gained too much lower its share, (m - x) / (n - x)
         largest = np.minimum(self.shares * (1 + self.limits), 1.0)
         shares = self.shares * (1 + self._gains(groups))

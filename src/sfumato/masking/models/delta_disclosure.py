@@ -65,7 +65,7 @@ class DeltaDisclosure(PrivacyModel):
 
 
 class _LogRatio(ModelRule):
-    closure = Monotonicity.PASSING
+    monotonicity = Monotonicity.PASSING
 
     def __init__(self, name: str, column: str, totals: Any, delta: float) -> None:
         self.name, self.columns, self.wanted = name, (column,), delta
@@ -79,7 +79,7 @@ class _LogRatio(ModelRule):
         np.log2(shares / self.shares, out=ratio, where=shares > 0)
         return np.asarray(np.abs(ratio).max(axis=1, initial=0.0))
 
-    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+    def min_suppressed_rows(self, groups: ClassGroups, passed: Mask) -> Counts:
         # a value that does not occur in a class occurs in none of its parts, so all of them fail
         return whole_rows(np.where(np.isinf(self.values(groups)), groups.sizes, 1.0), passed, groups.sizes)
 

@@ -66,13 +66,13 @@ class DeltaPresence(PrivacyModel):
 
 
 class _Share(ModelRule):
-    closure = Monotonicity.PASSING
+    monotonicity = Monotonicity.PASSING
 
     def __init__(self, name: str, low: float, high: float) -> None:
         self.name, self.low, self.wanted = name, low, high
         self.about_absent = low > 0
         # suppressing all rows of a class takes its share to 0
-        self.shrinks = low == 0
+        self.monotone_under_suppression = low == 0
 
     def values(self, groups: ClassGroups) -> Floats:
         assert groups.population is not None

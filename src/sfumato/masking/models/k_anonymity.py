@@ -43,12 +43,12 @@ class KAnonymity(PrivacyModel):
 
 
 class _AtLeast(ModelRule):
-    closure = Monotonicity.ANY
+    monotonicity = Monotonicity.ANY
     sizes_only = True
     smaller_is_better = False
 
     def __init__(self, name: str, k: int) -> None:
-        self.name, self.least, self.wanted = name, k, float(k)
+        self.name, self.min_class_size, self.wanted = name, k, float(k)
 
     def values(self, groups: ClassGroups) -> Floats:
         return groups.sizes.astype(np.float64)

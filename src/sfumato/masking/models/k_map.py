@@ -52,7 +52,7 @@ class KMap(PrivacyModel):
 
 
 class _People(ModelRule):
-    closure = Monotonicity.ANY
+    monotonicity = Monotonicity.ANY
     smaller_is_better = False
 
     def __init__(self, name: str, k: int) -> None:

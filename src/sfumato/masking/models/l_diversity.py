@@ -124,7 +124,7 @@ def secret_values(column: TrackedColumn, healthy: tuple[str, ...], model: str) -
 class _OnSecrets(ModelRule):
     """A rule on the values of one column; a class without secret values passes."""
 
-    closure = Monotonicity.PASSING
+    monotonicity = Monotonicity.PASSING
     smaller_is_better = False
 
     def __init__(self, name: str, column: str, secret: Mask | None) -> None:
@@ -151,7 +151,7 @@ class _Distinct(_OnSecrets):
         super().__init__(name, column, secret)
         self.wanted = float(l)
         if secret is None:
-            self.closure, self.least = Monotonicity.ANY, l
+            self.monotonicity, self.min_class_size = Monotonicity.ANY, l
 
     def values(self, groups: ClassGroups) -> Floats:
         return np.asarray((self.counts(groups) > 0).sum(axis=1), dtype=np.float64)
@@ -163,7 +163,7 @@ class _Entropy(_OnSecrets):
         self.wanted = l
         if secret is not None:
             # a class of one healthy value passes, but merging it can lower another class's entropy below the limit
-            self.closure = Monotonicity.NONE
+            self.monotonicity = Monotonicity.NONE
 
     def values(self, groups: ClassGroups) -> Floats:
         counts = self.counts(groups)
@@ -179,7 +179,7 @@ class _Recursive(_OnSecrets):
         super().__init__(name, column, secret)
         self.l, self.wanted = l, c
         if secret is not None:
-            self.closure = Monotonicity.NONE
+            self.monotonicity = Monotonicity.NONE
 
     def values(self, groups: ClassGroups) -> Floats:
         """Frequency of the most frequent secret over the sum from the l-th frequency on; must be below c."""

@@ -48,13 +48,13 @@ class MaximumRisk(PrivacyModel):
 
 
 class _Prosecutor(ModelRule):
-    closure = Monotonicity.ANY
+    monotonicity = Monotonicity.ANY
     sizes_only = True
 
     def __init__(self, name: str, limit: float) -> None:
         self.name, self.wanted = name, limit
         share = rational(limit)
-        self.least = -(-share.denominator // share.numerator)
+        self.min_class_size = -(-share.denominator // share.numerator)
 
     def values(self, groups: ClassGroups) -> Floats:
         return np.asarray(1 / np.maximum(groups.sizes, 1))

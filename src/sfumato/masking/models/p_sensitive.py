@@ -61,11 +61,11 @@ class PSensitive(PrivacyModel):
 
 
 class _Distinct(ModelRule):
-    closure = Monotonicity.ANY
+    monotonicity = Monotonicity.ANY
     smaller_is_better = False
 
     def __init__(self, name: str, columns: tuple[str, ...], p: int, least: int) -> None:
-        self.name, self.columns, self.wanted, self.least = name, columns, float(p), least
+        self.name, self.columns, self.wanted, self.min_class_size = name, columns, float(p), least
 
     def values(self, groups: ClassGroups) -> Floats:
         distinct = [(groups.histograms[name] > 0).sum(axis=1) for name in self.columns]

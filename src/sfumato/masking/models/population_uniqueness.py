@@ -60,9 +60,9 @@ class PopulationUniqueness(PrivacyModel):
 
 
 class _Unique(ModelRule):
-    closure = Monotonicity.NONE
+    monotonicity = Monotonicity.NONE
     about_table = True
-    shrinks = False
+    monotone_under_suppression = False
 
     def __init__(self, name: str, limit: float, fraction: float, estimator: str) -> None:
         self.name, self.wanted, self.fraction = name, limit, fraction

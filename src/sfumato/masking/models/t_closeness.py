@@ -117,7 +117,7 @@ class TCloseness(PrivacyModel):
 
 
 class _Distance(ModelRule):
-    closure = Monotonicity.PASSING
+    monotonicity = Monotonicity.PASSING
 
     def __init__(
         self, name: str, column: str, tracked: TrackedColumn, reference: Floats, distance: str, t: float
@@ -145,7 +145,7 @@ class _Distance(ModelRule):
 
         return np.asarray(distances_by_groups(counts, *self._groups, self._target))
 
-    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+    def min_suppressed_rows(self, groups: ClassGroups, passed: Mask) -> Counts:
         # what a finer table keeps of a class is a union of passing classes, so it passes too
         from sfumato.masking.models._kept_rows import images_by_groups, most_rows_within
 

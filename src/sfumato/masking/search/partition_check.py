@@ -37,7 +37,7 @@ class Conditions:
                 )
         self.table = table
         self.rules: tuple[ModelRule, ...] = tuple(model.bind(table) for model in models)
-        self.least = max(rule.least for rule in self.rules)
+        self.least = max(rule.min_class_size for rule in self.rules)
         """Minimum class size."""
         self._further = tuple(rule for rule in self.rules if not rule.sizes_only)
         self.sizes_only = not self._further
@@ -48,7 +48,7 @@ class Conditions:
         whole = np.zeros(len(self.table), dtype=np.int64)
         one = self.table.groups(whole, 1, columns=self.columns)
         for rule in self.rules:
-            passed = one.sizes[0] >= rule.least and bool(rule.passes(one)[0]) and rule.table_holds(one)
+            passed = one.sizes[0] >= rule.min_class_size and bool(rule.passes(one)[0]) and rule.table_holds(one)
             if not passed:
                 reached = rule.worst(one)
                 raise Unmet(

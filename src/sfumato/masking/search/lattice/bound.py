@@ -27,11 +27,11 @@ _FIRST, _LARGEST = 4_000, 2_000_000
 class _AtLeast(ModelRule):
     """Relaxation of all models: the minimum class size."""
 
-    closure = Monotonicity.ANY
+    monotonicity = Monotonicity.ANY
     sizes_only = True
 
     def __init__(self, least: int) -> None:
-        self.name, self.least = "k-anonymity", least
+        self.name, self.min_class_size = "k-anonymity", least
 
     def values(self, groups: ClassGroups) -> npt.NDArray[np.float64]:
         return groups.sizes.astype(np.float64)

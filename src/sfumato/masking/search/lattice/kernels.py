@@ -181,7 +181,7 @@ def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compile
     """
     # A lower bound for all finer tables: a finer class is a part of one here. A class that is too small here has only
     # smaller parts, so all its rows are lost; of other classes ``lost`` has what the models prove about every part
-    # (``ModelRule.due``), which is 0 for a model that is not monotone.
+    # (``ModelRule.min_suppressed_rows``), which is 0 for a model that is not monotone.
     columns = codes.shape[1]
     rows = np.zeros(first[columns], dtype=np.int64)
     whole = np.empty(of.size, dtype=np.bool_)

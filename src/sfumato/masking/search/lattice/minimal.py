@@ -28,7 +28,7 @@ def minimal_nodes(space: LatticeSpace, within: LevelRange) -> list[tuple[int, ..
     low = np.array(within.low)
     order = np.argsort(np.indices(shape).sum(axis=0), axis=None, kind="stable")
     minimal: list[tuple[int, ...]] = []
-    if space.closure is Monotonicity.ANY or (space.limit == 0 and space.closure is Monotonicity.PASSING):
+    if space.monotonicity is Monotonicity.ANY or (space.limit == 0 and space.monotonicity is Monotonicity.PASSING):
         _rule_out(space, low, fails)
     for place in order:
         at = np.unravel_index(place, shape)

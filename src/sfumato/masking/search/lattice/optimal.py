@@ -161,5 +161,5 @@ class _ExactSearch:
 
     def _above(self, sums: Floats, finer: Node) -> Floats:
         space = self.space
-        stay = space.closure is Monotonicity.ANY
+        stay = space.monotonicity is Monotonicity.ANY
         return space.metric.above(sums, space.losses, finer.shape, least=space.least, stay=stay)

@@ -75,13 +75,13 @@ class LatticeSpace:
         self._losses = np.concatenate(flat)
         self._leaf_prices = np.concatenate([p[level.codes] for p, level in zip(flat, levels, strict=True)])
         self._every = np.arange(columns)
-        self.least = max([rule.least for rule in rules], default=1)
+        self.least = max([rule.min_class_size for rule in rules], default=1)
         self._others = tuple(rule for rule in rules if not rule.sizes_only)
         self._columns = tuple(dict.fromkeys(name for rule in self._others for name in rule.columns))
         if metric.class_term is ClassTerm.MINORITY:
             assert metric.target is not None
             self._columns = tuple(dict.fromkeys((*self._columns, metric.target)))
-        self.closure = Monotonicity(min((int(rule.closure) for rule in rules), default=int(Monotonicity.ANY)))
+        self.monotonicity = min((rule.monotonicity for rule in rules), default=Monotonicity.ANY)
         self.counts_classes = type(metric).above is not LossMetric.above
         """Whether the metric bounds coarser tables by the classes of finer ones, including failing ones."""
         self._absent = any(rule.about_absent for rule in rules)
@@ -148,7 +148,8 @@ class LatticeSpace:
         meets = meets and suppressed <= self.limit and classes > 0
         everyone = self.base[self._every, at] if self.metric.by_level else self._cells + suppressed * self.losses.star
         parts = float(self.metric.columns(everyone, self.losses).sum())
-        monotone = self.closure is Monotonicity.ANY or (self.limit == 0 and self.closure is Monotonicity.PASSING)
+        closed = Monotonicity.PASSING if self.limit == 0 else Monotonicity.ANY
+        monotone = self.monotonicity >= closed
         return Node(
             levels=tuple(at.tolist()),
             shape=shape,
@@ -157,7 +158,7 @@ class LatticeSpace:
             parts=parts,
             meets=meets,
             hopeless=certain > self.limit or (monotone and not meets),
-            settled=meets and suppressed == 0 and self.closure is not Monotonicity.NONE,
+            settled=meets and suppressed == 0 and self.monotonicity is not Monotonicity.NONE,
             certain=certain,
             extra=extra,
         )
@@ -244,7 +245,7 @@ class LatticeSpace:
                 passed = rule.passes(groups)
                 good &= passed
                 if explain and not passed.all():
-                    due = np.maximum(due, rule.due(groups, passed))
+                    due = np.maximum(due, rule.min_suppressed_rows(groups, passed))
             if self._absent and (groups.sizes[~good] == 0).any():
                 return False, 0.0
             kept[block[~good]] = False
