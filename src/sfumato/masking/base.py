@@ -100,7 +100,7 @@ class Step(Part):
     """Parameters that protect more when raised ("more") or lowered ("less"). Reports suggest these changes when an
     attack exceeds its limit."""
 
-    did: ClassVar[str] = ""
+    report_phrase: ClassVar[str] = ""
     """What the method does to a value, for reports and codebooks, with the names of parameters in braces: "rounded to
     multiples of {base:g}". Default: the name of the method."""
 
@@ -154,7 +154,7 @@ class Step(Part):
         if column not in published.get("columns", ()):
             return ""
         try:
-            return cls.did.format(**published.get("parameters", {})) or f"changed by {cls.part_name()}"
+            return cls.report_phrase.format(**published.get("parameters", {})) or f"changed by {cls.part_name()}"
         except (KeyError, ValueError, TypeError):  # a manifest of another version
             return f"changed by {cls.part_name()}"
 

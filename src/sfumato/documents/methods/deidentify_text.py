@@ -40,7 +40,7 @@ class DeidentifyText(Step):
     and signs with ``signed_by``. Attack the outcome with ``nearest-documents``, ``rare-terms`` and ``profile-linkage``.
     """
 
-    did = "names, dates, places, numbers and contacts replaced"
+    report_phrase = "names, dates, places, numbers and contacts replaced"
     simulable = False
     stronger = {"days": "more", "ages": "more", "level": "more"}
     examples = ({"columns": ["diagnosis"], "days": 30}, {"columns": ["diagnosis"], "days": 9, "ages": 10})

@@ -49,7 +49,7 @@ class NormalizeStyle(Step):
     'i cannot come on 2021-03-04. thanks [PERSON 3]'
     """
 
-    did = "rewritten in one style"
+    report_phrase = "rewritten in one style"
     simulable = False
     examples = ({"columns": ["diagnosis"]},)
     reference = (

@@ -34,7 +34,7 @@ class GeneralizeItems(Step):
     Rows without an item stay as they are. ``sfumato check`` counts the item sets of the release again.
     """
 
-    did = "generalized until {m} known items fit at least {k} people"
+    report_phrase = "generalized until {m} known items fit at least {k} people"
     truthful = True
     coarsens = True
     simulable = False

@@ -42,7 +42,7 @@ class MicroaggregateUnits(Step):
     The taxonomy is the ``hierarchy`` of the item column; without one, people are compared by equal items only.
     """
 
-    did = "replaced by common events of {k} similar people"
+    report_phrase = "replaced by common events of {k} similar people"
     simulable = False
     covers_people = True
     stronger = {"k": "more"}

@@ -39,7 +39,7 @@ class PrivateItemCounts(Step):
     the data of several people.
     """
 
-    did = "counted with differentially private noise; rare values are not released"
+    report_phrase = "counted with differentially private noise; rare values are not released"
     simulable = False
     formal_guarantee = True
     stronger = {"epsilon": "less", "delta": "less", "first_threshold": "more"}

@@ -23,7 +23,7 @@ class RemoveIdentifyingItems(Step):
     ``suppress-items`` or ``private-item-counts`` and measure ``item-uniqueness``. Truthful.
     """
 
-    did = "texts with names, places, accounts or contacts removed"
+    report_phrase = "texts with names, places, accounts or contacts removed"
     truthful = True
     simulable = False
     examples = ({"item": "diagnosis"}, {"item": "diagnosis", "kinds": ["name", "account"]})

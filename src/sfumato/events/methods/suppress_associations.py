@@ -34,7 +34,7 @@ class SuppressAssociations(Step):
     Rows without an item stay as they are. ``sfumato check`` computes the largest confidence in the release again.
     """
 
-    did = "items removed that imply a sensitive one with confidence {rho:g} or more"
+    report_phrase = "items removed that imply a sensitive one with confidence {rho:g} or more"
     truthful = True
     simulable = False
     stronger = {"rho": "less", "m": "more"}

@@ -31,7 +31,7 @@ class SuppressItems(Step):
     Rows without an item stay as they are. ``sfumato check`` counts the item sets of the release again.
     """
 
-    did = "items removed until {m} known items fit at least {k} people"
+    report_phrase = "items removed until {m} known items fit at least {k} people"
     truthful = True
     simulable = False
     stronger = {"k": "more", "m": "more"}

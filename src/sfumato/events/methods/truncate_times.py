@@ -34,7 +34,7 @@ class TruncateTimes(Masking):
     [datetime.datetime(2024, 5, 1, 12, 0)]
     """
 
-    did = "cut to intervals of {every}"
+    report_phrase = "cut to intervals of {every}"
     simulable = True
     draws = False
     kinds = frozenset({Kind.DATE, Kind.DATETIME})

@@ -46,7 +46,7 @@ class HideResults(Step):
     only, and it does not protect people: an earlier version of the data shows what was hidden.
     """
 
-    did = "changed in some records, to hide a result"
+    report_phrase = "changed in some records, to hide a result"
     simulable = False
     stronger = {"support": "less", "confidence": "less"}
     exempt = {"differs by seed": "Results that do not come out need no change, and exchanges are not random."}

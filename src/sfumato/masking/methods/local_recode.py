@@ -43,7 +43,7 @@ class LocalRecode(Step):
     The clustering is a heuristic: the problem is NP-hard, and no bound on the distance to the optimum is given.
     """
 
-    did = "generalized within groups of similar records"
+    report_phrase = "generalized within groups of similar records"
     truthful = True
     simulable = False
     coarsens = True

@@ -36,7 +36,7 @@ class MergeRare(Masking):
     'aaaabbxx'
     """
 
-    did = "categories of fewer than {min_count} people merged into “{label}”"
+    report_phrase = "categories of fewer than {min_count} people merged into “{label}”"
     truthful = True
     simulable = False
     kinds = frozenset({Kind.CATEGORY, Kind.BOOLEAN})

@@ -46,7 +46,7 @@ class Mondrian(Step):
     Greedy and deterministic; no bound on the distance to the optimum is given. Truthful, except with ``values: mean``.
     """
 
-    did = "range of a group of similar records"
+    report_phrase = "range of a group of similar records"
     truthful = True
     simulable = False
     coarsens = True

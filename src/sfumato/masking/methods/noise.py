@@ -48,7 +48,7 @@ class Noise(Masking):
     (1.2, 1.0)
     """
 
-    did = "random noise added ({variance_ratio:.0%} of the variance)"
+    report_phrase = "random noise added ({variance_ratio:.0%} of the variance)"
     simulable = True
     stronger = {"variance_ratio": "more"}
     main = "variance_ratio"

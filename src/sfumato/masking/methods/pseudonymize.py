@@ -37,7 +37,7 @@ class Pseudonymize(Step):
     operating-system randomness if that file does not exist, and is never part of the release.
     """
 
-    did = "replaced by keyed pseudonyms"
+    report_phrase = "replaced by keyed pseudonyms"
     truthful = True
     simulable = False
     leaves_values = True

@@ -47,7 +47,7 @@ class RankSwap(Masking):
     (4, True)
     """
 
-    did = "values swapped within {p:g}% of the ranks"
+    report_phrase = "values swapped within {p:g}% of the ranks"
     kinds = ORDERED
     simulable = True
     stronger = {"p": "more"}

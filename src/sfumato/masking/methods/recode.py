@@ -32,7 +32,7 @@ class Recode(Step):
     ['health', 'health', 'else']
     """
 
-    did = "recoded by a table"
+    report_phrase = "recoded by a table"
     simulable = True
     draws = False
     out_of_core = True

@@ -22,7 +22,7 @@ class Remove(Step):
     identifiers alone does not make a table anonymous: the remaining quasi-identifiers single out most people.
     """
 
-    did = "removed"
+    report_phrase = "removed"
     truthful = True
     simulable = False
     leaves_values = True

@@ -37,7 +37,7 @@ class Round(Masking):
     [1200, 1300, 1000]
     """
 
-    did = "rounded to multiples of {base:g}"
+    report_phrase = "rounded to multiples of {base:g}"
     simulable = True
     stronger = {"base": "more"}
     independent_columns = True

@@ -45,7 +45,7 @@ class ShiftDates(Masking):
     2
     """
 
-    did = "shifted by up to {days} days"
+    report_phrase = "shifted by up to {days} days"
     kinds = frozenset({Kind.DATE, Kind.DATETIME})
     simulable = True
     stronger = {"days": "more"}

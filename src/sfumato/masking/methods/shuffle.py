@@ -45,7 +45,7 @@ class Shuffle(Masking):
     0.7
     """
 
-    did = "values shuffled between records"
+    report_phrase = "values shuffled between records"
     kinds = ORDERED
     simulable = False
     examples = ({"columns": ["income"], "given": ["age"]}, {})

@@ -42,7 +42,7 @@ class SuppressCells(Step):
     are biased towards common values.
     """
 
-    did = "emptied in records that are too rare"
+    report_phrase = "emptied in records that are too rare"
     truthful = True
     simulable = False
     coarsens = True

@@ -43,7 +43,7 @@ class Swap(Masking):
     (True, True)
     """
 
-    did = "values swapped between {rate:.0%} of the records"
+    report_phrase = "values swapped between {rate:.0%} of the records"
     kinds = frozenset(Kind)
     simulable = True
     stronger = {"rate": "more"}

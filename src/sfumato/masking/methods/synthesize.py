@@ -56,7 +56,7 @@ class Synthesize(Masking):
     0.7
     """
 
-    did = "replaced by synthetic values"
+    report_phrase = "replaced by synthetic values"
     kinds = frozenset(Kind)
     simulable = False
     stronger = {"min_leaf": "more"}

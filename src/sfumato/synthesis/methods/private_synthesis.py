@@ -108,7 +108,7 @@ class PrivateSynthesis(Step):
     True
     """
 
-    did = "replaced by differentially private synthetic values"
+    report_phrase = "replaced by differentially private synthetic values"
     simulable = False
     formal_guarantee = True
     stronger = {"epsilon": "less", "delta": "less"}
