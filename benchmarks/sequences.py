@@ -79,9 +79,9 @@ def figures(
             if set(attack.event_columns) <= set(release.table.columns)
         }
         pair = ReleasePair(original=data, release=release, lineage=result.lineage)
-        unicity = ItemUniqueness(item=item, events=8, people=500).of(pair, Rng(3))
+        unicity = ItemUniqueness(item=item, events=8, people=500).compute(pair, Rng(3))
         curves[name] = unicity.detail["by_events"]
-        hits = Recommender(item=item, people=500).of(pair, Rng(4)).value
+        hits = Recommender(item=item, people=500).compute(pair, Rng(4)).value
         verdict = ", ".join(f"{one.model} {one.state}" for one in result.verdicts)
         table.add(
             method=name, mask=masked, attack=time.process_time() - started, rows=result.data.rows,

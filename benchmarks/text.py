@@ -132,9 +132,9 @@ def messages() -> None:
             scenario = AttackScenario(original=data, release=release, lineage=result.lineage)
             found = {name: risk(evaluate_attack(one, scenario, rng=Rng(2), n_targets=1000)).value for name, one in attacks.items()}  # fmt: skip  # noqa: E501
             pair = ReleasePair(original=data, release=release, lineage=result.lineage)
-            learned = TextClassification(column="message", target="department").of(pair, Rng(3))
+            learned = TextClassification(column="message", target="department").compute(pair, Rng(3))
             table.add(
-                method=method, **found, retrieval=TextRetrieval(column="message").of(pair, Rng(3)).value,
+                method=method, **found, retrieval=TextRetrieval(column="message").compute(pair, Rng(3)).value,
                 accuracy=learned.detail["accuracy"],
             )  # fmt: skip
 

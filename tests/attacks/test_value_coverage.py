@@ -114,7 +114,7 @@ pair = ReleasePair(
     release=Release(table=read(pl.DataFrame(after)), manifest={}),
 )
 for name in ("ncp", "marginals", "pairs"):
-    value = registry("measure").get(name).build().of(pair, Rng(1)).value
+    value = registry("measure").get(name).build().compute(pair, Rng(1)).value
     assert value is not None and 0 < value < 1, (name, value)
 """
 

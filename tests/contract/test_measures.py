@@ -34,7 +34,7 @@ class Silent(Measure):
 
     about = About.DISCLOSURE
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return MeasureResult(measure=self.part_name(), value=None)
 
 
@@ -43,7 +43,7 @@ class Unseeded(Measure):
 
     about = About.DISCLOSURE
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return MeasureResult(measure=self.part_name(), value=float(np.random.default_rng().normal()))
 
 
@@ -53,7 +53,7 @@ class Unclear(Measure):
     about = About.DISCLOSURE
     publishable_detail: ClassVar[frozenset[str]] = frozenset({"rows"})
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return MeasureResult(measure=self.part_name(), value=0.0)
 
 

@@ -136,7 +136,7 @@ class Sleepy(Tracker):
 class Moody(Hellinger):
     """Breaks the contract: another value in every run."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return MeasureResult(measure=self.part_name(), value=float(np.random.default_rng().random()))
 
 
@@ -233,7 +233,7 @@ class GuessesFirst(DegreeMatching):
 class Constant(EdgesKept):
     """Breaks the contract: the value is the same for every graph."""
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return self.result(1.0)
 
 

@@ -183,8 +183,8 @@ def test_what_protection_costs_and_gains(data: Data) -> None:
         case, result = scenario(data, steps)  # type: ignore[arg-type]
         rates[name] = evaluate_attack(SparseLinkage(item="query"), case, rng=Rng(2), n_targets=300).main.rate
         pair = ReleasePair(original=data, release=case.release, lineage=result.lineage)
-        hits[name] = Recommender(item="query", people=400, top=30).of(pair, Rng(1)).value
-        curves[name] = ItemUniqueness(item="query", events=4, people=200).of(pair, Rng(1))
+        hits[name] = Recommender(item="query", people=400, top=30).compute(pair, Rng(1)).value
+        curves[name] = ItemUniqueness(item="query", events=4, people=200).compute(pair, Rng(1))
     assert rates["raw"] > 0.2
     assert max(rates["microaggregated"], rates["generalized"]) < 0.05
     assert hits["raw"] is not None
@@ -205,7 +205,7 @@ def test_times_and_places_make_people_unique() -> None:
     dataset = Data.of(Table(frame=frame), Schema(columns={}, unit="user"))
     pair = ReleasePair(original=dataset, release=Release(table=dataset.table, manifest={}))
     shares = [
-        ItemUniqueness(item="place", columns=columns, events=1).of(pair, Rng(1)).value
+        ItemUniqueness(item="place", columns=columns, events=1).compute(pair, Rng(1)).value
         for columns in ((), ("day",), ("hour",))
     ]
     assert shares == [0.0, 0.0, 1.0]

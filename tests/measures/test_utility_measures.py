@@ -42,7 +42,7 @@ def pair(
 def take(name: str, both: ReleasePair, parameters: Any = None, seed: int = 1) -> MeasureResult:
     measure = registry("measure").get(name).build(parameters)
     assert isinstance(measure, Measure)
-    return measure.of(both, Rng(seed))
+    return measure.compute(both, Rng(seed))
 
 
 def numbers(**columns: Any) -> pl.DataFrame:

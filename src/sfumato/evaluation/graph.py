@@ -201,7 +201,7 @@ def measure_release(
     for number, measure in enumerate(chosen):
         try:
             check_deadline(progress)
-            results.append(measure.of(pair, rng.child("graph-measures", number), quiet(progress)))
+            results.append(measure.compute(pair, rng.child("graph-measures", number), quiet(progress)))
         except NotApplicable as refusal:
             results.append(MeasureResult(measure=measure.part_name(), value=None, reason=str(refusal)))
     return results

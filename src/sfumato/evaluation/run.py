@@ -84,7 +84,7 @@ def run_measures(
                 check_deadline(progress)
                 _require_rows(pair.original.rows)
                 require_memory(_CELL_BYTES * pair.cells, f"`{name}`")
-                results.append(measure.of(pair, rng.child("measures", number, name), quiet(progress)))
+                results.append(measure.compute(pair, rng.child("measures", number, name), quiet(progress)))
             except (NotApplicable, MemoryError) as problem:
                 refusal = problem if isinstance(problem, NotApplicable) else memory_ran_out()
                 results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))

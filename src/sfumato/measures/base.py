@@ -127,7 +127,7 @@ class Measure(Part):
         return cls.meaning or cls.summary().replace("`", "")
 
     @abstractmethod
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         """Compute the value. Estimates have an interval; a measure that does not apply has a reason and no value."""
 
 
@@ -136,7 +136,7 @@ class UnknownMeasure(Measure):
 
     about: ClassVar[About] = About.UTILITY
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         raise NotApplicable("The measure is not installed.")
 
 
@@ -162,6 +162,6 @@ def default_measures() -> tuple[Measure, ...]:
 def judge(measure: Measure, pair: ReleasePair, *, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
     """Run a measure. One that does not apply has a reason and no value, so that others still run."""
     try:
-        return measure.of(pair, rng.child("measure", measure.part_name()), progress)
+        return measure.compute(pair, rng.child("measure", measure.part_name()), progress)
     except NotApplicable as refusal:
         return MeasureResult(measure=measure.part_name(), value=None, reason=str(refusal))

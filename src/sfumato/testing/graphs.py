@@ -157,7 +157,7 @@ def check_graph_measure(measure: GraphMeasure) -> None:
 def _value(measure: GraphMeasure, release: Graph) -> float:
     order = np.random.default_rng(7).permutation(release.size)
     pair = GraphPair(original=_sample(), release=release.reordered(order), lineage=order)
-    found = measure.of(pair, Rng(8))
+    found = measure.compute(pair, Rng(8))
     assert found.measure == measure.part_name(), "the result has another name than the measure"
     assert found.value is not None, "the measure has no value"
     return found.value

@@ -148,7 +148,7 @@ class _Trial:
 
     def curve(self, result: MaskingResult) -> dict[str, float]:
         pair = ReleasePair(original=self.data, release=Release(table=result.data.table, manifest={}))
-        detail = ItemUniqueness(item="query", events=4, people=400).of(pair, Rng(3)).detail
+        detail = ItemUniqueness(item="query", events=4, people=400).compute(pair, Rng(3)).detail
         return dict(detail["by_events"])
 
     def figures(self, steps: Sequence[Step]) -> dict[str, float]:
@@ -159,5 +159,5 @@ class _Trial:
             "directory": self.rate(result, self.directory()),
             "known": self.rate(result, SparseLinkage(item="query")),
             "unique": self.curve(result)["4"],
-            "recommender": Recommender(item="query").of(pair, Rng(4)).value or 0.0,
+            "recommender": Recommender(item="query").compute(pair, Rng(4)).value or 0.0,
         }

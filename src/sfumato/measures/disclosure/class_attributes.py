@@ -30,7 +30,7 @@ class ClassAttributes(Measure):
         "Li, N., Li, T., Venkatasubramanian, S. (2007). t-closeness. doi:10.1109/ICDE.2007.367856"
     )
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         sensitive = [name for name in pair.original.sensitive if name in pair.release.table.columns]
         if not sensitive:
             raise NotApplicable("The release has no column declared sensitive.")

@@ -34,7 +34,7 @@ class ClassSizes(Measure):
     before_key: ClassVar[str] = "smallest_before"
     picture: ClassVar[Picture] = Picture.CLASS_SIZES
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         released = released_classes(pair)
         names = quasi_of(pair.original)
         before = classes(

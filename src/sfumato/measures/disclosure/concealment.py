@@ -53,7 +53,7 @@ class Concealment(Measure):
     k: Annotated[int, Field(ge=2)] | None = None
     """People with fewer rows than this are counted."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         if pair.lineage is None:
             raise NotApplicable("This needs the row map of the release, which only its owner has.")
         names = tuple(name for name in quasi_of(pair.original) if name in pair.release.table.columns)

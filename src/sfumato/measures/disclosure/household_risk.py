@@ -36,7 +36,7 @@ class HouseholdRisk(Measure):
     formula: Literal["exact", "sdcmicro"] = "exact"
     """As for individual risk."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         household = _household(pair)
         found = weighted_risk(pair, self.fraction, self.formula)
         frame = pl.DataFrame({"house": household[found.rows], "safe": np.log1p(-np.minimum(found.risk, 1 - 1e-15))})

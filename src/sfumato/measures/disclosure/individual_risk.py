@@ -36,7 +36,7 @@ class IndividualRisk(Measure):
     limit: Annotated[float, Field(gt=0, le=1)] = 0.09
     """A row is counted as at risk when its risk is above this."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         found = weighted_risk(pair, self.fraction, self.formula)
         return MeasureResult(
             measure=self.part_name(),

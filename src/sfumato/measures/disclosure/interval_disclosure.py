@@ -41,7 +41,7 @@ class IntervalDisclosure(Measure):
     columns: tuple[str, ...] | None = None
     """Columns compared; all that hold numbers when left out."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         both = beside(pair, self.columns)
         shuffle = rng.generator.permutation(len(both.original))
         found, blind = {}, {}

@@ -51,7 +51,7 @@ class ItemUniqueness(Measure):
     people: Annotated[int, Field(ge=1)] = 1000
     """How many people are drawn."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         unit = pair.original.schema.unit
         if unit is None or unit not in pair.release.table.columns:
             raise NotApplicable(

@@ -47,7 +47,7 @@ class LogLinearRisk(Measure):
     effects: Literal["main", "pairs"] = "main"
     """Terms of the model."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         names = quasi_of(Data(table=pair.release.table, schema=pair.original.schema))
         codes = [pair.masked[name].rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for name in names]
         codes = [np.unique(code, return_inverse=True)[1].astype(np.int64) for code in codes]

@@ -41,7 +41,7 @@ class NeighbourRisk(Measure):
     columns: tuple[str, ...] | None = None
     """Columns compared; all that hold numbers when left out."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         from scipy.spatial import cKDTree
 
         both = beside(pair, self.columns)

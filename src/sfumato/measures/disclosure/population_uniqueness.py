@@ -38,7 +38,7 @@ class PopulationUniquenessMeasure(Measure):
     estimator: Literal["dankar", "zayatz", "pitman", "snb"] = "dankar"
     """Which estimate is the value."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         released = released_classes(pair)
         if released.rows == 0:
             return MeasureResult(measure=self.part_name(), value=None, reason="Every row of the release is suppressed.")

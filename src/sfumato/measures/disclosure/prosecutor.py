@@ -48,7 +48,7 @@ class Prosecutor(Measure):
     population: InputFile | None = None
     """File about the whole population, with the quasi-identifiers, of which the release holds a part."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         released = released_classes(pair)
         if released.rows == 0:
             return MeasureResult(measure=self.part_name(), value=None, reason="Every row of the release is suppressed.")

@@ -48,7 +48,7 @@ class Suda(Measure):
     score: Literal["elliot", "ihsn"] = "elliot"
     """Weight of a minimal sample unique of k of M columns: (M - k)!, or (2^(M-k) - 1) / C(M, k)."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         names = quasi_of(Data(table=pair.release.table, schema=pair.original.schema))
         codes = [pair.masked[name].rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for name in names]
         depth = min(self.size or len(names), len(names))

@@ -46,7 +46,7 @@ class TextRecall(Measure):
     identity: str | None = None
     """Column that identifies a person or row in the annotations and in the original. Default: the recipe's ``unit``."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         pair.release.table.require([self.column])
         if pair.lineage is None:
             raise NotApplicable(

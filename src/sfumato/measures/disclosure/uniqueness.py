@@ -25,7 +25,7 @@ class Uniqueness(Measure):
     publishable: ClassVar[bool] = True
     percentage: ClassVar[bool] = True
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         released = released_classes(pair)
         names = quasi_of(pair.original)
         missing = {name: pair.original.schema.column(name).missing for name in names}

@@ -49,7 +49,7 @@ class GraphMeasure(Part):
     """Its name in tables; the part name if empty."""
 
     @abstractmethod
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         """Compute the value; estimates from a sample say how large it was."""
 
     def result(self, value: float | None, **more: object) -> MeasureResult:

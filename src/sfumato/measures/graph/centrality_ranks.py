@@ -28,7 +28,7 @@ class CentralityRanks(GraphMeasure):
     better: ClassVar[Literal["low", "high"]] = "high"
     label: ClassVar[str] = "centrality ranks"
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         if pair.release.size < 3 or not pair.original.edge_count or not pair.release.edge_count:
             return self.result(None, reason="The graph is too small.")
         original = pair.aligned

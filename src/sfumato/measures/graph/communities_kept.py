@@ -26,7 +26,7 @@ class CommunitiesKept(GraphMeasure):
     label: ClassVar[str] = "communities kept"
     reference = "Blondel et al. (2008), doi:10.1088/1742-5468/2008/10/P10008"
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         if not pair.original.edge_count or not pair.release.edge_count:
             return self.result(None, reason="The graph has no edges.")
         original = pair.aligned

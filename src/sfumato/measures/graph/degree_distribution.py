@@ -22,7 +22,7 @@ class DegreeDistribution(GraphMeasure):
 
     label: ClassVar[str] = "change of degrees"
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         if not pair.original.edge_count or not pair.release.size:
             return self.result(None, reason="The graph has no edges.")
         place = (np.arange(1000) + 0.5) / 1000 if pair.release.size != pair.original.size else None

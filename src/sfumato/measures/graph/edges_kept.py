@@ -25,7 +25,7 @@ class EdgesKept(GraphMeasure):
     better: ClassVar[Literal["low", "high"]] = "high"
     label: ClassVar[str] = "edges kept"
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         if not pair.original.edge_count:
             return self.result(None, reason="The graph has no edges.")
         there = pair.aligned.has_edges(*pair.release.edges().T)

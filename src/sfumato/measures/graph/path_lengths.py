@@ -30,7 +30,7 @@ class PathLengths(GraphMeasure):
     sample: Annotated[int, Field(ge=1)] = 100
     """Number of people from whom the distances to all others are measured."""
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         (before, reached), (after, still) = (self._mean(graph, rng) for graph in (pair.original, pair.release))
         if before is None or after is None:
             return self.result(None, reason="Nobody is connected to somebody else.")

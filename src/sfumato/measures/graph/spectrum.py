@@ -26,7 +26,7 @@ class Spectrum(GraphMeasure):
     eigenvalues: Annotated[int, Field(ge=1, le=100)] = 10
     """Number of eigenvalues, the largest ones."""
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         count = min(self.eigenvalues, pair.original.size - 2, pair.release.size - 2)
         if count < 1 or not pair.original.edge_count or not pair.release.edge_count:
             return self.result(None, reason="The graph is too small.")

@@ -26,7 +26,7 @@ class StructuralUniqueness(GraphMeasure):
     about: ClassVar[About] = About.DISCLOSURE
     label: ClassVar[str] = "unique nodes"
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         after, before = _shares(pair.release), _shares(pair.original)
         if pair.clusters is not None:
             alone = float((pair.clusters.sizes == 1).sum() / pair.clusters.sizes.sum())

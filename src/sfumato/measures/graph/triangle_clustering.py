@@ -29,7 +29,7 @@ class TriangleClustering(GraphMeasure):
     sample: Annotated[int, Field(ge=1)] = 5000
     """Number of nodes, at most."""
 
-    def of(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: GraphPair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         before, after = (_mean(graph, self.sample, rng) for graph in (pair.original, pair.release))
         if before is None or after is None:
             return self.result(None, reason="Nobody has two friends.")

@@ -32,7 +32,7 @@ class Associations(Measure):
     cells: Annotated[int, Field(ge=2, le=200)] = 10
     """The most cells per column."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return change_of_dependence(self.part_name(), pair, self.cells, cramers_v, rng.generator)
 
 

@@ -32,7 +32,7 @@ class ClassifierTwoSample(Measure):
     folds: Annotated[int, Field(ge=2, le=10)] = 3
     """Parts of the cross-validation."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         need_sklearn(self.part_name())
         from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -38,7 +38,7 @@ class Clustering(Measure):
     repeats: Annotated[int, Field(ge=2, le=50)] = 5
     """How many times both are clustered anew."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         need_sklearn(self.part_name())
         from sklearn.cluster import KMeans
         from sklearn.metrics import adjusted_rand_score

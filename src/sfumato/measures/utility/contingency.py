@@ -40,7 +40,7 @@ class Contingency(Measure):
     most: Annotated[int, Field(ge=2)] = 100
     """The most tables of each order."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         names = comparable(pair)
         order = min(self.order, len(names))
         if order == 0:

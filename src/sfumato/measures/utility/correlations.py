@@ -32,7 +32,7 @@ class Correlations(Measure):
     method: Literal["pearson", "spearman"] = "pearson"
     """Correlation of the values or of their ranks."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         names = number_columns(pair, at_least=2)
         before, after = (self._matrix(values) for values in number_matrix(pair, names))
         found, seen = {}, {}

@@ -25,7 +25,7 @@ class CovarianceEigenvalues(Measure):
     about: ClassVar[About] = About.UTILITY
     reference: ClassVar[str] = "Templ, Kowarik, Meindl: sdcMicro (2015), doi:10.18637/jss.v067.i04"
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         names = number_columns(pair)
         before, after = number_matrix(pair, names)
         scale = before.std(axis=0)

@@ -38,7 +38,7 @@ class Custom(Measure):
     """``relative``: mean of |a-b| / max(|a|, 1e-9 of the largest). ``absolute``: mean of |a-b|. ``euclidean``: root
     of the sum of squares."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         module, _, name = self.function.partition(":")
         try:
             function = getattr(import_module(module), name)

@@ -17,7 +17,7 @@ class GhostRules(RuleMeasure):
     integers with few values. The detail counts rules before, after and ghosts.
     """
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         before, after = self.rules(pair)
         ghosts = len(after - before)
         detail = {"rules_before": len(before), "rules_after": len(after), "ghosts": ghosts}

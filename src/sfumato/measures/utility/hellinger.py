@@ -32,7 +32,7 @@ class Hellinger(Measure):
     cells: Annotated[int, Field(ge=2, le=10_000)] = 100
     """The most cells a column is compared on."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         found: dict[str, float] = {}
         for name in comparable(pair):
             column = spread(pair, name, self.cells)

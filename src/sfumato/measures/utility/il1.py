@@ -35,7 +35,7 @@ class Il1(Measure):
     variant: Literal["il1s", "il1"] = "il1s"
     """``il1s``: in standard deviations. ``il1``: relative to the value."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         old, new = aligned(pair)
         found: dict[str, float] = {}
         skipped = 0

@@ -23,7 +23,7 @@ class Ks(Measure):
     about: ClassVar[About] = About.UTILITY
     reference: ClassVar[str] = "Massey: The Kolmogorov-Smirnov test for goodness of fit (1951), doi:10.2307/2280095"
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         found = {}
         for name in number_columns(pair, dates=True):
             before, after = numbers(pair, name)

@@ -46,7 +46,7 @@ class Learning(Measure):
     test: Annotated[float, Field(gt=0.05, lt=0.95)] = 0.3
     """Share of people kept for testing."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         need_sklearn(self.part_name())
         names = comparable(pair)
         targets = [t for t in self._targets(pair, names) if pair.original.table.column(t).drop_nulls().n_unique() > 1]

@@ -17,7 +17,7 @@ class LostRules(RuleMeasure):
     values and integers with few values. The detail counts rules before, after and lost.
     """
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         before, after = self.rules(pair)
         lost = len(before - after)
         detail = {"rules_before": len(before), "rules_after": len(after), "lost": lost}

@@ -36,7 +36,7 @@ class Marginals(Measure):
     cells: Annotated[int, Field(ge=2, le=10_000)] = 100
     """The most cells a column is compared on."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         names = comparable(pair)
         if not names:
             raise NotApplicable("The release and the original have no column in common that could be compared.")

@@ -30,7 +30,7 @@ class MutualInformation(Measure):
     cells: Annotated[int, Field(ge=2, le=200)] = 10
     """The most cells per column; more cells see finer dependence and need more rows."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         return change_of_dependence(self.part_name(), pair, self.cells, normalized_information, rng.generator)
 
 

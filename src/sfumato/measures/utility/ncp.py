@@ -42,7 +42,7 @@ class NcpMeasure(Measure):
         "Xu, J. et al. (2006). Utility-based anonymization using local recoding. KDD. doi:10.1145/1150402.1150504"
     )
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         original = pair.original
         if not original.quasi:
             raise NotApplicable(

@@ -39,7 +39,7 @@ class Pairs(Measure):
     cells: Annotated[int, Field(ge=2, le=1000)] = 20
     """The most cells per column; a cross table has at most its square."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         names = comparable(pair)
         if len(names) < 2:
             raise NotApplicable("The release and the original share fewer than two columns that could be compared.")

@@ -40,7 +40,7 @@ class Propensity(Measure):
     repeats: Annotated[int, Field(ge=0, le=1000)] = 20
     """Bootstrap repeats for the interval; 0 for none."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         random = rng.generator
         (before, _), (after, _) = drawn(pair, self.rows, random, one_hot=True)
         design = np.concatenate([before, after])

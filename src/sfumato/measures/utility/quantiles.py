@@ -33,7 +33,7 @@ class QuantilesMeasure(Measure):
     )  # fmt: skip
     """Which quantiles, as fractions."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         found, detail = {}, {}
         for name in number_columns(pair, dates=True):
             before, after = (values[~np.isnan(values)] for values in numbers(pair, name))

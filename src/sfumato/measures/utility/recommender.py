@@ -60,7 +60,7 @@ class Recommender(Measure):
     person: str | None = None
     """Column that identifies a person. Default: the recipe's ``unit``."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         unit = self.person or pair.original.schema.unit
         if unit is None or unit not in pair.release.table.columns:
             raise NotApplicable(

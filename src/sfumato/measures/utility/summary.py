@@ -38,7 +38,7 @@ class Summary(Measure):
     values: Annotated[int, Field(ge=1, le=50)] = 5
     """How many of the most frequent values of a category column are compared."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         found: dict[str, float] = {}
         detail: dict[str, Any] = {}
         try:

@@ -48,7 +48,7 @@ class TextClassification(Measure):
     test: Annotated[float, Field(gt=0.05, lt=0.95)] = 0.3
     """Share of people kept for testing."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         pair.release.table.require([self.column])
         pair.original.table.require([self.column, self.target])
         if pair.lineage is None:

@@ -43,7 +43,7 @@ class TextRetrieval(Measure):
     questions: Annotated[int, Field(ge=10)] = 300
     """Number of texts that are asked with, at most."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         pair.release.table.require([self.column])
         if pair.lineage is None:
             raise NotApplicable(

@@ -26,7 +26,7 @@ class Wasserstein(Measure):
         "Ramdas, Garcia Trillos, Cuturi: On Wasserstein two-sample testing (2017), doi:10.3390/e19020047"
     )
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         from scipy.stats import wasserstein_distance
 
         found, lost = {}, []

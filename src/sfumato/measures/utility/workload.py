@@ -43,7 +43,7 @@ class WorkloadMeasure(Measure):
     cells: Annotated[int, Field(ge=2, le=1000)] = 50
     """The most cells per column; ranges begin and end at their borders."""
 
-    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         names = comparable(pair)
         if not names:
             raise NotApplicable("The tables have no column in common that could be asked about.")
