@@ -191,7 +191,7 @@ class Guesses:
         confidence = np.where(made, confidence, 0.0)
         return cls(row=row, made=made, confidence=confidence, detail=detail or {}, tried=tried, chance=chance)
 
-    def named(self, true_row: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def hit_probability(self, true_row: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """For each target the probability that the attack names this row: 0 or 1 unless it chooses among ties."""
         assert self.row is not None
         named: npt.NDArray[np.float64]
@@ -233,7 +233,7 @@ class Attack(Part):
     discloses: ClassVar[Discloses]
     stage: ClassVar[Stage] = Stage.OTHER
     """When the attack runs in the default battery."""
-    turn: ClassVar[int] = 0
+    order_in_stage: ClassVar[int] = 0
     """Position within the stage; attacks with the same position run in the order of their names."""
     cheap: ClassVar[bool] = False
     """Whether the attack is fast enough to be repeated once per known column (leave-one-out column attribution)."""

@@ -17,7 +17,7 @@ def default_attacks(scenario: AttackScenario) -> tuple[Attack, ...]:
     """
     kinds = sorted(
         (kind for kind in registry("attack") if issubclass(kind, Attack)),
-        key=lambda kind: (kind.stage, kind.turn, kind.part_name()),
+        key=lambda kind: (kind.stage, kind.order_in_stage, kind.part_name()),
     )
     columns = list(scenario.secrets)
 

@@ -59,7 +59,7 @@ class AttackScenario:
     folds: tuple[AttackScenario, ...] = ()
     """Cross-fitting: releases that the same recipe makes without some people, who are the ``control`` of each. They
     show what the release says about people who are not in it."""
-    no_folds: str = ""
+    why_no_control: str = ""
     """Why there are no folds, for outcomes without a control."""
 
     def __post_init__(self) -> None:

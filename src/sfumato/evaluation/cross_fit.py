@@ -63,16 +63,18 @@ def with_folds(
     """
     own = rng.child("cross-fit")
     if scenario.original.rows < _MIN_ROWS:
-        return replace(scenario, no_folds=f"No control group: the data has fewer than {_MIN_ROWS} rows.")
+        return replace(scenario, why_no_control=f"No control group: the data has fewer than {_MIN_ROWS} rows.")
     if seconds > seconds_left(progress, 4 * _MAX_SECONDS) / 4:
-        return replace(scenario, no_folds="No control group: the recipe takes too long to be applied again.")
+        return replace(scenario, why_no_control="No control group: the recipe takes too long to be applied again.")
     try:
         folds = tuple(
             replace(release(kept, own.child(number)), control=rest.table)
             for number, (kept, rest) in enumerate(folds_of(scenario.original, own))
         )
     except OutOfTime:
-        return replace(scenario, no_folds="No control group: time was up before the recipe was applied again.")
+        return replace(scenario, why_no_control="No control group: time was up before the recipe was applied again.")
     except SfumatoError as refusal:
-        return replace(scenario, no_folds=f"No control group: the recipe refuses part of the data ({refusal.code}).")
+        return replace(
+            scenario, why_no_control=f"No control group: the recipe refuses part of the data ({refusal.code})."
+        )
     return replace(scenario, folds=folds)

@@ -191,5 +191,5 @@ def _unprotected(scenario: AttackScenario) -> AttackScenario:
         lineage=protected.lineage,
         control=scenario.control,
         folds=tuple(_unprotected(fold) for fold in scenario.folds),
-        no_folds=scenario.no_folds,
+        why_no_control=scenario.why_no_control,
     )

@@ -100,8 +100,8 @@ def evaluate_attribute(
     constant = best_constant(criterion.informative(released), tolerance)
     constant_hit = criterion.correct(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows))
     control = _control_arm(best, controlled, targets, secret, criterion, rng, progress, n_targets)
-    if control is None and scenario.no_folds:
-        guesses = replace(guesses, detail={**guesses.detail, "control": scenario.no_folds})
+    if control is None and scenario.why_no_control:
+        guesses = replace(guesses, detail={**guesses.detail, "control": scenario.why_no_control})
     return outcome_of(
         attack,
         targets,

@@ -87,7 +87,7 @@ def evaluate_identity(
         assert release_row is not None
         if person is not None:
             return named_people(guesses, person[some], release_people(scenario))
-        return guesses.named(release_row[targets.rows[some]])
+        return guesses.hit_probability(release_row[targets.rows[some]])
 
     best, selected_on, selection = attack, 0, dict[str, Any]()
     if release_row is not None and attack.alternatives:

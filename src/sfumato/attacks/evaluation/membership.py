@@ -32,7 +32,8 @@ def evaluate_membership(
     controlled = controlled_scenarios(scenario, targets)
     if not controlled:
         raise NotApplicable(
-            scenario.no_folds or "Membership risk needs people who are not in the release as well as people who are.",
+            scenario.why_no_control
+            or "Membership risk needs people who are not in the release as well as people who are.",
             fix="Pass a file of held-out people (`control`).",
         )
     trials = [

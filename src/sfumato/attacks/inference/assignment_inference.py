@@ -28,7 +28,7 @@ class AssignmentInference(Assigning, Inference):
     """
 
     stage: ClassVar[Stage] = Stage.INFERENCE
-    turn: ClassVar[int] = 3
+    order_in_stage: ClassVar[int] = 3
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:

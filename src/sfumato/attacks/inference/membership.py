@@ -51,7 +51,7 @@ class Membership(Attack):
 
     discloses: ClassVar[Discloses] = Discloses.MEMBERSHIP
     stage: ClassVar[Stage] = Stage.POPULATION
-    turn: ClassVar[int] = 1
+    order_in_stage: ClassVar[int] = 1
     pairwise: ClassVar[bool] = True
     examples: ClassVar = ({"knows": ["height", "income", "rent", "commute"]},)
     reference: ClassVar[str] = (

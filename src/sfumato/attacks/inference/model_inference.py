@@ -50,7 +50,7 @@ class ModelInference(Inference):
     """
 
     stage: ClassVar[Stage] = Stage.INFERENCE
-    turn: ClassVar[int] = 1
+    order_in_stage: ClassVar[int] = 1
     cheap: ClassVar[bool] = True
     main: ClassVar[str] = "model"
     examples: ClassVar = ({}, {"model": "neighbours", "neighbours": 1})

@@ -37,7 +37,7 @@ class ValuePresence(Attack):
 
     discloses: ClassVar[Discloses] = Discloses.MEMBERSHIP
     stage: ClassVar[Stage] = Stage.POPULATION
-    turn: ClassVar[int] = 2
+    order_in_stage: ClassVar[int] = 2
     cheap: ClassVar[bool] = True
     examples: ClassVar = ({"knows": ["height", "income", "rent", "commute"]},)
     reference: ClassVar[str] = (

@@ -30,7 +30,7 @@ class Assignment(Assigning):
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     stage: ClassVar[Stage] = Stage.SIMILARITY
-    turn: ClassVar[int] = 1
+    order_in_stage: ClassVar[int] = 1
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:

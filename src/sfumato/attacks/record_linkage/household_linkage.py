@@ -44,7 +44,7 @@ class HouseholdLinkage(Attack):
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     stage: ClassVar[Stage] = Stage.LOOKUP
-    turn: ClassVar[int] = 2
+    order_in_stage: ClassVar[int] = 2
     by_household: ClassVar[bool] = True
     bounded_by_k: ClassVar[bool] = False
     main: ClassVar[str] = "household"

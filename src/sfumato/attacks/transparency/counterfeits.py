@@ -31,7 +31,7 @@ class Counterfeits(Linking):
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     stage: ClassVar[Stage] = Stage.LOOKUP
-    turn: ClassVar[int] = 1
+    order_in_stage: ClassVar[int] = 1
     examples: ClassVar = ({},)
     reference: ClassVar[str] = (
         "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "

@@ -45,7 +45,7 @@ class Downcoding(Attack):
 
     discloses: ClassVar[Discloses] = Discloses.SINGLING_OUT
     stage: ClassVar[Stage] = Stage.METHOD
-    turn: ClassVar[int] = 1
+    order_in_stage: ClassVar[int] = 1
     bounded_by_k: ClassVar[bool] = False
     weak_masking: ClassVar = {"mondrian": {}}
     examples: ClassVar = ({"descriptions": 200},)

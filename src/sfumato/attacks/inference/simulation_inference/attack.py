@@ -57,7 +57,7 @@ class SimulationInference(Inference):
     """
 
     stage: ClassVar[Stage] = Stage.INFERENCE
-    turn: ClassVar[int] = 2
+    order_in_stage: ClassVar[int] = 2
     weak_masking: ClassVar = WEAK_MASKING
     main: ClassVar[str] = "secret"
     pairwise: ClassVar[bool] = True

@@ -38,7 +38,7 @@ class ProbabilisticLinkage(Linking):
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     stage: ClassVar[Stage] = Stage.SIMILARITY
-    turn: ClassVar[int] = 2
+    order_in_stage: ClassVar[int] = 2
     pairwise: ClassVar[bool] = True
     examples: ClassVar = (
         {},

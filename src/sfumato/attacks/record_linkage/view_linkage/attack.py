@@ -63,7 +63,7 @@ class ViewLinkage(Linking):
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     stage: ClassVar[Stage] = Stage.SIMILARITY
-    turn: ClassVar[int] = 2
+    order_in_stage: ClassVar[int] = 2
     pairwise: ClassVar[bool] = True
     min_targets: ClassVar[int] = 10_000
     main: ClassVar[str] = "view"
