@@ -19,7 +19,7 @@ from sfumato.errors import OverBudget
 from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.execute.executor import exact_vectors
-from sfumato.query.plan.grouping_sets import SetsPlan, plan_sets
+from sfumato.query.plan.grouping_sets import CubePlan, plan_sets
 from sfumato.query.plan.marginals import MarginalEstimator
 from sfumato.query.plan.pooled_noise import pooled_error
 from sfumato.query.sql.compound import parse_compound
@@ -158,7 +158,7 @@ def test_intervals_hold_the_truth() -> None:
     assert 0.88 < np.mean(held) < 0.99
 
 
-def planned(asked: Session, sql: str, cost: Any) -> SetsPlan:
+def planned(asked: Session, sql: str, cost: Any) -> CubePlan:
     compound = parse_compound(sql, asked.catalog)
     assert compound is not None
     plan = plan_sets(compound.parts, cost)
@@ -166,7 +166,7 @@ def planned(asked: Session, sql: str, cost: Any) -> SetsPlan:
     return plan
 
 
-def cells(asked: Session, plan: SetsPlan) -> list[Any]:
+def cells(asked: Session, plan: CubePlan) -> list[Any]:
     receipt = issue(pure(1), dataset="d", entry=0)
     vectors = exact_vectors(plan.cells, asked.running, receipt).open(receipt)
     own = [draw.measurement for draw in plan.draws if draw.keys == plan.draws[0].keys]

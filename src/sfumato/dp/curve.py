@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from sfumato.dp.analytic_gaussian import squared_of_pure
 
-__all__ = ["NO_CURVE", "Curve", "epsilon_curve", "gaussian_curve", "range_curve"]
+__all__ = ["ZERO", "Curve", "epsilon_curve", "gaussian_curve", "range_curve"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Curve:
         return squared and self.rho <= other.rho and self.delta <= other.delta
 
 
-NO_CURVE = Curve(rho=Fraction(0), gaussian=Fraction(0))
+ZERO = Curve(rho=Fraction(0), gaussian=Fraction(0))
 """No release."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from sfumato.dp.curve import NO_CURVE
+from sfumato.dp.curve import ZERO
 from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure
 from sfumato.errors import NoReceipt
 from sfumato.secret import Permit
@@ -42,7 +42,7 @@ class Receipt(Permit):
         self.kept = kept
         """Whether the ledger outlives the process: only then is the cost added to that of other runs."""
         self._used = NOTHING
-        self._curve = NO_CURVE
+        self._curve = ZERO
         self._lock = threading.Lock()
 
     @property

@@ -84,7 +84,7 @@ def named_people(guesses: Guesses, person: Rows, release_person: Rows) -> Floats
     total = np.zeros(len(person))
     for number in range(int((after - first).max(initial=0))):
         place = first + number
-        total += guesses.named(np.where(place < after, order[np.minimum(place, len(order) - 1)], -1))
+        total += guesses.hit_probability(np.where(place < after, order[np.minimum(place, len(order) - 1)], -1))
     return np.minimum(total, 1.0)
 
 

@@ -41,7 +41,7 @@ from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.parse import GroupKey, Query
 from sfumato.rationals import Number
 
-__all__ = ["MarginalDraw", "SetPlan", "SetsPlan", "plan_sets"]
+__all__ = ["MarginalDraw", "GroupingSetPlan", "CubePlan", "plan_sets"]
 
 _MOST_CELLS = 100_000
 _MOST_TESTS = 20_000
@@ -59,7 +59,7 @@ class MarginalDraw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetPlan(NoisePlan):
+class GroupingSetPlan(NoisePlan):
     """The plan of one reported set, whose numbers are weighted sums of noisy marginals."""
 
     draws: tuple[MarginalDraw, ...]
@@ -86,12 +86,12 @@ class SetPlan(NoisePlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetsPlan:
+class CubePlan:
     """The measurement of all sets of a query."""
 
     cells: NoisePlan
     """The cells: rows, keys, contribution bounding, and the measurement of whom the limits cut."""
-    sets: tuple[SetPlan, ...]
+    sets: tuple[GroupingSetPlan, ...]
     places: tuple[KeySet, ...]
     """The keys of each set, as places among the keys of the cells in the order of the set's GROUP BY."""
     draws: tuple[MarginalDraw, ...]
@@ -103,7 +103,7 @@ class SetsPlan:
 
 def plan_sets(
     parts: Sequence[Query], cost: PrivacyLoss, *, bounding: str | None = None, **limits: Any
-) -> SetsPlan | None:
+) -> CubePlan | None:
     """The plan of grouping sets, one query a set; None where they cannot be measured together."""
     if bounding == "clip" or not _fits(parts):
         return None
@@ -124,14 +124,14 @@ def plan_sets(
     total = sequential(losses)
     own = tuple(replace(draw.measurement, reservation=0) for draw in draws if draw.keys == draws[0].keys)
     shown = tuple(
-        SetPlan(
+        GroupingSetPlan(
             query=_rewritten(part, cells.query), bounding=cells.bounding, rows=cells.rows, groups=cells.groups,
             measurements=(*own, *fitting), parts=losses, cost=total, draws=draws,
             terms=tuple(marginals.terms(place)),
         )
         for part, place in zip(parts, reported, strict=True)
     )  # fmt: skip
-    plan = SetsPlan(
+    plan = CubePlan(
         cells=cells, sets=shown, places=places, draws=draws, marginals=marginals, parts=losses,
         cost=replace(cost, delta=cost.delta if total.delta else Fraction(0), curve=total.composable()),
     )  # fmt: skip
@@ -245,7 +245,7 @@ def _wide(cells: NoisePlan, cost: PrivacyLoss) -> bool:
     )
 
 
-def _check(plan: SetsPlan) -> None:
+def _check(plan: CubePlan) -> None:
     """Compute every loss a second time, from the contribution bounds that the engine enforces on the cells.
 
     All cells of a unit may be in one group of a marginal: there it moves one number by what it moves all its cells.

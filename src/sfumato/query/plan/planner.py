@@ -117,7 +117,7 @@ def plan_query(
     options = [_plan(query, cost, r, g, select_partitions, gaussian=False, by_count=laplace and select_partitions)]
     if not laplace and _additive(query) and (cost.delta > 0 or cost.measure is PrivacyMeasure.RHO):
         noisy = _plan(query, cost, r, g, select_partitions, gaussian=True)
-        if noisy.bounding != "clip" or all(_small(noisy, i) for i in _additive(noisy.query)):
+        if noisy.bounding != "clip" or all(_squares_fit(noisy, i) for i in _additive(noisy.query)):
             options.append(noisy)
     if select_partitions and not laplace:
         noises = [] if cost.measure is PrivacyMeasure.RHO else [False]
@@ -134,7 +134,7 @@ def plan_query(
                 f"contributions cannot be bounded by `{bounding}` here.",
                 fix="Use `sample`, or `clip` with a delta and public keys of more than one group.",
             )
-    best = min(options, key=lambda plan: _noise(plan) / _kept(plan))
+    best = min(options, key=lambda plan: _noise(plan) / _retained_share(plan))
     if measures_fit:
         best = with_fitting(best, whole, share)
     check_loss(best)
@@ -169,18 +169,18 @@ def _additive(query: Query) -> list[int]:
 
 def _noise(plan: NoisePlan) -> float:
     """The largest noise among the counts and sums of an answer, each in units of the most a row can add."""
-    errors = [plan.error(n, "0.95") / _unit(plan.query, n) for n in plan.reported()
+    errors = [plan.error(n, "0.95") / _max_row_value(plan.query, n) for n in plan.reported()
               if isinstance(n, LinearCombination) or isinstance(plan.query.aggregates[n], Count | Sum)]  # fmt: skip
     return max(errors, default=0.0)
 
 
-def _small(plan: NoisePlan, index: int) -> bool:
+def _squares_fit(plan: NoisePlan, index: int) -> bool:
     """Whether sums of squares of a unit's steps fit the engine's integers."""
     aggregate = plan.query.aggregates[index]
     return plan.groups * (aggregate.sensitivity(plan.rows) * refinement(aggregate)) ** 2 < 1 << 100
 
 
-def _kept(plan: NoisePlan) -> float:
+def _retained_share(plan: NoisePlan) -> float:
     """Share of a typical unit's contribution that remains after contribution bounding; 1 where nothing is declared."""
     typical = plan.query.limits[2]
     if typical is None or typical <= plan.groups or plan.bounding == "row":
@@ -188,7 +188,7 @@ def _kept(plan: NoisePlan) -> float:
     return plan.groups / typical if plan.bounding == "sample" else (plan.groups / typical) ** 0.5
 
 
-def _unit(query: Query, value: int | LinearCombination) -> float:
+def _max_row_value(query: Query, value: int | LinearCombination) -> float:
     if isinstance(value, LinearCombination):
         return float(value.unit)
     aggregate = query.aggregates[value]

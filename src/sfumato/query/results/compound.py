@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sfumato.dp.loss import PrivacyLoss, sequential
 from sfumato.query.costing import cost_of
 from sfumato.query.options import CheckedOptions
-from sfumato.query.plan.grouping_sets import SetsPlan, plan_sets
+from sfumato.query.plan.grouping_sets import CubePlan, plan_sets
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation, explain
@@ -48,7 +48,7 @@ def explain_parts(session: Session, sql: str, options: CheckedOptions) -> Explan
     return _combined_explanation(query, [explain(p) for p in plans], sequential(p.cost for p in plans), _apart(query))
 
 
-def _together(query: CompoundQuery, options: CheckedOptions) -> SetsPlan | None:
+def _together(query: CompoundQuery, options: CheckedOptions) -> CubePlan | None:
     """The plan that measures grouping sets together; None where that is not possible."""
     return plan_sets(query.parts, cost_of(options), **options.limits) if query.sets and options.share is None else None
 

@@ -13,7 +13,7 @@ from sfumato.engines.engine import failed
 from sfumato.errors import AnswerFailed
 from sfumato.query.execute.executor import NoisyTable, check_plan, exact_vectors, public_groups
 from sfumato.query.plan.aggregates import FittingUnits
-from sfumato.query.plan.grouping_sets import MarginalDraw, SetPlan, SetsPlan
+from sfumato.query.plan.grouping_sets import MarginalDraw, GroupingSetPlan, CubePlan
 from sfumato.query.plan.marginals import KeySet
 from sfumato.query.results.answer import Answer
 from sfumato.secret import SecretValue
@@ -28,7 +28,7 @@ Numbers = list[list[float | int]]
 """The noisy numbers of each draw, and of whom the limits cut."""
 
 
-def sets_note(plan: SetsPlan) -> str:
+def sets_note(plan: CubePlan) -> str:
     """How the sets are measured, for EXPLAIN."""
     measured = len({draw.keys for draw in plan.draws})
     return (
@@ -38,7 +38,7 @@ def sets_note(plan: SetsPlan) -> str:
     )
 
 
-def answer_sets(session: Session, plan: SetsPlan, text: str) -> list[Answer]:
+def answer_sets(session: Session, plan: CubePlan, text: str) -> list[Answer]:
     """One answer for each set: look up, reserve, measure, estimate."""
     key = _key(session, plan)
     stored = session.recall(key)
@@ -56,13 +56,13 @@ def answer_sets(session: Session, plan: SetsPlan, text: str) -> list[Answer]:
     ]
 
 
-def _key(session: Session, plan: SetsPlan) -> str:
+def _key(session: Session, plan: CubePlan) -> str:
     facts = repr([plan.cost, [(draw.keys, draw.measurement.mechanism) for draw in plan.draws]])
     keys = [repr(key.scalar.node) for key in plan.cells.query.keys]  # in this order: draws name them by place
     return hashlib.sha256("\x1f".join([session.key_of(plan.cells), *keys, facts]).encode()).hexdigest()
 
 
-def _measured(session: Session, plan: SetsPlan, receipt: Receipt) -> Numbers:
+def _measured(session: Session, plan: CubePlan, receipt: Receipt) -> Numbers:
     try:
         noise, *fitting = receipt.split(*plan.parts)
         exact = exact_vectors(plan.cells, session.running, receipt).open(receipt)
@@ -80,7 +80,7 @@ def _measured(session: Session, plan: SetsPlan, receipt: Receipt) -> Numbers:
         raise failed() from None
 
 
-def _by_aggregate(plan: SetsPlan, exact: list[Any]) -> dict[int, Any]:
+def _by_aggregate(plan: CubePlan, exact: list[Any]) -> dict[int, Any]:
     """The exact numbers of the cells by the aggregate that a measurement starts with: one axis a key, then parts."""
     own = [draw.measurement for draw in plan.draws if draw.keys == plan.draws[0].keys]
     return {
@@ -98,7 +98,7 @@ def _noisy(draw: MarginalDraw, tables: dict[int, Any], sizes: tuple[int, ...], r
     return list(noisy.tolist())
 
 
-def _table(plan: SetsPlan, shown: SetPlan, places: KeySet, numbers: Numbers) -> NoisyTable:
+def _table(plan: CubePlan, shown: GroupingSetPlan, places: KeySet, numbers: Numbers) -> NoisyTable:
     """The estimated numbers of one set, for the groups that it reports."""
     sizes, reported = plan.marginals.sizes, tuple(sorted(places))
     by_index: dict[int, dict[KeySet, Any]] = {}
