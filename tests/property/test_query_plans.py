@@ -213,7 +213,7 @@ def too_far(strategy: NoisePlan, one: dict[int | None, dict[Any, int]], two: dic
             for key, change in moved.items():
                 by_key[key[:width]] = by_key.get(key[:width], 0) + change
             touched = [change for change in by_key.values() if change]
-            if len(touched) > draw.mechanism.keys or max(touched, default=0) * grid > draw.mechanism.reach:
+            if len(touched) > draw.mechanism.keys or max(touched, default=0) * grid > draw.mechanism.max_contribution:
                 return f"keys named by {measurement}"
         if isinstance(draw.mechanism, Gaussian):
             if sum((change * grid) ** 2 for change in moved.values()) > draw.sensitivity:

@@ -395,7 +395,7 @@ AUDITS = {
         delta=0.01,
     ),
     "thresholded-laplace": Audit(
-        make=lambda t: ThresholdedLaplace(scale=exact(3 * t), limit=18, reach=1),
+        make=lambda t: ThresholdedLaplace(scale=exact(3 * t), limit=18, max_contribution=1),
         draw=lambda m, value, n: np.nan_to_num(vector(m, value, n), nan=WITHHELD).astype(int),
         pmf=thresholded_pmf(shifted(3.0), 18),
         base=20,
@@ -405,7 +405,7 @@ AUDITS = {
         delta=0.01,
     ),
     "thresholded-gaussian": Audit(
-        make=lambda t: ThresholdedGaussian(variance=exact(9 * t * t), delta="0.009", limit=18, reach=1),
+        make=lambda t: ThresholdedGaussian(variance=exact(9 * t * t), delta="0.009", limit=18, max_contribution=1),
         draw=lambda m, value, n: np.nan_to_num(vector(m, value, n), nan=WITHHELD).astype(int),
         pmf=thresholded_pmf(rounded_normal_pmf(9.0), 18),
         base=20,
@@ -530,7 +530,7 @@ def check_that_a_double_step_is_caught(audit: Audit, drawn: np.ndarray, far: np.
 @pytest.mark.parametrize(("parts", "grid"), [(1, "1"), (1, "1/4"), (2, "1/4"), (3, "1/2"), (4, "1/8")])
 def test_keys_of_one_person_are_named_as_rarely_as_claimed(parts: int, grid: str) -> None:
     """The exact chance, by convolution of the discrete noise, is below the claim, and a limit 12 % lower breaks it."""
-    made = ThresholdedLaplace.for_budget(1, "0.001", sensitivity=2, reach=2, grid=grid, parts=parts)
+    made = ThresholdedLaplace.for_budget(1, "0.001", sensitivity=2, max_contribution=2, grid=grid, parts=parts)
     step, far = float(made.grid), 4000
     q = np.exp(-step / float(made.scale))
     one = (1 - q) / (1 + q) * q ** np.abs(np.arange(-far, far + 1))
@@ -550,7 +550,7 @@ def test_keys_of_one_person_are_named_as_rarely_as_claimed(parts: int, grid: str
 def test_keys_of_one_person_pass_a_gaussian_limit_as_rarely_as_claimed(parts: int, grid: str) -> None:
     """The exact chance, by convolution of the rounded noise, is below the claim, and a limit 12 % lower breaks it."""
     noise = RoundedGaussian(variance=9, grid=grid)
-    made = ThresholdedGaussian.around(noise, delta="0.001", reach=2, keys=2, parts=parts)
+    made = ThresholdedGaussian.around(noise, delta="0.001", max_contribution=2, keys=2, parts=parts)
     step = float(made.grid)
     one = np.array(list(rounded_normal_pmf(9 / step**2)(0, 1.0).values()))
     total = one

@@ -28,7 +28,7 @@ def plan() -> SynthesisPlan:
     cells = category_cells("a", pl.String(), ("x", "y"))
     return SynthesisPlan(
         epsilon=Fraction(4), delta=Fraction(1, 10**5), mechanism="mst", declared={"a": cells, "b": cells},
-        learned_categories=frozenset(), learn=Fraction(0), bins=20, reach=1,
+        learned_categories=frozenset(), learn=Fraction(0), bins=20, max_contribution=1,
     )  # fmt: skip
 
 

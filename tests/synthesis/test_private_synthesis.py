@@ -176,21 +176,22 @@ def test_merged_cells_go_back_to_cells_by_their_shares() -> None:
 
 def test_counts_are_read_only_against_the_receipt() -> None:
     codes = np.zeros((2, 50), dtype=np.int32)
-    counts = PrivateCounts(codes, (2, 2), reach=1, receipt=receipt(Fraction(1, 10)))
+    counts = PrivateCounts(codes, (2, 2), max_contribution=1, receipt=receipt(Fraction(1, 10)))
     counts.measure((0,), Fraction(1, 10))
     with pytest.raises(NoReceipt):
         counts.measure((0, 1), Fraction(1, 5))
     assert "0" not in repr(counts)
 
 
-@pytest.mark.parametrize("reach", [1, 3])
-def test_noise_of_a_marginal_has_the_variance_that_its_loss_needs(reach: int) -> None:
+@pytest.mark.parametrize("max_contribution", [1, 3])
+def test_noise_of_a_marginal_has_the_variance_that_its_loss_needs(max_contribution: int) -> None:
     """Detects a standard deviation 3 % too small: 20,000 draws have one with a relative error of 0.5 %."""
     squared = Fraction(1, 100)
-    counts = PrivateCounts(np.zeros((1, 10), dtype=np.int32), (20_000,), reach=reach, receipt=receipt(squared / 2))
+    codes = np.zeros((1, 10), dtype=np.int32)
+    counts = PrivateCounts(codes, (20_000,), max_contribution=max_contribution, receipt=receipt(squared / 2))
     noisy = counts.measure((0,), squared).noisy
     noisy[0] -= 10
-    assert noisy.std() == pytest.approx(reach / float(squared) ** 0.5, rel=0.025)
+    assert noisy.std() == pytest.approx(max_contribution / float(squared) ** 0.5, rel=0.025)
 
 
 def test_selection_has_the_probabilities_of_a_score_that_is_not_monotone() -> None:
@@ -199,7 +200,7 @@ def test_selection_has_the_probabilities_of_a_score_that_is_not_monotone() -> No
     squared, tries = squared_of_pure(Fraction(1)), 3000
     assert squared is not None
     codes = np.array([[0] * 3 + [1] * 1], dtype=np.int32)
-    counts = PrivateCounts(codes, (2,), reach=2, receipt=receipt(Fraction(1, 2) * tries + 1))
+    counts = PrivateCounts(codes, (2,), max_contribution=2, receipt=receipt(Fraction(1, 2) * tries + 1))
     guesses = [np.array([3.0, 1.0]), np.array([2.0, 1.0]), np.array([3.0, 3.0])]  # scores 0, 1, 2
     chosen = [
         counts.select([(0,)] * 3, guesses, penalties=[0, 0, 0], weights=[1, 1, 1], squared=squared)

@@ -94,9 +94,9 @@ def test_no_table_moves_by_more_than_its_reach_when_a_household_leaves(monkeypat
     seen: list[tuple[Counter[Any], int]] = []
     build = PrivateCounts.__init__
 
-    def record(self: PrivateCounts, codes: Any, shape: Any, *, reach: int, receipt: Any) -> None:
-        seen.append((Counter(zip(*(column.tolist() for column in codes), strict=True)), reach))
-        build(self, codes, shape, reach=reach, receipt=receipt)
+    def record(self: PrivateCounts, codes: Any, shape: Any, *, max_contribution: int, receipt: Any) -> None:
+        seen.append((Counter(zip(*(column.tolist() for column in codes), strict=True)), max_contribution))
+        build(self, codes, shape, max_contribution=max_contribution, receipt=receipt)
 
     monkeypatch.setattr(PrivateCounts, "__init__", record)
     frame = town(300)
@@ -106,7 +106,7 @@ def test_no_table_moves_by_more_than_its_reach_when_a_household_leaves(monkeypat
     with_it, without_it = seen[:4:2], seen[4::2]  # of each level: the table, then the same in merged cells
     moved = [(a - b).total() + (b - a).total() for (a, _), (b, _) in zip(with_it, without_it, strict=True)]
     assert moved == [1, 5]
-    assert [reach for _, reach in with_it] == [1, 5]
+    assert [max_contribution for _, max_contribution in with_it] == [1, 5]
 
 
 def test_members_beyond_the_bound_are_left_out() -> None:

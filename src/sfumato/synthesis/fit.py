@@ -51,7 +51,7 @@ _TARGET_WEIGHT = 3
 
 @dataclass(frozen=True, kw_only=True)
 class HouseholdPlan:
-    """A table of people in households: the unit of privacy is a household with at most ``reach`` members."""
+    """A table of people in households: the unit of privacy is a household with at most ``max_contribution`` members."""
 
     id: str
     columns: tuple[str, ...]
@@ -77,14 +77,15 @@ class SynthesisPlan:
     learn: Fraction
     """Share of the budget for learning domains."""
     bins: int
-    reach: int
+    max_contribution: int
     """The largest number of rows of one unit."""
     target: str | None = None
     workload: tuple[tuple[str, ...], ...] | None = None
     households: HouseholdPlan | None = None
 
     def __post_init__(self) -> None:
-        deviation = self.reach * len(self.declared) ** 0.5 / float(self.squared * _ONE_WAY[self.chosen]) ** 0.5
+        one_way = float(self.squared * _ONE_WAY[self.chosen])
+        deviation = self.max_contribution * len(self.declared) ** 0.5 / one_way**0.5
         if deviation > _LARGEST_DEVIATION:
             raise BadParameter(
                 "private-synthesis: epsilon is too small: every count would carry noise of more than a million rows.",
@@ -93,7 +94,7 @@ class SynthesisPlan:
         for names in self.workload or ():
             self._refuse_large(names, _WORKLOAD_CELLS, 1)
         if self.households is not None:
-            self._refuse_large(self.households.columns, _TREE_CELLS, self.reach + 1)
+            self._refuse_large(self.households.columns, _TREE_CELLS, self.max_contribution + 1)
 
     def _refuse_large(self, names: tuple[str, ...], most: int, times: int) -> None:
         """Refuse columns that together have more cells than memory holds, before anything is charged."""
@@ -153,20 +154,27 @@ class FitRun:
 def fit_model(frame: pl.DataFrame, run: FitRun) -> SynthesisModel:
     """Fit a model to rows with bounded contributions."""
     columns, squared = _prepared(frame, run)
-    model = _fit_table(frame, columns, squared, run, reach=run.plan.reach)
+    model = _fit_table(frame, columns, squared, run, max_contribution=run.plan.max_contribution)
     return replace(model, constraints=run.constraints)
 
 
 def fit_households(frame: pl.DataFrame, run: FitRun, home: HouseholdPlan) -> HouseholdModel:
     """Fit a model to households with bounded members: first the table of households, then that of members."""
     columns, squared = _prepared(frame, run)
-    reach, dtype = run.plan.reach, frame.schema[home.id]
-    sizes = category_cells(home.size, pl.Int64(), range(1, reach + 1))
+    max_contribution, dtype = run.plan.max_contribution, frame.schema[home.id]
+    sizes = category_cells(home.size, pl.Int64(), range(1, max_contribution + 1))
     shared = {**{name: columns[name] for name in home.columns}, home.size: sizes}
     above, below = household_rows(frame, by=home.id, columns=home.columns, size=home.size)
-    upper = _fit_table(above, shared, squared * home.share, run, reach=1)
+    upper = _fit_table(above, shared, squared * home.share, run, max_contribution=1)
     given = dict(zip(shared, upper.merged, strict=True))
-    lower = _fit_table(below, {**shared, **columns}, squared * (1 - home.share), run, reach=reach, given=given)
+    lower = _fit_table(
+        below,
+        {**shared, **columns},
+        squared * (1 - home.share),
+        run,
+        max_contribution=max_contribution,
+        given=given,
+    )
     named = {home.id, home.released, *columns}
     return HouseholdModel(
         households=upper, members=lower, id=home.id, size=home.released, constraints=run.constraints,
@@ -187,14 +195,15 @@ def _fit_table(
     squared: Fraction,
     run: FitRun,
     *,
-    reach: int,
+    max_contribution: int,
     given: Mapping[str, MergedCells] | None = None,
 ) -> SynthesisModel:
     """Fit a model to one table on known cells. ``given``: columns whose values are known when rows are drawn."""
     plan = run.plan
     known = given or {}
     codes = [smallest(cells.encode(frame.get_column(name))) for name, cells in columns.items()]
-    fine = PrivateCounts(codes, [c.size for c in columns.values()], reach=reach, receipt=run.receipt)
+    shape = [cells.size for cells in columns.values()]
+    fine = PrivateCounts(codes, shape, max_contribution=max_contribution, receipt=run.receipt)
     one_way = squared * _ONE_WAY[plan.chosen]
     measured = [
         fine.measure((number,), one_way * share)
@@ -230,7 +239,7 @@ def _all_cells(frame: pl.DataFrame, plan: SynthesisPlan, receipt: Receipt) -> di
             frame.get_column(name),
             squared=plan.squared * plan.learn / len(unknown),
             delta=plan.learned_delta / categories,
-            reach=plan.reach,
+            max_contribution=plan.max_contribution,
             receipt=receipt,
         )
     return columns

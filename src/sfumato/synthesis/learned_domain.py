@@ -26,34 +26,39 @@ _SMALLEST = -20
 """Smallest power of two of the cells for real numbers."""
 
 
-def learn_cells(series: pl.Series, *, squared: Fraction, delta: Fraction, reach: int, receipt: Receipt) -> ColumnCells:
-    """The domain of a column, at a squared Gaussian parameter and a delta. One person has at most ``reach`` rows.
+def learn_cells(
+    series: pl.Series, *, squared: Fraction, delta: Fraction, max_contribution: int, receipt: Receipt
+) -> ColumnCells:
+    """The domain of a column, at a squared Gaussian parameter and a delta; of each person ``max_contribution`` rows.
 
     Categories: those whose noisy count exceeds a threshold (:class:`ThresholdedLaplace`); rarer ones count as missing.
     Numbers and dates: the smallest range of powers of two outside of which noisy counts show nobody.
     """
     if series.dtype.is_numeric() or series.dtype.is_temporal():
-        return _learn_range(series, squared, reach, receipt)
+        return _learn_range(series, squared, max_contribution, receipt)
     tally = series.drop_nulls().value_counts(sort=False, name="count")
-    noise = ThresholdedLaplace.for_budget(pure_within(squared), delta, sensitivity=reach, reach=reach, keys=reach)
+    most = max_contribution  # rows of a person: in as many keys, or all in one
+    noise = ThresholdedLaplace.for_budget(
+        pure_within(squared), delta, sensitivity=most, max_contribution=most, keys=most
+    )
     counts = SecretValue(tally["count"].to_numpy().astype(np.int64))
-    noisy = noise.release(counts, receipt=receipt, sensitivity=reach)
+    noisy = noise.release(counts, receipt=receipt, sensitivity=max_contribution)
     values = tally.get_column(series.name).filter(pl.Series(np.isfinite(noisy))).sort().to_list()
     if not values:
         raise _nothing(series.name, "category")
     return category_cells(series.name, series.dtype, values)
 
 
-def _learn_range(series: pl.Series, squared: Fraction, reach: int, receipt: Receipt) -> ColumnCells:
+def _learn_range(series: pl.Series, squared: Fraction, max_contribution: int, receipt: Receipt) -> ColumnCells:
     physical = series.to_physical()
     numbers = physical.drop_nulls().cast(pl.Float64).to_numpy()
     numbers = numbers[np.isfinite(numbers)]
     powers = np.arange(0 if physical.dtype.is_integer() else _SMALLEST, _POWERS + 1)
     ends = np.concatenate([-(2.0 ** powers[::-1]), [0.0], 2.0**powers])
     cells = np.clip(np.searchsorted(ends, numbers, side="right") - 1, 0, len(ends) - 2)
-    noise = RoundedGaussian.for_rho(squared / 2, squared=reach**2, grid=COUNT_GRID)
+    noise = RoundedGaussian.for_rho(squared / 2, squared=max_contribution**2, grid=COUNT_GRID)
     counts = SecretValue(np.bincount(cells, minlength=len(ends) - 1).astype(np.int64) * COUNT_GRID.denominator)
-    noisy = noise.release_at(counts, receipt=receipt, distance=reach**2)
+    noisy = noise.release_at(counts, receipt=receipt, distance=max_contribution**2)
     seen = np.flatnonzero(noisy > sqrt(2 * float(noise.variance) * log(len(ends) / 0.001)))
     if not len(seen):
         raise _nothing(series.name, "number")

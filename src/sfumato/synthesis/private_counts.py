@@ -60,12 +60,12 @@ def smallest(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 class PrivateCounts:
-    """Coded rows of people, each of whom has at most ``reach`` rows. Neighbours differ in all rows of one person."""
+    """Coded rows of people, at most ``max_contribution`` of each. Neighbours differ in all rows of one person."""
 
-    def __init__(self, codes: Codes, shape: Sequence[int], *, reach: int, receipt: Receipt) -> None:
+    def __init__(self, codes: Codes, shape: Sequence[int], *, max_contribution: int, receipt: Receipt) -> None:
         self.shape = tuple(shape)
         self._codes = SecretValue(codes)
-        self._reach, self._receipt = reach, receipt
+        self._max_contribution, self._receipt = max_contribution, receipt
         self._known: dict[Columns, npt.NDArray[np.int64]] = {}
 
     def merged(self, maps: Sequence[npt.NDArray[np.int32]]) -> PrivateCounts:
@@ -73,14 +73,14 @@ class PrivateCounts:
         codes = self._codes.open(self._receipt)
         merged = [smallest(groups)[cells] for groups, cells in zip(maps, codes, strict=True)]
         shape = [int(groups.max()) + 1 for groups in maps]
-        return PrivateCounts(merged, shape, reach=self._reach, receipt=self._receipt)
+        return PrivateCounts(merged, shape, max_contribution=self._max_contribution, receipt=self._receipt)
 
     def measure(self, columns: Columns, squared: Fraction) -> NoisyMarginal:
         """The marginal with normal noise that costs at most ``squared``.
 
-        All rows of a person may lie in one cell, so the squared L2 sensitivity is the square of ``reach``.
+        All rows of a person may lie in one cell, so the squared L2 sensitivity is the square of ``max_contribution``.
         """
-        distance = self._reach**2
+        distance = self._max_contribution**2
         noise = RoundedGaussian(variance=Fraction(-(-distance * _FINE // squared), _FINE), grid=COUNT_GRID)
         counts = SecretValue(self._count(columns).ravel() * COUNT_GRID.denominator)
         noisy = noise.release_at(counts, receipt=self._receipt, distance=distance)
@@ -99,11 +99,11 @@ class PrivateCounts:
         """Select the candidate whose marginal an estimate fits worst: its number in ``candidates``.
 
         The score is weight · (L1 distance between true and estimated counts - penalty). Estimates are rounded to whole
-        numbers, so scores are integers and a person changes the score by at most weight · reach, up or down. The score
-        is not monotone. With rate r the choice has a bounded range of 2·r·sensitivity, whose Gaussian parameter is that
-        of randomized response with half of it (:func:`sfumato.dp.curve.range_curve`).
+        numbers, so scores are integers and a person changes the score by at most weight · max_contribution, up or down.
+        The score is not monotone. With rate r the choice has a bounded range of 2·r·sensitivity, whose Gaussian
+        parameter is that of randomized response with half of it (:func:`sfumato.dp.curve.range_curve`).
         """
-        sensitivity = max(weights) * self._reach
+        sensitivity = max(weights) * self._max_contribution
         rate = pure_within(squared) / sensitivity
         permit = require(self._receipt, bounded_range(2 * rate * sensitivity))
         scores = SecretValue(

@@ -89,7 +89,7 @@ def bare_values_are_refused_and_cost_nothing(mechanism: Mechanism) -> None:
 
 def contribution_bounds(mechanism: Mechanism) -> tuple[ContributionBounds, Fraction]:
     """Contribution bounds and the sensitivity that they imply; a mechanism that selects keys fixes its own."""
-    groups, change, parts = (getattr(mechanism, name, 1) for name in ("keys", "reach", "parts"))
+    groups, change, parts = (getattr(mechanism, name, 1) for name in ("keys", "max_contribution", "parts"))
     return ContributionBounds(groups=groups, change=Fraction(change), parts=parts), Fraction(groups * change)
 
 

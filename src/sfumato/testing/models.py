@@ -238,7 +238,7 @@ def size_parameter_is_the_least_size(model: PrivacyModel) -> None:
 
 @_on_classes
 def dropping_a_class_hurts_no_other(model: PrivacyModel) -> None:
-    """Where a rule is ``monotone_under_suppression``, its judgement of the other classes survives the loss of any one."""
+    """Where a rule is ``monotone_under_suppression``, its judgement of the other classes survives a loss."""
     table, rule = _bind(model, model_sample())
     groups = table.groups(columns=rule.columns)
     groups = groups.take(groups.sizes > 0)

@@ -60,7 +60,11 @@ def evaluate_households(
     row = guesses.row[counted]
     kept = Guesses(row=row, made=guesses.made[counted], confidence=guesses.confidence[counted], detail=guesses.detail)
     people = None if scenario.people is None else scenario.people[rows]
-    hit = kept.hit_probability(release_row[rows]) if people is None else named_people(kept, people, release_people(scenario))
+    hit = (
+        kept.hit_probability(release_row[rows])
+        if people is None
+        else named_people(kept, people, release_people(scenario))
+    )
     planned = targets.rows[chosen][inside[chosen]]
     return outcome_of(
         attack,

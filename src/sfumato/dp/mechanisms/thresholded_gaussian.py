@@ -30,19 +30,21 @@ class ThresholdedGaussian(RoundedGaussian):
 
     The input is that of ``ThresholdedLaplace``: one whole number of grid steps per key that occurs in the data, or
     ``parts`` numbers whose sum is the count. All numbers of a withheld key are NaN. A key that occurs for one unit only
-    has a count of at most ``reach`` and is reported with probability at most ``chance``; one unit has up to ``keys``
-    keys. ``sensitivity`` is the L2 distance over all keys and parts. The noise grows with the square root of ``keys``,
-    so that units with many keys are served better than by Laplace noise. ``error`` bounds abs(noise) of one number.
+    has a count of at most ``max_contribution`` and is reported with probability at most ``chance``; one unit has up to
+    ``keys`` keys. ``sensitivity`` is the L2 distance over all keys and parts. The noise grows with the square root of
+    ``keys``, so that units with many keys are served better than by Laplace noise. ``error`` bounds abs(noise) of one
+    number.
 
-    >>> ThresholdedGaussian.around(RoundedGaussian(variance=400), delta="1e-6", reach=1, keys=20).key_threshold("0.5")
+    >>> noise = RoundedGaussian(variance=400)
+    >>> ThresholdedGaussian.around(noise, delta="1e-6", max_contribution=1, keys=20).key_threshold("0.5")
     109.0
     """
 
     main = "variance"
     examples = (
-        {"variance": 4, "limit": 15, "reach": 1},
-        {"variance": "9/2", "delta": "1e-3", "limit": 30, "reach": 2},
-        {"variance": 6.25, "grid": "1/16", "delta": "1e-6", "parts": 2, "limit": 40, "reach": 1},
+        {"variance": 4, "limit": 15, "max_contribution": 1},
+        {"variance": "9/2", "delta": "1e-3", "limit": 30, "max_contribution": 2},
+        {"variance": 6.25, "grid": "1/16", "delta": "1e-6", "parts": 2, "limit": 40, "max_contribution": 1},
     )
     reference = "Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson (2020), doi:10.2478/popets-2020-0025"
     proof = (
@@ -53,7 +55,7 @@ class ThresholdedGaussian(RoundedGaussian):
 
     limit: Positive
     """Smallest noisy count that is reported, in the answer's own unit."""
-    reach: Positive
+    max_contribution: Positive
     """Largest contribution of one unit to one key's count."""
     keys: Annotated[int, Field(ge=1)] = 1
     """Number of keys of one unit, at most."""
@@ -62,19 +64,25 @@ class ThresholdedGaussian(RoundedGaussian):
 
     @classmethod
     def around(
-        cls, noise: RoundedGaussian, *, delta: Number, reach: Number, keys: int = 1, parts: int = 1
+        cls, noise: RoundedGaussian, *, delta: Number, max_contribution: Number, keys: int = 1, parts: int = 1
     ) -> ThresholdedGaussian:
         """This noise with the smallest limit for ``delta``, to a thousandth of its deviation."""
-        far, chance = sensitivity_of(reach), sensitivity_of(delta) / keys
+        far, chance = sensitivity_of(max_contribution), sensitivity_of(delta) / keys
         limit = far + _least(noise.variance, noise.grid, parts, chance)
         return cls(
-            variance=noise.variance, grid=noise.grid, delta=noise.delta, limit=limit, reach=far, keys=keys, parts=parts
+            variance=noise.variance,
+            grid=noise.grid,
+            delta=noise.delta,
+            limit=limit,
+            max_contribution=far,
+            keys=keys,
+            parts=parts,
         )
 
     @property
     def chance(self) -> Fraction:
         """Upper bound on the probability that a key of a single unit is reported."""
-        return _chance(self.variance, self.grid, self.limit - self.reach, self.parts)
+        return _chance(self.variance, self.grid, self.limit - self.max_contribution, self.parts)
 
     def loss_at(self, distance: Number) -> PrivacyLoss:
         """The loss for a squared L2 sensitivity."""

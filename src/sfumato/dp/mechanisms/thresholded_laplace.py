@@ -30,15 +30,15 @@ class ThresholdedLaplace(Laplace):
     """Add Laplace noise to counts by key and withhold the keys whose noisy count is below ``limit``.
 
     The input is one whole number of grid steps per key that occurs in the data, or ``parts`` numbers whose sum is the
-    count. All numbers of a withheld key are NaN. A key that occurs for one unit only has a count of at most ``reach``
-    and is reported with probability at most ``chance``; one unit has up to ``keys`` keys. ``sensitivity`` is the L1
-    distance over all keys and parts. ``error`` bounds abs(noise) of one number.
+    count. All numbers of a withheld key are NaN. A key that occurs for one unit only has a count of at most
+    ``max_contribution`` and is reported with probability at most ``chance``; one unit has up to ``keys`` keys.
+    ``sensitivity`` is the L1 distance over all keys and parts. ``error`` bounds abs(noise) of one number.
     """
 
     examples = (
-        {"scale": 1, "limit": 15, "reach": 1},
-        {"scale": "5/2", "limit": 30, "reach": 2},
-        {"scale": 2, "grid": "1/16", "parts": 2, "keys": 2, "limit": 40, "reach": 1},
+        {"scale": 1, "limit": 15, "max_contribution": 1},
+        {"scale": "5/2", "limit": 30, "max_contribution": 2},
+        {"scale": 2, "grid": "1/16", "parts": 2, "keys": 2, "limit": 40, "max_contribution": 1},
     )
     reference = "Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson (2020), doi:10.2478/popets-2020-0025"
     proof = "Wilson et al. 2020, Theorem 2 (Korolova et al. 2009, doi:10.1145/1526709.1526733, Theorem 1)"
@@ -46,7 +46,7 @@ class ThresholdedLaplace(Laplace):
 
     limit: Positive
     """Smallest noisy count that is reported, in the answer's own unit."""
-    reach: Positive
+    max_contribution: Positive
     """Largest contribution of one unit to one key's count."""
     keys: Annotated[int, Field(ge=1)] = 1
     """Number of keys of one unit, at most."""
@@ -55,30 +55,30 @@ class ThresholdedLaplace(Laplace):
 
     @classmethod
     def for_budget(
-        cls, epsilon: Number, delta: Number, *, sensitivity: Number, reach: Number = 1, keys: int = 1, grid: Number = 1,
-        parts: int = 1,
+        cls, epsilon: Number, delta: Number, *, sensitivity: Number, max_contribution: Number = 1, keys: int = 1,
+        grid: Number = 1, parts: int = 1,
     ) -> Self:  # fmt: skip
         """The noise for ``epsilon`` and the smallest limit for ``delta``, to a thousandth of the scale."""
-        scale, step, far = sensitivity_of(sensitivity) / rational(epsilon), rational(grid), rational(reach)
+        scale, step, far = sensitivity_of(sensitivity) / rational(epsilon), rational(grid), rational(max_contribution)
         limit = _limit(scale, step, far, parts, rational(delta) / keys)
-        return cls(scale=scale, grid=step, limit=limit, reach=far, keys=keys, parts=parts)
+        return cls(scale=scale, grid=step, limit=limit, max_contribution=far, keys=keys, parts=parts)
 
     def limited_for(self, noises: int, delta: Number) -> Self:
         """The same noise with a limit that keeps to ``delta`` even if each number has the noise of several draws."""
-        limit = _limit(self.scale, self.grid, self.reach, self.parts * noises, rational(delta) / self.keys)
+        limit = _limit(self.scale, self.grid, self.max_contribution, self.parts * noises, rational(delta) / self.keys)
         return self.model_copy(update={"limit": max(limit, self.limit)})
 
     @property
     def chance(self) -> Fraction:
         """Upper bound on the probability that a key of a single unit is reported."""
-        return _chance(self.scale, self.grid, self.limit - self.reach, self.parts)
+        return _chance(self.scale, self.grid, self.limit - self.max_contribution, self.parts)
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         size = sensitivity_of(sensitivity) / self.scale
         loss = approximate(size, min(self.keys * self.chance, Fraction(1)) if size else 0)
-        if size * self.scale != self.keys * self.reach:
+        if size * self.scale != self.keys * self.max_contribution:
             return loss
-        # The keys have independent noise, and each moves by ``reach`` at most: a loss for each key.
+        # The keys have independent noise, and each moves by ``max_contribution`` at most: a loss for each key.
         return replace(loss, curve=epsilon_curve(size / self.keys, loss.delta / self.keys).times(self.keys))
 
     def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
@@ -156,7 +156,7 @@ def _chance(scale: Fraction, grid: Fraction, beyond: Fraction, parts: int) -> Fr
 
 
 @lru_cache(maxsize=256)
-def _limit(scale: Fraction, grid: Fraction, reach: Fraction, parts: int, delta: Fraction) -> Fraction:
+def _limit(scale: Fraction, grid: Fraction, max_contribution: Fraction, parts: int, delta: Fraction) -> Fraction:
     """The smallest limit, to a thousandth of the scale, that a single unit passes with probability at most delta."""
     low, high = Fraction(0), scale
     while _chance(scale, grid, high, parts) > delta:
@@ -169,4 +169,4 @@ def _limit(scale: Fraction, grid: Fraction, reach: Fraction, parts: int, delta: 
         if middle >= high:
             break
         low, high = (low, middle) if _chance(scale, grid, middle, parts) <= delta else (middle, high)
-    return reach + high
+    return max_contribution + high

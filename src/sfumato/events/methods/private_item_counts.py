@@ -94,13 +94,13 @@ class PrivateItemCounts(Step):
 
         Adding a person moves at most ``max_items`` counts by 1. An item that only the larger table keeps has a count of
         exactly ``first_threshold`` there, so a single person decides over its release if the noise bridges the distance
-        of the two thresholds: this is the ``reach`` of the mechanism.
+        of the two thresholds: this is the ``max_contribution`` of the mechanism.
         """
         return ThresholdedLaplace.for_budget(
             rational(self.epsilon),
             rational(self.delta),
             sensitivity=self.max_items,
-            reach=self.first_threshold,
+            max_contribution=self.first_threshold,
             keys=self.max_items,
         )
 

@@ -41,7 +41,7 @@ from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.parse import GroupKey, Query
 from sfumato.rationals import Number
 
-__all__ = ["MarginalDraw", "GroupingSetPlan", "CubePlan", "plan_sets"]
+__all__ = ["CubePlan", "GroupingSetPlan", "MarginalDraw", "plan_sets"]
 
 _MOST_CELLS = 100_000
 _MOST_TESTS = 20_000

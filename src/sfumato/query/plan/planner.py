@@ -326,7 +326,7 @@ def _pure_measurement(
         mechanism = Laplace.for_epsilon(epsilon, sensitivity=sensitivity, grid=grid)
     else:
         mechanism = ThresholdedLaplace.for_budget(
-            epsilon, threshold_delta, sensitivity=sensitivity, reach=reach * grid, keys=groups, grid=grid,
+            epsilon, threshold_delta, sensitivity=sensitivity, max_contribution=reach * grid, keys=groups, grid=grid,
             parts=_parts(aggregate),
         )  # fmt: skip
     return Measurement(
@@ -346,7 +346,7 @@ def _with_threshold(
     if not isinstance(measurement.mechanism, RoundedGaussian):
         return measurement
     mechanism = ThresholdedGaussian.around(
-        measurement.mechanism, delta=delta, reach=aggregate.sensitivity(rows) * grid_of(aggregate, "sample"),
+        measurement.mechanism, delta=delta, max_contribution=aggregate.sensitivity(rows) * grid_of(aggregate, "sample"),
         keys=groups, parts=measurement.parts,
     )  # fmt: skip
     return replace(measurement, mechanism=mechanism, loss=mechanism.loss_at(measurement.sensitivity))

@@ -13,7 +13,7 @@ from sfumato.engines.engine import failed
 from sfumato.errors import AnswerFailed
 from sfumato.query.execute.executor import NoisyTable, check_plan, exact_vectors, public_groups
 from sfumato.query.plan.aggregates import FittingUnits
-from sfumato.query.plan.grouping_sets import MarginalDraw, GroupingSetPlan, CubePlan
+from sfumato.query.plan.grouping_sets import CubePlan, GroupingSetPlan, MarginalDraw
 from sfumato.query.plan.marginals import KeySet
 from sfumato.query.results.answer import Answer
 from sfumato.secret import SecretValue

@@ -239,14 +239,15 @@ class PrivateSynthesis(Step):
         plan = self._plan(data)
         cost = replace(approximate(rational(self.epsilon), rational(self.delta)), curve=plan.loss.curve)
         unit = plan.households.id if plan.households is not None else data.schema.unit
-        kept, cut = (data.table.frame, None) if unit is None else bound_rows(data.table.frame, unit, plan.reach)
+        frame = data.table.frame
+        kept, cut = (frame, None) if unit is None else bound_rows(frame, unit, plan.max_contribution)
         run = Charge.of_run(
             cost, in_rho=plan.loss, unit=unit or "row", name=self.part_name(), public=self.public(), bounds=cut
         )
         paid = charge_run(run, ledger=ledger, dataset=None if ledger is None else self.dataset or "table")
         [receipt] = paid.split(plan.loss)
         guarantee = Guarantee(
-            loss=plan.loss.at(plan.delta), unit=unit or "row", max_rows=plan.reach, proof=_PROOF
+            loss=plan.loss.at(plan.delta), unit=unit or "row", max_rows=plan.max_contribution, proof=_PROOF
         ).charged(paid)
         return kept, FitRun(
             plan=plan, receipt=receipt, random=(rng or Rng()).child("fit").generator, progress=progress,
@@ -306,7 +307,7 @@ class PrivateSynthesis(Step):
             ),
             learn=rational(self.learn),
             bins=self.bins,
-            reach=self.households.max_members if self.households is not None else self.max_rows or 1,
+            max_contribution=self.households.max_members if self.households is not None else self.max_rows or 1,
             households=households,
             target=self.target,
             workload=self.workload,
