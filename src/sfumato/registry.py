@@ -20,7 +20,7 @@ from sfumato.errors import UnknownPart
 from sfumato.params import Part
 from sfumato.wording import did_you_mean
 
-__all__ = ["KINDS", "Registry", "exports", "kinds_of", "registry"]
+__all__ = ["KINDS", "Registry", "exports", "family_module", "kinds_of", "registry"]
 
 KINDS: dict[str, tuple[str, ...]] = {
     "format": ("sfumato.data.formats",),
@@ -49,10 +49,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "model-attack": ("sfumato.attacks.models",),
     "tagger": ("sfumato.documents.taggers",),
     "learner": ("sfumato.integral.learners",),
-    "demo": ("sfumato.demos.parts",),
+    "demo": ("sfumato.demos.parts", "sfumato.auditing.demos", "sfumato.parties.demos", "sfumato.integral.demos"),
     "release-kind": ("sfumato.api.kinds",),
 }
-"""Kind of part, and the packages whose modules are the parts of that kind."""
+"""Kind of part, and the packages whose modules are the parts of that kind. A package that is not there has no parts."""
 
 _ROOT = Path(__file__).parent
 
@@ -123,6 +123,14 @@ def registry(kind: str) -> Registry:
     if kind not in KINDS:
         raise UnknownPart(f"There is no kind of part called `{kind}`.", fix=did_you_mean(kind, KINDS), kind=kind)
     return Registry(kind)
+
+
+def family_module(name: str) -> Any:
+    """A module of a family, such as ``parties.coordinator``: families are found by name, since nothing imports them."""
+    family = name.split(".")[0]
+    if not (_ROOT / family).is_dir():
+        raise UnknownPart(f"This installation has no `sfumato.{family}`.", fix="Install sfumato anew.", kind="family")
+    return importlib.import_module(f"sfumato.{name}")
 
 
 def kinds_of(package: str) -> tuple[str, ...]:

@@ -79,6 +79,6 @@ def test_a_log_about_nobody_has_no_graph() -> None:
     [column], _ = past_answers(auditor, ["SELECT disease FROM patients WHERE zip = 1"])
     assert column.graph is not None
     assert column.graph.to_dict()["merged_edges"] == 0
-    from sfumato.reports.audit_pictures import audit_figures
+    from sfumato.auditing.report.audit_pictures import audit_figures
 
     assert [figure.title for figure in audit_figures(column)] == ["Possible values left"]

@@ -33,7 +33,7 @@ from sfumato.collecting import (
 from sfumato.collecting.collector import Collection
 from sfumato.collecting.design import design_survey
 from sfumato.collecting.device import randomize_answer, randomize_table, write_reports
-from sfumato.collecting.report_scan import parquet_files, tally_with_duckdb, tally_with_spark
+from sfumato.collecting.report_scan import parquet_files, tally_with_duckdb, tally_with_engine
 from sfumato.collecting.shuffling import shuffled_delta, shuffled_epsilon
 from sfumato.data import read
 from sfumato.dp.loss import pure
@@ -357,7 +357,7 @@ def test_duckdb_counts_many_files_as_the_collector_does(
 
 def test_spark_counts_many_files_as_the_collector_does(parts: tuple[Survey, list[Path]], java: str) -> None:
     survey, files = parts
-    assert numbers(tally_with_spark(survey, files)) == numbers(counted(survey, files))
+    assert numbers(tally_with_engine("spark", survey, files)) == numbers(counted(survey, files))
 
 
 def test_an_engine_refuses_files_of_another_survey_and_other_formats(parts: tuple[Survey, list[Path]]) -> None:

@@ -37,6 +37,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 """Modules of one line stand side by side and do not know each other."""
+ROOMS = {"commands": "cli", "demos": "demos", "report": "studies"}
+"""Rooms of a family that stand as high as the layer of their trade: its commands, demos and reports."""
 
 
 def imports(path: Path) -> set[str]:
@@ -55,8 +57,8 @@ def imports(path: Path) -> set[str]:
 
 
 def own_layer(path: Path) -> str:
-    relative = path.relative_to(SOURCE)
-    return relative.parts[0].removesuffix(".py")
+    first, *rooms = path.relative_to(SOURCE).with_suffix("").parts
+    return ROOMS.get(rooms[0], first) if rooms and first in ("auditing", "parties", "integral") else first
 
 
 MODULES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE or not path.name.startswith("__")]

@@ -105,14 +105,12 @@ def test_recurrent_model_is_written(folder: Path, capsys: pytest.CaptureFixture[
     assert json.loads((folder / "private.json").read_text())["sfumato"] == "integral-model"
 
 
-def test_learn_compares_two_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_models_are_compared_on_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *FIT, "--out", "old.json")
-    compare = ["learn", "--compare", "old.json", "old.json"]
+    compare = ["integral", "compare", "old.json", "old.json"]
     assert main([*compare, "--original", "people.csv", "-k", "2", "--json", "--html", "pair.html"]) == 0
     page = (folder / "pair.html").read_text()
     assert "Publish. " in page
     assert "default-src &#39;none&#39;" in page
     assert json.loads(capsys.readouterr().out)["publish"] is True
     assert main(compare) == 2
-    assert main(["learn", "--size", "1", "plan.yaml"]) == 2
-    assert "--compare" in capsys.readouterr().err

@@ -188,7 +188,7 @@ def test_attacks_on_models_stop_in_time() -> None:
 def test_two_private_models_are_compared(folder: Path) -> None:
     for name in ("old", "new"):
         assert run("learn", folder / "plan.yaml", "--no-attacks", "--out", folder / f"{name}.json").return_value == 0
-    words = ("learn", "--compare", folder / "old.json", folder / "new.json", "--original", folder / "people.csv")
+    words = ("integral", "compare", folder / "old.json", folder / "new.json", "--original", folder / "people.csv")
     done = run(*words, "-k", 5, "--json")
     assert done.return_value == 0, done.output
     document = json.loads(done.stdout)
@@ -196,5 +196,5 @@ def test_two_private_models_are_compared(folder: Path) -> None:
     assert 1 < document["epsilon"] < 2
     assert run(*words, "-k", 401).return_value == 1
     (folder / "other.json").write_text('{"sfumato": "integral-model"}')
-    mixed = run("learn", "--compare", folder / "old.json", folder / "other.json", "--original", "x.csv", "-k", 5)
+    mixed = run("integral", "compare", folder / "old.json", folder / "other.json", "--original", "x.csv", "-k", 5)
     assert isinstance(mixed.exception, NotComparable)

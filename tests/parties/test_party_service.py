@@ -26,13 +26,13 @@ from ruamel.yaml import YAML
 
 from parties_sample import COLUMNS, rows
 from sfumato.cli import cli
-from sfumato.cli.party import command as party_command
 from sfumato.dp.loss import approximate, pure
 from sfumato.errors import PartyFailed, QueryRefused
 from sfumato.ledger.ledger import Ledger
 from sfumato.parties.agreement import Agreement
 from sfumato.parties.certificates import client_context, make_certificates, server_context
 from sfumato.parties.channels import HttpsChannel, https_channels
+from sfumato.parties.commands.party import command as party_command
 from sfumato.parties.coordinator import Coordinator
 from sfumato.parties.party import Party
 from sfumato.parties.party_file import PartyFile

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from sfumato.app.audit_view import decisions, told_answers
 from sfumato.app.documents import AskRequest, AskSetup, AskState, TextEdit
 from sfumato.app.project import text_version
 from sfumato.app.workspace import AppWorkspace
@@ -21,7 +20,7 @@ from sfumato.query.open_session import open_ledger, open_session
 from sfumato.query.policy.base import Policy
 from sfumato.query.results.public_schema import describe_table
 from sfumato.recipe.edit import set_column, set_section
-from sfumato.reports.audit_page import audit_html, audit_sentences
+from sfumato.registry import family_module
 
 __all__ = ["answer", "ask_state", "change_metadata", "explain", "set_up", "told", "told_page"]
 
@@ -80,16 +79,23 @@ def answer(workspace: AppWorkspace, question: AskRequest) -> dict[str, Any]:
 
 def told(workspace: AppWorkspace) -> dict[str, Any]:
     """What the answers of the auditor give away together, for the owner."""
-    columns, left_out = told_answers(_load(workspace))
+    columns, left_out = _view().told_answers(_load(workspace))
+    sentences = family_module("auditing.report.audit_page").audit_sentences
     return {
-        "columns": [{**column.to_dict(), "sentences": list(audit_sentences(column))} for column in columns],
+        "columns": [{**column.to_dict(), "sentences": list(sentences(column))} for column in columns],
         "left_out": list(left_out),
     }
 
 
 def told_page(workspace: AppWorkspace) -> str:
     """The same with pictures, as a page without scripts."""
-    return audit_html(*told_answers(_load(workspace)))
+    page: str = family_module("auditing.report.audit_page").audit_html(*_view().told_answers(_load(workspace)))
+    return page
+
+
+def _view() -> Any:
+    """The owner's view of an auditor."""
+    return family_module("auditing.owner_view")
 
 
 def _load(workspace: AppWorkspace) -> Dataset:
@@ -132,7 +138,7 @@ def ask_state(workspace: AppWorkspace) -> AskState:
             found.promise = policy.promise_text()
             found.history = [
                 {"number": number, "text": query, "verdict": verdict}
-                for number, query, verdict in reversed(decisions(loaded)[-_HISTORY:])
+                for number, query, verdict in reversed(_view().decisions(loaded)[-_HISTORY:])
             ]
         else:
             ledger = open_ledger(loaded)

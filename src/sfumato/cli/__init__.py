@@ -1,5 +1,7 @@
 """The command line: one module per command, imported when it is called.
 
+Commands are modules of this package and of the folder ``commands`` of a family (``auditing/commands``).
+
 Exit codes: 0 done; 1 done, but the policy is not met; 2 bad input or usage; 3 internal error; 130 interrupted.
 Documents and tables go to standard output; progress, notes and errors to standard error.
 """
@@ -12,6 +14,7 @@ import os
 import pkgutil
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +35,19 @@ _PEOPLE = {
 
 
 class LazyCommands(click.Group):
-    """Finds commands as modules of this package and imports one only to run it or show its help.
+    """Finds commands as modules and imports one only to run it or show its help.
 
     The line in ``sfumato --help`` is the first line of the module's docstring, read without importing the module.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+        return sorted(_modules())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        name = _modules().get(cmd_name)
+        if name is None:
             return None
-        module = importlib.import_module(f"{__name__}.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(name)
         command: click.Command = module.command
         return command
 
@@ -64,10 +68,23 @@ class LazyCommands(click.Group):
                 formatter.write_dl([(name, line) for name, (line, owner) in described.items() if owner == person])
 
 
+@cache
+def _modules() -> dict[str, str]:
+    """The module of each command."""
+    root = Path(__file__).parents[1]
+    folders = [Path(__file__).parent, *sorted(root.glob("*/commands"))]
+    found: dict[str, str] = {}
+    for folder in folders:
+        package = ".".join(["sfumato", *folder.relative_to(root).parts])
+        names = (module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_"))
+        found |= {name.replace("_", "-"): f"{package}.{name}" for name in names}
+    return found
+
+
 def _description(name: str) -> tuple[str, str]:
     """First line of the docstring and ``PERSON`` of a command's module, which is not imported: `--help` is fast."""
-    source = Path(__file__).with_name(f"{name.replace('-', '_')}.py")
-    source = source if source.exists() else Path(__file__).with_name(name.replace("-", "_")) / "__init__.py"
+    module = Path(__file__).parents[1].joinpath(*_modules()[name].split(".")[1:])
+    source = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
     text = source.read_text(encoding="utf-8")
     person = re.search(r'^PERSON = "(\w+)"$', text, re.MULTILINE)
     if person is None or person[1] not in _PEOPLE:

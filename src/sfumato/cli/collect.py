@@ -118,9 +118,9 @@ def randomize(
 @click.option("--tally", type=typed_path, default=None, help="Write the tally (counts of reports) as JSON.")
 @click.option(
     "--engine",
-    type=click.Choice(["duckdb", "spark"]),
+    metavar="NAME",
     default=None,
-    help="Count Parquet files, folders or patterns of them with an engine.",
+    help="Count Parquet files, folders or patterns of them with an engine: duckdb or spark.",
 )
 @click.option(
     "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True
@@ -151,9 +151,9 @@ def estimate(
     if not reports and not tallies:
         raise click.UsageError("Name at least one file with reports, or a tally with --merge.")
     if engine is not None and reports:
-        from sfumato.collecting.report_scan import SCANS, parquet_files
+        from sfumato.collecting.report_scan import parquet_files, tally_reports
 
-        collection = SCANS[engine](loaded, parquet_files(reports))
+        collection = tally_reports(engine, loaded, parquet_files(reports))
     else:
         collection = Collection(loaded)
         for path in reports:

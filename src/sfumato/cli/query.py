@@ -14,7 +14,6 @@ from sfumato.cli._console import NUMBER, emit_json, json_option, note, typed_pat
 
 if TYPE_CHECKING:
     from sfumato.api.connect import RemoteSession
-    from sfumato.parties.coordinator import Coordinator
     from sfumato.query import Answer, Session
 
 PERSON = "analyst"
@@ -140,13 +139,8 @@ def command(
     _show(session, text, options, explain=explain, as_json=as_json)
 
 
-def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Coordinator:
+def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Any:
     """The parties of a parties file, asked in the name of a certificate."""
-    from sfumato.parties.agreement import Agreement
-    from sfumato.parties.certificates import client_context
-    from sfumato.parties.channels import https_channels
-    from sfumato.parties.coordinator import Coordinator
-
     context = click.get_current_context()
     if options["fit"] is None:
         del options["fit"]
@@ -158,11 +152,9 @@ def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Coordina
             )
     if options["epsilon"] is None:
         raise click.UsageError("Give --epsilon.")
-    agreement = Agreement.load(parties)
-    tls = client_context(
-        certificate=identity, key=identity.with_suffix(".key"), authority=identity.with_name("authority.crt")
-    )
-    return Coordinator(agreement=agreement, channels=https_channels(agreement, tls))
+    from sfumato.registry import family_module
+
+    return family_module("parties.coordinator").Coordinator.of_file(parties, identity=identity)
 
 
 def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession:
@@ -176,7 +168,7 @@ def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession
 
 
 def _show(
-    session: Session | RemoteSession | Coordinator, text: str, options: dict[str, Any], *, explain: bool, as_json: bool
+    session: Session | RemoteSession | Any, text: str, options: dict[str, Any], *, explain: bool, as_json: bool
 ) -> None:
     if explain:
         explanation = session.explain(text, **options)

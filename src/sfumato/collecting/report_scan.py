@@ -8,17 +8,16 @@ where the data is; only tallies reach the driver. Files of another survey are re
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sfumato.collecting.collector import Collection
 from sfumato.collecting.survey import Survey
-from sfumato.engines.backends.spark.session import spark_session
-from sfumato.errors import BadParameter, DatabaseFailed, FileMissing
+from sfumato.engines.choice import masking_engine
+from sfumato.errors import BadParameter, FileMissing
 
-__all__ = ["SCANS", "parquet_files", "tally_with_duckdb", "tally_with_spark"]
+__all__ = ["parquet_files", "tally_reports", "tally_with_duckdb", "tally_with_engine"]
 
 _ROWS = 1 << 18
 _MEMORY = "1GB"
@@ -61,23 +60,12 @@ def tally_with_duckdb(survey: Survey, files: Sequence[Path], *, memory: str = _M
     return collection
 
 
-def tally_with_spark(survey: Survey, files: Sequence[Path], *, memory: str = _MEMORY) -> Collection:
-    """Count all reports with Spark: the active session, or a local one."""
+def tally_with_engine(name: str, survey: Survey, files: Sequence[Path], *, memory: str = _MEMORY) -> Collection:
+    """Count all reports with the engine of that name, which computes one tally per part where the part is."""
+    engine = masking_engine(name, memory=memory)
     collection = _checked(survey, files)
-    with spark_session(memory=memory) as session:
-        if session.sparkContext.master.startswith("local"):
-            session.sparkContext.pythonExec = sys.executable  # workers of this machine need the same packages
-        try:
-            frame = session.read.parquet(*[file.as_uri() for file in files]).select("question", "report")
-            rows = frame.mapInArrow(_partial_tallies(survey), "tally string").collect()
-        except Exception as failure:
-            raise DatabaseFailed(
-                f"Spark could not count the reports ({type(failure).__name__}).",
-                fix="Its workers need sfumato and access to the files; `collect estimate` without --engine names a "
-                "report that is not well-formed.",
-            ) from None
-    for row in rows:
-        collection.merge(json.loads(row["tally"]))
+    for tally in engine.map_parquet(files, ("question", "report"), _partial_tally(survey)):
+        collection.merge(json.loads(tally))
     return collection
 
 
@@ -88,18 +76,18 @@ def _checked(survey: Survey, files: Sequence[Path]) -> Collection:
     return collection
 
 
-def _partial_tallies(survey: Survey) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The tally of one partition, as one row of text."""
+def _partial_tally(survey: Survey) -> Callable[[Iterable[Any]], str]:
+    """The tally of one part, as text."""
 
-    def tallied(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
+    def tallied(batches: Iterable[Any]) -> str:
         part = Collection(survey)
         for batch in batches:
             part.add_batch(batch)
-        yield pa.RecordBatch.from_pydict({"tally": [json.dumps(part.to_dict())]})
+        return json.dumps(part.to_dict())
 
     return tallied
 
 
-SCANS: dict[str, Callable[..., Collection]] = {"duckdb": tally_with_duckdb, "spark": tally_with_spark}
+def tally_reports(engine: str, survey: Survey, files: Sequence[Path]) -> Collection:
+    """Count all reports with DuckDB, batch by batch, or with another engine, part by part."""
+    return tally_with_duckdb(survey, files) if engine == "duckdb" else tally_with_engine(engine, survey, files)

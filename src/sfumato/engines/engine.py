@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -107,6 +107,14 @@ class Engine(Part):
         """
         raise NotApplicable(
             f"The engine `{self.part_name()}` answers queries; it does not mask files.", fix="Use `duckdb`."
+        )
+
+    def map_parquet(
+        self, files: Sequence[Path], columns: Sequence[str], summarize: Callable[[Iterable[Any]], str]
+    ) -> Iterable[str]:
+        """One text for each part of Parquet files, which ``summarize`` makes of its record batches where they are."""
+        raise NotApplicable(
+            f"The engine `{self.part_name()}` does not summarize files part by part.", fix="Use `duckdb`."
         )
 
     def keep_open(self) -> AbstractContextManager[None]:

@@ -59,6 +59,18 @@ class Coordinator:
     agreement: Agreement
     channels: Mapping[str, PartyChannel]
 
+    @classmethod
+    def of_file(cls, path: Path, *, identity: Path) -> Coordinator:
+        """The parties of an agreement, asked over HTTPS in the name of a certificate; its key lies beside it."""
+        from sfumato.parties.certificates import client_context
+        from sfumato.parties.channels import https_channels
+
+        agreement = Agreement.load(path)
+        tls = client_context(
+            certificate=identity, key=identity.with_suffix(".key"), authority=identity.with_name("authority.crt")
+        )
+        return cls(agreement=agreement, channels=https_channels(agreement, tls), base=path.parent)
+
     def explain(
         self,
         sql: str,

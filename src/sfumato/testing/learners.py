@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from sfumato.integral.encoding import ColumnEncoding, Encoding
-from sfumato.integral.learner import Learner
-from sfumato.integral.records import Records
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
+
+if TYPE_CHECKING:
+    from sfumato.integral.encoding import Encoding
+    from sfumato.integral.learner import Learner
+    from sfumato.integral.records import Records
 
 __all__ = ["LEARNER_CHECKS", "check_learner"]
 
@@ -22,6 +25,8 @@ def check_learner(learner: Learner) -> None:
 
 
 def _sample(learner: Learner) -> tuple[pl.DataFrame, Encoding]:
+    from sfumato.integral.encoding import ColumnEncoding, Encoding
+
     draw = Rng(3).child("learner").generator
     x, z = draw.uniform(0, 100, 80), draw.uniform(0, 10, 80)
     frame = pl.DataFrame({"x": x, "z": z, "y": 0.4 * x + 3 * z + draw.normal(0, 4, 80)})
@@ -33,16 +38,22 @@ def _sample(learner: Learner) -> tuple[pl.DataFrame, Encoding]:
     return frame, Encoding.from_bounds(bounds, label=label)
 
 
+def _records(frame: pl.DataFrame, encoding: Encoding) -> Records:
+    from sfumato.integral.records import Records
+
+    return Records.of(frame, encoding)
+
+
 def does_not_depend_on_order(learner: Learner) -> None:
     frame, encoding = _sample(learner)
-    one, other = Records.of(frame, encoding), Records.of(frame.reverse(), encoding)
+    one, other = _records(frame, encoding), _records(frame.reverse(), encoding)
     same = learner.fit(one, one.counts) == learner.fit(other, other.counts)
     assert same, "the model depends on the order of the records"
 
 
 def batches_are_single_fits(learner: Learner) -> None:
     frame, encoding = _sample(learner)
-    records = Records.of(frame, encoding)
+    records = _records(frame, encoding)
     counts = np.stack([records.without([row]) for row in range(25)])
     single = [learner.fit(records, row) for row in counts]
     assert list(learner.fit_many(records, counts)) == single, "`fit_many` returns other models than `fit`"
@@ -50,7 +61,7 @@ def batches_are_single_fits(learner: Learner) -> None:
 
 def models_are_scored_and_described(learner: Learner) -> None:
     frame, encoding = _sample(learner)
-    records = Records.of(frame, encoding)
+    records = _records(frame, encoding)
     model = learner.fit(records, records.counts)
     assert isfinite(learner.score(model, records)), "the score is not a number"
     assert any(learner.describe(model, encoding)), "`describe` returns no text"

@@ -6,11 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.query import QueryAttack, evaluate_query_attack
-from sfumato.auditing.policies.bounded_noise import BoundedNoise
-from sfumato.auditing.policies.exact import Exact
-from sfumato.auditing.policies.rounding import Rounding
-from sfumato.auditing.set_policy import SetPolicy
-from sfumato.query.policy.base import ExactResponder, Responder
+from sfumato.query.policy.base import ExactResponder, Policy, Responder
+from sfumato.registry import registry
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 
@@ -19,11 +16,21 @@ __all__ = ["QUERY_ATTACK_CHECKS", "check_query_attack"]
 _SECRETS = (np.random.default_rng(1).random(120) < 0.4).astype(int)
 
 
-class _Unrelated(SetPolicy):
+def _unrelated() -> Policy:
     """Exact answers about other people."""
+    from sfumato.auditing.policies.exact import Exact
 
-    def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return ExactResponder((np.random.default_rng(99).random(len(np.asarray(values))) < 0.4).astype(np.int64))
+    class Unrelated(Exact):
+        def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
+            return ExactResponder((np.random.default_rng(99).random(len(np.asarray(values))) < 0.4).astype(np.int64))
+
+    return Unrelated()
+
+
+def _policy(name: str, **parameters: float) -> Policy:
+    policy = registry("policy").get(name).build(parameters)
+    assert isinstance(policy, Policy)
+    return policy
 
 
 def check_query_attack(attack: QueryAttack) -> None:
@@ -36,7 +43,7 @@ def check_query_attack(attack: QueryAttack) -> None:
 
 
 def exact_answers_give_everyone_away(attack: QueryAttack) -> None:
-    outcome = evaluate_query_attack(attack, Exact(), _SECRETS, Rng(2))
+    outcome = evaluate_query_attack(attack, _policy("exact"), _SECRETS, Rng(2))
     assert outcome.risk == 1.0, "exact answers leave a secret unknown"
     assert outcome.made == outcome.tried > 0, "the attack guesses nothing for some targets"
     assert outcome.asked > 0, "the attack asks nothing"
@@ -45,13 +52,13 @@ def exact_answers_give_everyone_away(attack: QueryAttack) -> None:
 
 
 def unrelated_answers_give_nobody_away(attack: QueryAttack) -> None:
-    outcome = evaluate_query_attack(attack, _Unrelated(), _SECRETS, Rng(2))
+    outcome = evaluate_query_attack(attack, _unrelated(), _SECRETS, Rng(2))
     assert outcome.interval(0.999)[0] <= outcome.baseline, "answers about other people raise the risk"
 
 
 def same_seed_same_outcome(attack: QueryAttack) -> None:
     # Noise of an SQL session comes from the operating system; rounded answers do not depend on it.
-    policy = Rounding(base=3) if attack.needs_sql else BoundedNoise(bound=3)
+    policy = _policy("rounding", base=3) if attack.needs_sql else _policy("bounded-noise", bound=3)
     first, second = (evaluate_query_attack(attack, policy, _SECRETS, Rng(4)).to_dict() for _ in range(2))
     assert first == second, "the same seed gave another outcome"
     assert first["low"] <= first["risk"] <= first["high"], "the interval does not contain the risk"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import AbstractContextManager, contextmanager, suppress
 from decimal import Decimal
@@ -85,6 +86,28 @@ class Spark(Engine):
             threads=self.threads,
             temporary=temporary,
         )
+
+    def map_parquet(
+        self, files: Sequence[Path], columns: Sequence[str], summarize: Callable[[Iterable[Any]], str]
+    ) -> list[str]:
+        def summarized(batches: Iterable[Any]) -> Iterator[Any]:
+            import pyarrow as pa
+
+            yield pa.RecordBatch.from_pydict({"summary": [summarize(batches)]})
+
+        with spark_session(memory=self.memory, threads=self.threads) as session:
+            if session.sparkContext.master.startswith("local"):
+                session.sparkContext.pythonExec = sys.executable  # workers of this machine need the same packages
+            try:
+                frame = session.read.parquet(*[file.as_uri() for file in files]).select(*columns)
+                rows = frame.mapInArrow(summarized, "summary string").collect()
+            except Exception as failure:
+                raise DatabaseFailed(
+                    f"Spark could not summarize the files ({type(failure).__name__}).",
+                    fix="Its workers need sfumato and access to the files; without --engine, `collect estimate` names "
+                    "a report that is not well-formed.",
+                ) from None
+        return [row["summary"] for row in rows]
 
     @contextmanager
     def keep_open(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sfumato.auditing.past_answers import PastAnswers
-from sfumato.reports.audit_pictures import audit_figures
+from sfumato.auditing.report.audit_pictures import audit_figures
 from sfumato.reports.page import page_html
 from sfumato.wording import counted
 

@@ -10,7 +10,7 @@ from types import FrameType
 import click
 
 from sfumato.cli._console import emit_json, json_option, note, typed_path
-from sfumato.cli._party_linkage import attack, blind, encode, link, overlap, reply
+from sfumato.parties.commands._party_linkage import attack, blind, encode, link, overlap, reply
 
 PERSON = "operator"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,33 +20,6 @@ PERSON = "researcher"
 
 k_option = click.option("-k", "--k", type=click.IntRange(min=2), required=True, help="Explanations required, at least.")
 known_option = click.option("--known", multiple=True, help="Rows (from 1) that the attacker knows to have stayed.")
-
-
-COMPARE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option("--size", type=click.IntRange(min=1), default=1, show_default=True, help="Changed records, at most."),
-    click.option(
-        "--kind",
-        "kinds",
-        multiple=True,
-        type=click.Choice(["deletion", "insertion", "amendment", "group"]),
-        default=("deletion",),
-        show_default=True,
-        help="Changes that the attacker considers; may be repeated. `group` stands alone.",
-    ),
-    known_option,
-    click.option("--secret", "secrets", multiple=True, help="Columns that must not be disclosed, separated by commas."),
-    click.option("--universe", type=typed_path, default=None, help="Further records that may have been inserted."),
-    click.option("--erased", multiple=True, help="Rows (from 1) that were deleted: look for changes that would help."),
-    click.option("--refits", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Refits, at most."),
-)
-"""Options of a comparison besides the two models, their table and k; also those of `sfumato learn --compare`."""
-
-
-def compare_options(function: Any) -> Any:
-    """Add the options of a comparison to a command."""
-    for option in reversed(COMPARE_OPTIONS):
-        function = option(function)
-    return function
 
 
 @click.group("integral")
@@ -116,20 +88,25 @@ def fit(
 @click.argument("new", type=typed_path)
 @click.option("--original", type=typed_path, required=True, help="The table that OLD was learned from.")
 @k_option
-@compare_options
+@click.option("--size", type=click.IntRange(min=1), default=1, show_default=True, help="Changed records, at most.")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(["deletion", "insertion", "amendment", "group"]),
+    default=("deletion",),
+    show_default=True,
+    help="Changes that the attacker considers; may be repeated. `group` stands alone.",
+)
+@known_option
+@click.option("--secret", "secrets", multiple=True, help="Columns that must not be disclosed, separated by commas.")
+@click.option("--universe", type=typed_path, default=None, help="Further records that may have been inserted.")
+@click.option("--erased", multiple=True, help="Rows (from 1) that were deleted: look for changes that would help.")
+@click.option("--refits", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Refits, at most.")
 @click.option("--html", type=typed_path, default=None, help="Report for the owner, one HTML page.")
 @force_option
 @json_option
-def compare(old: Path, new: Path, **options: Any) -> int:
-    """Decide whether NEW may be published after OLD. Exit code 0: yes; 1: no.
-
-    The attacker knows both models, the algorithm and the records, and asks which change of the data explains the pair.
-    The answer is yes if at least k minimal changes do and nobody is in all of them.
-    """
-    return compare_files(old, new, **options)
-
-
-def compare_files(
+def compare(
     old: Path,
     new: Path,
     *,
@@ -146,7 +123,14 @@ def compare_files(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Compare two model files and print the decision; 0 if the new model may be published."""
+    """Decide whether NEW may be published after OLD. Exit code 0: yes; 1: no.
+
+    The attacker knows both models, the algorithm and the records, and asks which change of the data explains the pair.
+    The answer is yes if at least k minimal changes do and nobody is in all of them. Two models of `sfumato learn` are
+    judged by their privacy statements.
+    """
+    if private := _private_models((old, new)):
+        return _compare_private(*private, original=original, k=k, as_json=as_json)
     from sfumato.data import read
     from sfumato.errors import NotComparable
     from sfumato.integral.model_file import ModelFile
@@ -189,6 +173,35 @@ def compare_files(
     else:
         _print(document, before.learner.score(after.model, records))
     return 0 if decision.publish else 1
+
+
+def _private_models(paths: tuple[Path, Path]) -> tuple[Any, ...]:
+    """Both models if `sfumato learn` wrote them; nothing if they are models of `sfumato integral fit`."""
+    from sfumato.errors import NotComparable
+    from sfumato.learning.model_file import is_private_model, load_model
+
+    private = [is_private_model(path) for path in paths]
+    if any(private) and not all(private):
+        raise NotComparable(
+            "Only one of the two models is differentially private.", fix="Learn both with the same command."
+        )
+    return tuple(load_model(path) for path in paths) if all(private) else ()
+
+
+def _compare_private(old: Any, new: Any, *, original: Path, k: int, as_json: bool) -> int:
+    """Differintegral privacy of two models of `sfumato learn`; 0 if the new one may be published."""
+    from sfumato.data import read
+    from sfumato.integral.differintegral import differintegral
+
+    frame, unit = read(original).frame, old.privacy_.unit
+    people = frame.height if unit == "row" else frame.get_column(unit).n_unique()
+    found = differintegral(old.privacy_, new.privacy_, people=people, k=k)
+    if as_json:
+        emit_json(found.to_dict())
+    else:
+        click.echo(found.standing.line("the new model"))
+        click.echo(f"  {found.verdict.reason}")
+    return 0 if found.verdict.holds else 1
 
 
 @command.command("recurrent")

@@ -192,8 +192,8 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
         for column in columns
     )
     if html is not None:
+        from sfumato.auditing.report.audit_page import audit_html
         from sfumato.data.atomic import write_secret
-        from sfumato.reports.audit_page import audit_html
 
         write_secret(html, audit_html(columns, left_out))
     if as_json:

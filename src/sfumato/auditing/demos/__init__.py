@@ -1,0 +1,1 @@
+"""Demos of query auditing and of attacks on classical policies."""

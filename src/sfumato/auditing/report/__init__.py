@@ -1,0 +1,1 @@
+"""The owner's report of an auditor: what the answers given tell together."""

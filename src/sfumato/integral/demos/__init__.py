@@ -1,0 +1,1 @@
+"""Demos of integral privacy."""
