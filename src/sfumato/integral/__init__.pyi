@@ -3,6 +3,7 @@ from sfumato.integral.modification import ChangeKind as ChangeKind
 from sfumato.integral.encoding import ColumnEncoding as ColumnEncoding
 from sfumato.integral.learners.decision_tree import DecisionTreeLearner as DecisionTreeLearner
 from sfumato.integral.encoding import Encoding as Encoding
+from sfumato.integral.demos.erasure import ErasureDemo as ErasureDemo
 from sfumato.integral.explanations import Explanations as Explanations
 from sfumato.integral.learners.k_means import KMeansLearner as KMeansLearner
 from sfumato.integral.learner import Learner as Learner

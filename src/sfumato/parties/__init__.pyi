@@ -2,6 +2,7 @@
 from sfumato.parties.agreement import Agreement as Agreement
 from sfumato.parties.bloom_encoding import BloomEncoder as BloomEncoder
 from sfumato.parties.coordinator import Coordinator as Coordinator
+from sfumato.parties.demos.hospitals import HospitalsDemo as HospitalsDemo
 from sfumato.parties.channels import LocalChannel as LocalChannel
 from sfumato.parties.party import Party as Party
 from sfumato.parties.intersection_size import PrivateSet as PrivateSet
