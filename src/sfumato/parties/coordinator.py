@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sfumato.errors import BadParameter, PartyFailed, SfumatoError
@@ -69,7 +70,7 @@ class Coordinator:
         tls = client_context(
             certificate=identity, key=identity.with_suffix(".key"), authority=identity.with_name("authority.crt")
         )
-        return cls(agreement=agreement, channels=https_channels(agreement, tls), base=path.parent)
+        return cls(agreement=agreement, channels=https_channels(agreement, tls))
 
     def explain(
         self,
