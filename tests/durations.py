@@ -22,7 +22,9 @@ SLOW = 3.0
 
 @cache
 def recorded() -> dict[str, float]:
-    """Seconds of each file."""
+    """Seconds of each file; none in a copy of the project without the record."""
+    if not FILE.exists():
+        return {}
     with FILE.open(encoding="utf-8", newline="") as lines:
         return {file: float(seconds) for file, seconds in list(csv.reader(lines))[1:]}
 
