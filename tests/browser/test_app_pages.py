@@ -230,7 +230,7 @@ def test_questions_show_their_cost_before_they_are_asked(signed_in: Visit, app: 
     page.get_by_label("SQL question").fill("SELECT name FROM hospital")
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator(".notice.bad")).to_be_visible()
-    assert (app.folder / "sfumato.query.yaml").is_file()
+    assert "ledger" in recipe_of(app)
     page.close()
 
 

@@ -40,7 +40,7 @@ ELSEWHERE = {
     "server-operations": "its commands need a running server; test_server_backup.py and others start one",
     "tutorial": "run by test_tutorial.py, with the files that its own commands write",
 }
-DEMOS = [demo.stem for demo in (DOCS.parent / "src/sfumato/demos/parts").glob("[a-z]*.py")]
+DEMOS = registry("demo").names()
 RUNNING = [page for page, text in PAGES.items() if page not in ELSEWHERE and re.search("```(console|python)\n", text)]
 
 
@@ -134,7 +134,7 @@ def prepare(page: str, folder: Path) -> None:
             ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
             rounding = "answering: {policy: {rounding: {base: 5, smallest: 2}}}"
             (folder / "ward.yaml").write_text(re.sub("answering:.*", rounding, ward))
-        case "how-to/analyst":
+        case "how-to/analyst" | "concepts/budget":
             (folder / "hospital.yaml").write_text(
                 next(t for t in blocks("query", "yaml") if t.startswith("sfumato: 1"))
             )

@@ -59,7 +59,7 @@ class HospitalsDemo(Demo):
         public = make_certificates(folder / "keys", parties=dict.fromkeys(_NAMES, "localhost"), analysts=["analyst"])
         columns = {"diagnosis": {"kind": "category", "domain": {"values": list(_DIAGNOSES)}}}
         document = {
-            "sfumato": 1, "federation": "hospitals", "parties_per_person": 1, "colluding": 1, "least": 4,
+            "sfumato": 1, "federation": "hospitals", "parties_per_person": 1, "colluding": 1, "min_parties": 4,
             "parties": {
                 name: {"address": f"https://localhost:{8441 + place}", "key": public[name]}
                 for place, name in enumerate(_NAMES)
