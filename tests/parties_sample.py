@@ -79,7 +79,11 @@ def copies(agreed: Agreement, count: int, frames: list[pl.DataFrame], *, budget:
 
 
 def _shared(agreed: Agreement) -> dict[str, Any]:
-    return {"tables": {name: table.model_dump(exclude={"data"}) for name, table in agreed.tables.items()}}
+    return {
+        "tables": {
+            name: table.model_dump(exclude={"data"}, exclude_unset=True) for name, table in agreed.tables.items()
+        }
+    }
 
 
 def coordinator(agreed: Agreement, members: dict[str, Party], analyst: str = "ann") -> Coordinator:

@@ -62,7 +62,7 @@ def test_a_model_that_is_not_installed_is_not_checked() -> None:
 def test_a_risk_as_a_number_of_rows(limit: float, least: int) -> None:
     """1 / limit rounded up, in exact numbers: 0.1 is a tenth and asks for 10 rows, not 9 or 11."""
     model = registry("model").get("maximum-risk").build(limit)
-    assert model.bind(compress(model_sample())).least == least  # type: ignore[attr-defined]
+    assert model.bind(compress(model_sample())).min_class_size == least  # type: ignore[attr-defined]
 
 
 def test_a_sensitive_column_must_be_named_when_there_are_two() -> None:

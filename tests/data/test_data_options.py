@@ -103,4 +103,6 @@ def test_init_writes_the_options_into_the_recipe(tmp_path: Path, workbook: Path)
     with pytest.raises(SystemExit) as ended:
         cli(["init", f"{workbook}?sheet=people 2025&skip=2", "--out", str(out), "--json"])
     assert ended.value.code == 0
-    assert 'data: "book.xlsx?sheet=people 2025&skip=2"' in out.read_text(encoding="utf-8")
+    source = Recipe.load(out).source
+    assert source is not None
+    assert {name: str(value) for name, value in source.options.items()} == {"sheet": "people 2025", "skip": "2"}

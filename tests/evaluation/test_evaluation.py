@@ -12,7 +12,7 @@ import sfumato
 from report_sample import sample_account
 from sfumato.attacks import Arm, AttackScenario, Discloses, Outcome, risk
 from sfumato.attacks.evaluation.outcome import excess
-from sfumato.evaluation import Evaluation, attack_to_dict, evaluate, judge_limits, judged_risk, reference_rate
+from sfumato.evaluation import Evaluation, evaluate, judge_limits, judged_risk, reference_rate
 from sfumato.evaluation.disclosures import DISCLOSURES, disclosure_of
 from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.recipe import Limits
@@ -83,14 +83,6 @@ def test_identity_counts_in_full_and_a_computed_risk_is_a_point() -> None:
     assert reference_rate(found) == 0
     assert judged_risk(found) == risk(found).low == risk(found).high == 2 / 97
     assert judge_limits(Limits(risk=2 / 97), [found])[0].met
-
-
-def test_a_report_of_an_earlier_version_is_judged_by_the_rates_it_names() -> None:
-    old = {key: value for key, value in attack_to_dict(LEARNED).items() if key not in ("judged", "reference")}
-    document = {**sample_account().to_dict(), "attacks": [old]}
-    [attack] = ReportData.from_dict(document).attacks
-    assert attack["reference"] == old["control"]
-    assert attack["judged"] == pytest.approx((old["high"] - old["control"]) / (1 - old["control"]))
 
 
 PEOPLE = pl.DataFrame(

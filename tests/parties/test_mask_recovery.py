@@ -25,7 +25,7 @@ MOMENTS = ("join", "after join", "deal", "after deal", "contribute", "after cont
 CELLS = 300
 TABLE = {
     "visits": {
-        "unit": "person", "rows": 1, "groups": 1,
+        "bounds": {"rows": 1, "groups": 1},
         "columns": {
             "person": {"kind": "integer"},
             "ward": {"kind": "category", "domain": {"values": [f"c{i:03d}" for i in range(CELLS)]}},

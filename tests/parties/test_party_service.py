@@ -299,7 +299,7 @@ def test_paths_are_relative_to_the_party_file_and_not_to_the_folder_one_is_in(
 
 def test_the_files_on_the_page_are_valid() -> None:
     page = (Path(__file__).parents[2] / "docs" / "parties.md").read_text(encoding="utf-8")
-    shared, own = re.findall(r"^```yaml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    shared, own, *_ = re.findall(r"^```yaml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
     shared = shared.replace("5f0c...", "5f" * 32).replace("9b1e...", "9b" * 32)
     assert Agreement.model_validate(YAML(typ="safe").load(shared)).fewest == 2
     assert PartyFile.model_validate(YAML(typ="safe").load(own)).party == "north"
@@ -355,7 +355,7 @@ def test_questions_at_the_same_time_are_answered_and_charged_each(tmp_path: Path
         agreement = Agreement.load(addressed(tmp_path, ports))
         keys = tmp_path / "keys"
         tls = client_context(certificate=keys / "ann.crt", key=keys / "ann.key", authority=keys / "authority.crt")
-        coordinator = Coordinator(agreement=agreement, channels=https_channels(agreement, tls), base=tmp_path)
+        coordinator = Coordinator(agreement=agreement, channels=https_channels(agreement, tls))
         with ThreadPoolExecutor(5) as pool:
             answers = list(pool.map(lambda _: coordinator.ask(COUNTS, epsilon=15).frame["n"].to_list(), range(5)))
     assert answers == [[200, 100]] * 5

@@ -70,7 +70,7 @@ def near(value: Any) -> Any:
 
 @pytest.mark.parametrize("sql", SAME)
 def test_without_noise_it_is_what_sql_says(sql: str) -> None:
-    answer = session(10**12).ask(sql, epsilon=10**7, rows=100)
+    answer = session(10**9).ask(sql, epsilon=10**7, rows=100)
     with duckdb.connect() as connection:
         connection.register("t", ROWS.to_arrow())
         expected = connection.execute(sql).fetchall()

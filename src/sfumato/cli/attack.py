@@ -14,6 +14,7 @@ from sfumato.cli._console import (
     json_option,
     listed,
     names_of,
+    note,
     option_names,
     progress,
     seed_option,
@@ -142,6 +143,8 @@ def command(
         for name, value in outputs.items():
             if value is not None:
                 raise click.UsageError(f"{name} is for linking without --original.")
+        if kind_of_release(release).links and release.is_file() and not given.keys() & {"knows", "secrets", "schema"}:
+            note("A file has no roles: name columns with --knows and --secret, or a --recipe.")
         results = attack(release, progress=progress(quiet=as_json), **given)
     return show(results, as_json=as_json)
 
