@@ -20,7 +20,7 @@ from sfumato.server.service import QueryService
 METADATA = """sfumato: 1
 dataset: {dataset}
 ledger: unused.db
-answering: {policy: {policy}}
+answering: {{policy: {policy}}}
 person: row
 tables:
   patients:

@@ -145,8 +145,8 @@ def test_tries_are_honoured_for_answers(folder: Path, capsys: pytest.CaptureFixt
     people = {"id": range(120), "sex": draw.choice(["F", "M"], 120)}
     pl.DataFrame(people).write_csv("ward.csv")
     Path("ward.yaml").write_text(
-        "sfumato: 1\ndataset: ward\nledger: ward.db\npolicy: exact\ntables:\n  ward:\n    data: ward.csv\n"
-        "    unit: row\n    columns: {id: {kind: integer}, sex: {kind: category, role: sensitive}}\n"
+        "sfumato: 1\ndataset: ward\nperson: row\nledger: ward.db\nanswering: {policy: exact}\ntables:\n  ward:\n"
+        "    data: ward.csv\n    columns: {id: {kind: integer}, sex: {kind: category, role: sensitive}}\n"
     )
     words = ("attack", "ward.yaml", "--attack", "differencing", "--knows", "id", "--secret", "sex", "--tries", "60")
     code, document = run(capsys, *words)

@@ -29,7 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["protect", "people.csv"], "`sfumato init people.csv` writes one"),
         (["protect", "umlaut.csv"], "`sfumato init umlaut.csv` writes one"),
         (["study", "people.csv"], "a data file, not a study"),
-        (["protect", "metadata.yaml"], "undecided"),
+        (["protect", "metadata.yaml"], "The document is for `sfumato query`"),
         (["query", "recipe.yaml", "SELECT COUNT(*) FROM people"], "whose privacy is kept"),
         (["query", "misspelt.yaml", "SELECT COUNT(*) FROM people"], "Did you mean `ledger`"),
     ],

@@ -50,7 +50,7 @@ def test_the_second_loss_comes_from_no_first_loss(part: Mechanism, monkeypatch: 
 
 def test_a_receipt_is_issued_by_a_ledger_only() -> None:
     with pytest.raises(NoReceipt):
-        Receipt(pure(1), entry=1, kept=True)
+        Receipt(pure(1), entry=1, kept=True, dataset="d")
 
 
 @pytest.mark.parametrize("stealing", [copy.copy, copy.deepcopy, pickle.dumps])

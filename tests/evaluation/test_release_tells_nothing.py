@@ -11,7 +11,7 @@ import polars as pl
 
 from sfumato.api.protect import protect
 from sfumato.evaluation import judge_limits
-from sfumato.evaluation.class_risk import FileClasses, _linkage
+from sfumato.evaluation.class_risk import _linkage
 from sfumato.recipe import Limits
 
 
@@ -98,6 +98,9 @@ def test_what_must_stay_is_for_the_owner_alone(tmp_path: Path) -> None:
 
 
 def test_a_large_release_without_rows_is_no_risk_of_zero() -> None:
-    nothing = FileClasses(count=0, rows=0, smallest=0, unique=0)
-    [limit] = judge_limits(Limits(risk=0.09), [_linkage(nothing, ("age",), frozenset())])
+    class Nothing:
+        def found(self, quasi: tuple[str, ...]) -> tuple[float, int]:
+            return 0.0, 0
+
+    [limit] = judge_limits(Limits(risk=0.09), [_linkage(Nothing(), ("age",), frozenset())])  # type: ignore[arg-type]
     assert (limit.value, limit.met) == (None, False)

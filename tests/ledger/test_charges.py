@@ -105,11 +105,11 @@ def test_tables_about_people_share_a_ledger_with_everything_else_about_them(
     ledger.set_cap(concentrated(2), dataset="visits")
     plan = tmp_path / "plan.yaml"
     plan.write_text(PLAN % ", person: who, max_rows: 3")
-    assert main(["tables", "summarize", str(plan), "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert main(["protect", str(plan), "--out", str(tmp_path / "out"), "--json"]) == 0
     guarantee = json.loads(capsys.readouterr().out)["guarantee"]
     assert (guarantee["unit"], guarantee["max_rows"], guarantee["rho"]) == ("who", 3, 0.5)
     assert ledger.balance(dataset="visits").spent == concentrated("1/2")
     assert ledger.unit("visits") == "who"
     plan.write_text(PLAN % "")
-    assert main(["tables", "summarize", str(plan), "--out", str(tmp_path / "rows"), "--json"]) == 2
+    assert main(["protect", str(plan), "--out", str(tmp_path / "rows"), "--json"]) == 2
     assert ledger.balance(dataset="visits").spent.measure is PrivacyMeasure.RHO

@@ -69,14 +69,14 @@ def test_the_database_of_the_ledger_is_restarted_in_mid_question(
     other = f"{COUNT} WHERE age > 3"
     begun = service.begin(ada, "hospital", other, epsilon="0.3", idempotency_key="b")
     with monkeypatch.context() as patched:
-        reserve = service.state.ledger.reserve.__func__  # type: ignore[attr-defined]
+        reserve = service.state.ledger.charge.__func__  # type: ignore[attr-defined]
 
         def reserving(*given: Any, **options: Any) -> Any:
             with patched.context() as inner:
                 inner.setattr(store._Transaction, "query", within)
                 return reserve(*given, **options)
 
-        patched.setattr("sfumato.ledger.ledger.Ledger.reserve", reserving)
+        patched.setattr("sfumato.ledger.ledger.Ledger.charge", reserving)
         with pytest.raises(WriteFailed, match="nothing is answered"):
             service.run(ada, begun)
     assert charges(service) == 1

@@ -18,13 +18,15 @@ from sfumato.errors import BadParameter, InvalidRecipe, TooFewRows
 from sfumato.field_docs import DocumentedModel
 from sfumato.measures import MeasureResult
 from sfumato.params import plain_message
-from sfumato.parties.trails import TrailTable, match_trails, rare_trails, suppress_visits
 from sfumato.progress import SILENT, Progress
+from sfumato.registry import family_module
 from sfumato.release import State, Verdict
 from sfumato.release.folder import load_manifest
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from sfumato.parties.trails import TrailTable
 
 __all__ = ["TrailLinks", "TrailsPlan", "attack_trails", "check_trails", "measure_trails", "protect_trails"]
 
@@ -91,7 +93,7 @@ def protect_trails(
     asked, base = _plan(plan)
     source = _place(asked.data, base)
     visits, table = _trails(read(source).frame, asked.row, asked.site)
-    kept = suppress_visits(table.visits, k=asked.k)
+    kept = family_module("parties.trails").suppress_visits(table.visits, k=asked.k)
     rows = {name: index for index, name in enumerate(table.rows)}
     sites = {name: index for index, name in enumerate(table.sites)}
     stays = [bool(kept.visits[rows[one], sites[at]]) for one, at in zip(visits["row"], visits["site"], strict=True)]
@@ -121,6 +123,7 @@ def measure_trails(release: str | Path | Mapping[str, Any], *, progress: Progres
     """The shares of rows with a trail of their own, and with one that fewer than k rows have."""
     frame, row, site, k = _released(release)
     visits = _trails(frame, row, site)[1].visits
+    rare_trails = family_module("parties.trails").rare_trails
     found = {"unique trails": rare_trails(visits, k=2), f"trails of fewer than {k}": rare_trails(visits, k=k)}
     return MeasureResults(results=tuple(MeasureResult(measure=name, value=value) for name, value in found.items()))
 
@@ -141,8 +144,9 @@ def attack_trails(
     named, _ = _trails(read(_place(asked.identified, base)).frame, asked.person, asked.site)
     samples, _ = _trails(_released(release)[0], asked.row, asked.site)
     sites = [*named["site"], *samples["site"]]
-    one, other = (TrailTable.of(list(f["row"]), list(f["site"]), all_sites=sites) for f in (named, samples))
-    pairs = match_trails(one.visits, other.visits, complete=not (folder or asked.incomplete)).pairs
+    trails = family_module("parties.trails")
+    one, other = (trails.TrailTable.of(list(f["row"]), list(f["site"]), all_sites=sites) for f in (named, samples))
+    pairs = trails.match_trails(one.visits, other.visits, complete=not (folder or asked.incomplete)).pairs
     columns = {asked.person: [one.rows[i] for i, _ in pairs], asked.row: [other.rows[j] for _, j in pairs]}
     counts = {"people": len(one.rows), "samples": len(other.rows), "sites": len(one.sites), "linked": len(pairs)}
     links = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
@@ -173,7 +177,7 @@ def _released(release: str | Path | Mapping[str, Any]) -> tuple[pl.DataFrame, st
 
 
 def _verdict(frame: pl.DataFrame, row: str, site: str, k: int) -> Verdict:
-    rare = rare_trails(_trails(frame, row, site)[1].visits, k=k)
+    rare = family_module("parties.trails").rare_trails(_trails(frame, row, site)[1].visits, k=k)
     state = State.FAILS if rare else State.HOLDS
     return Verdict(model="shared-trails", state=state, worst=rare, wanted=0)
 
@@ -185,7 +189,7 @@ def _trails(frame: pl.DataFrame, row: str, site: str) -> tuple[pl.DataFrame, Tra
         if name not in frame.columns:
             raise BadParameter(f"The file has no column `{name}`.", fix="Name it with `row`, `person` or `site`.")
     visits = frame.select(row=pl.col(row).cast(pl.String), site=pl.col(site).cast(pl.String)).drop_nulls()
-    return visits, TrailTable.of(list(visits["row"]), list(visits["site"]))
+    return visits, family_module("parties.trails").TrailTable.of(list(visits["row"]), list(visits["site"]))
 
 
 def _place(name: str, base: Path) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import polars as pl
 from pydantic import Field
@@ -169,7 +169,7 @@ def _place(name: str, source: str) -> tuple[str, str]:
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     path = options.pop("table", "") or unquote(parts.fragment) or name
-    server = parts._replace(fragment="", query=urlencode(options))
+    server = parts._replace(fragment="", query=urlencode(options, quote_via=quote))
     return urlunsplit(server), ".".join(quoted_name(part) for part in path.split("."))
 
 
