@@ -222,6 +222,10 @@ class Slogan(Protection):
     release_kind = "slogan"
     text: str
 
+    @property
+    def written_plan(self) -> str:
+        return f"slogan: {self.text}"
+
     def _native(self) -> str:
         return self.text
 

@@ -26,8 +26,6 @@ from sfumato.release.folder import load_manifest
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sfumato.parties.trails import TrailTable
-
 __all__ = ["TrailLinks", "TrailsPlan", "attack_trails", "check_trails", "measure_trails", "protect_trails"]
 
 _VISITS = "visits"
@@ -182,7 +180,7 @@ def _verdict(frame: pl.DataFrame, row: str, site: str, k: int) -> Verdict:
     return Verdict(model="shared-trails", state=state, worst=rare, wanted=0)
 
 
-def _trails(frame: pl.DataFrame, row: str, site: str) -> tuple[pl.DataFrame, TrailTable]:
+def _trails(frame: pl.DataFrame, row: str, site: str) -> tuple[pl.DataFrame, Any]:
     if row == site:
         raise BadParameter("the column of sites and the column of rows must differ.")
     for name in (row, site):
