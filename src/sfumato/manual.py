@@ -158,6 +158,9 @@ def _annotation(annotation: Any) -> str:
         return _annotation(annotation.__origin__)
     if get_origin(annotation) in (Union, UnionType):
         return " | ".join("None" if part is type(None) else _annotation(part) for part in get_args(annotation))
+    if get_origin(annotation) in (tuple, list, dict) and get_args(annotation):
+        inner = ", ".join("..." if part is ... else _annotation(part) for part in get_args(annotation))
+        return f"{get_origin(annotation).__name__}[{inner}]"
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z_])", "", text).strip("'")
 
