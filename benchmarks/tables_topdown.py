@@ -24,6 +24,7 @@ from record import Figures
 
 import sfumato.tables.topdown as algorithm
 from sfumato.ledger import Ledger
+from sfumato.ledger.charge import Charge
 from sfumato.tables import AreaBound, Geography, HierarchicalTables, TopDownPlan
 from sfumato.tables.hierarchical_gls import LevelResiduals, marginal_of, sum_children, tree_estimate
 from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS, CENSUS_2020_RHO
@@ -129,7 +130,7 @@ def main() -> None:
     wanted = plan()
     ledger = Ledger.open(":memory:")
     ledger.set_cap(wanted.loss, dataset="country")
-    receipt = ledger.reserve(wanted.loss, dataset="country", analyst="office", unit="row", query="tables")
+    receipt = ledger.charge(Charge(loss=wanted.loss, unit="row", what="tables"), dataset="country", analyst="office")
     noisy: list[dict[tuple[int, ...], Any]] = []
     estimates: list[Any] = []
 

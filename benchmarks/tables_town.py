@@ -25,6 +25,7 @@ from record import RECORD, Figures
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
 from sfumato.ledger import Ledger
+from sfumato.ledger.charge import Charge
 from sfumato.masking.base import Context
 from sfumato.masking.methods.swap import Swap
 from sfumato.rng import Rng
@@ -106,7 +107,7 @@ def private(people: pl.DataFrame, rho: Fraction) -> Any:
     )
     ledger = Ledger.open(":memory:")
     ledger.set_cap(plan.loss, dataset="town")
-    receipt = ledger.reserve(plan.loss, dataset="town", analyst="office", unit="row", query="tables")
+    receipt = ledger.charge(Charge(loss=plan.loss, unit="row", what="tables"), dataset="town", analyst="office")
     tables = topdown(people, Geography(frame=places, levels=("tract", "block")), plan, receipt=receipt)
     return tables.counts[-1].reshape(BLOCKS, 5, 2, 2, 100).transpose(0, 3, 4, 1, 2).reshape(BLOCKS, -1)
 

@@ -79,7 +79,7 @@ def protect(
     >>> recipe = {"sfumato": 1, "columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [10]}},
     ...           "ill": "sensitive"}, "models": [{"k-anonymity": 5}], "steps": ["generalize"]}
     >>> protect(recipe, people, seed=1)
-    <MicrodataProtection: 30 rows released, all models met, no limit set>
+    <Protection: 30 rows released, not judged>
     """
     kind = kind_of_plan(plan)
     options = given(protect, locals()) | {"progress": progress} | ({} if data is None else {"data": data})

@@ -35,6 +35,7 @@ def loss_history(ledger: Ledger, *, dataset: str, analyst: str = "", most: int =
     ``most`` entries are evaluated, evenly spread and with the last one.
 
     >>> from sfumato.dp.loss import pure
+    >>> from sfumato.ledger.charge import Charge
     >>> ledger = Ledger.unkept()
     >>> entry = ledger.set_cap(pure(1), dataset="hospital")
     >>> charge = Charge(loss=pure("0.25"), unit="row", what="1")
