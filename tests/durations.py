@@ -16,7 +16,7 @@ import pytest
 __all__ = ["SLOW", "Recorder", "file_of", "group_of", "recorded"]
 
 FILE = Path(__file__).with_suffix(".csv")
-SLOW = 3.0
+SLOW = 2.0
 """Seconds of a file from which its tests are left out of `make quick`."""
 
 
