@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -94,9 +95,9 @@ class PlanFile(DocumentedModel):
             problems = [document.problem([*error["loc"]], plain_message(error)) for error in failure.errors()]
             raise InvalidRecipe(problems, source=document.source) from None
 
+    @abstractmethod
     def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Publish what the plan lists. Everything that can be refused is refused before a budget is charged."""
-        raise NotImplementedError
 
     def placed(self, folder: Path) -> Self:
         """The plan with its files in a folder."""
