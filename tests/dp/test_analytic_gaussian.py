@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema
 from sfumato.dp.analytic_gaussian import _normal, normal_delta, normal_epsilon, squared_for
 from sfumato.dp.loss import approximate, sequential
 from sfumato.dp.mechanisms.gaussian import Gaussian
@@ -151,7 +151,7 @@ def test_no_noise_for_no_budget(epsilon: int, delta: str) -> None:
 
 def plan(delta: str, items: str = "COUNT(*)") -> NoisePlan:
     columns = {"p": Column(role=Role.PLAIN, kind=Kind.INTEGER), "k": Column(role=Role.PLAIN, kind=Kind.BOOLEAN),
-               "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=9))}  # fmt: skip
+               "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=9))}  # fmt: skip
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit="p"), rows=3, groups=2)
     question = parse_query(f"SELECT k, {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table}))
     return plan_query(question, approximate(1, delta), bounding="clip")
@@ -163,7 +163,13 @@ def test_one_draw_and_several_together_have_the_exact_trade() -> None:
     assert alone.loss <= approximate(1, "1e-6")
     assert alone.loss.size > Fraction(999, 1000)
     assert alone.mechanism.variance < Gaussian.for_budget(1, "1e-6", squared=alone.sensitivity).variance
-    several = plan("1e-6", "COUNT(*), SUM(x)")
+    # A sum and the number of its rows are shares, also where vectors are scaled down: one draw of two parts.
+    [shared] = plan("1e-6", "COUNT(*), SUM(x)").measurements
+    assert isinstance(shared.mechanism, RoundedGaussian)
+    assert shared.parts == 2
+    assert Fraction(999, 1000) < shared.loss.size
+    assert shared.loss <= approximate(1, "1e-6")
+    several = plan("1e-6", "COUNT(*), COUNT_IF(x > 3)")
     assert [type(draw.mechanism) for draw in several.measurements] == [RoundedGaussian, RoundedGaussian]
     both = sequential(draw.loss for draw in several.measurements)
     assert both <= approximate(1, "1e-6")

@@ -89,10 +89,15 @@ def test_group_privacy_covers_normal_noise_at_k_distances(squared: Fraction, eps
 
 
 PLAN = """
+sfumato: 1
+dataset: visits
 data: visits.csv
+ledger: ledger.db
+unit: %s
+bounds: {rows: 3}
+columns: {who: {role: identifier}, pay: {domain: {low: 0, high: 100}}, job: {domain: {values: [a, b]}}}
 statistics: [{of: pay, by: [job]}]
-columns: {pay: {low: 0, high: 100}, job: {values: [a, b]}}
-budget: {rho: 1/18, ledger: ledger.db, dataset: visits%s}
+budget: {rho: 1/2}
 """
 
 
@@ -104,12 +109,12 @@ def test_tables_about_people_share_a_ledger_with_everything_else_about_them(
     ledger = Ledger.open(tmp_path / "ledger.db")
     ledger.set_cap(concentrated(2), dataset="visits")
     plan = tmp_path / "plan.yaml"
-    plan.write_text(PLAN % ", person: who, max_rows: 3")
+    plan.write_text(PLAN % "who")
     assert main(["protect", str(plan), "--out", str(tmp_path / "out"), "--json"]) == 0
     guarantee = json.loads(capsys.readouterr().out)["guarantee"]
     assert (guarantee["unit"], guarantee["max_rows"], guarantee["rho"]) == ("who", 3, 0.5)
     assert ledger.balance(dataset="visits").spent == concentrated("1/2")
     assert ledger.unit("visits") == "who"
-    plan.write_text(PLAN % "")
+    plan.write_text(PLAN % "row")
     assert main(["protect", str(plan), "--out", str(tmp_path / "rows"), "--json"]) == 2
     assert ledger.balance(dataset="visits").spent.measure is PrivacyMeasure.RHO

@@ -21,11 +21,11 @@ from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.receipt import issue
 from sfumato.dp.zcdp import rho_for
-from sfumato.errors import NoReceipt, NotComparable, OverBudget
+from sfumato.errors import BadParameter, NoReceipt, NotComparable, OverBudget
 from sfumato.ledger import composition
 from sfumato.ledger.charge import Charge
-from sfumato.ledger.composition import delta_shares, part_of, within
-from sfumato.ledger.exact_budget import Amount, cap_amount, cost_amount
+from sfumato.ledger.composition import BudgetCap, Composition, delta_shares, part_of, within
+from sfumato.ledger.exact_budget import Amount, cost_amount
 from sfumato.ledger.ledger import Ledger
 
 CAP = approximate(1, "1e-6")
@@ -36,16 +36,16 @@ def normal(squared: Fraction) -> PrivacyLoss:
 
 
 def grains(*losses: PrivacyLoss) -> Amount:
-    charges = [cost_amount(loss, PrivacyMeasure.EPSILON, curved=True) for loss in losses]
+    charges = [cost_amount(loss) for loss in losses]
     total = charges[0]
     for charge in charges[1:]:
         total += charge
     return total
 
 
-def fill(cap: PrivacyLoss, losses: list[PrivacyLoss]) -> list[PrivacyLoss]:
+def fill(cap: PrivacyLoss, losses: list[PrivacyLoss], composition: Composition = Composition.ALL) -> list[PrivacyLoss]:
     """The losses that a budget accepts, asked one after the other."""
-    limit, accepted, total = cap_amount(cap), [], None
+    limit, accepted, total = BudgetCap.of(cap, composition=composition), [], None
     for loss in losses:
         more = grains(loss) if total is None else total + grains(loss)
         if within(more, limit, grains(accepted[0] if accepted else loss)):
@@ -113,7 +113,7 @@ def test_single_questions_may_take_the_whole_budget() -> None:
 
 def test_each_share_of_delta_has_one_use() -> None:
     """No more than all of delta in any division."""
-    limit = cap_amount(CAP)
+    limit = BudgetCap(loss=CAP)
     firsts = [pure("0.1"), CAP, approximate("0.1", "1e-7"), approximate("0.1", "9e-7"), normal(Fraction(1, 100)),
               normal(squared_for(Fraction(1), Fraction(1, 10**6))), concentrated(rho_for(1, "1e-6")),
               stated("0.4", "5e-7"), stated("1", "1e-6")]  # fmt: skip
@@ -137,7 +137,9 @@ def response_tail(size: float, epsilon: float, leak: float = 0.0) -> float:
     return leak + (1 - leak) * told
 
 
-def largest(make: Callable[[Fraction], PrivacyLoss], high: Fraction, spent: list[PrivacyLoss], cap: Amount) -> Fraction:
+def largest(
+    make: Callable[[Fraction], PrivacyLoss], high: Fraction, spent: list[PrivacyLoss], cap: BudgetCap
+) -> Fraction:
     """The largest parameter of one more charge that the filter accepts, to a millionth; 0 for none."""
     low, top = Fraction(0), high
     for _ in range(40):
@@ -146,12 +148,15 @@ def largest(make: Callable[[Fraction], PrivacyLoss], high: Fraction, spent: list
     return low
 
 
-def worst_delta(cap: PrivacyLoss, first: PrivacyLoss, outcomes: list[tuple[float, float, float]]) -> float:
+def worst_delta(
+    cap: PrivacyLoss, first: PrivacyLoss, outcomes: list[tuple[float, float, float]], *,
+    composition: Composition = Composition.ALL, reserve: Fraction = Fraction(0),
+) -> float:  # fmt: skip
     """The exact delta at the cap's epsilon of the best strategy that asks ``first`` and then, knowing its answer, fills
     the budget in one of seven ways. ``outcomes`` are pairs of densities and weights of the first answer: the value is
     the sum of w·max(0, q)·(delta of the best continuation at epsilon - log(p / q)), which is a hockey-stick divergence.
     """
-    limit, whole = cap_amount(cap), cap.delta
+    limit, whole = BudgetCap.of(cap, composition=composition, reserve=reserve), cap.delta
     key = largest(lambda d: approximate("1/1000", d), whole, [first], limit)
     keyed = [first, approximate("1/1000", key)] if key else [first]
     ways: list[Callable[[float], float]] = [lambda epsilon: max(0.0, -np.expm1(epsilon))]
@@ -224,6 +229,63 @@ def test_no_adaptive_strategy_spends_a_delta_twice(epsilon: str, delta: str) -> 
     assert 0.5 < most / float(cap.delta) <= 1
 
 
+@pytest.mark.parametrize("composition", [Composition.SUMS, Composition.GAUSSIAN, Composition.RHO])
+@pytest.mark.parametrize("reserve", ["0", "1/4"])
+def test_no_adaptive_strategy_passes_a_budget_of_one_account(composition: Composition, reserve: str) -> None:
+    """The same search where the owner chose one account: each first charge that it accepts, and all ways to go on."""
+    cap, most = approximate("1", "1e-6"), 0.0
+    kept = Fraction(0) if composition is Composition.SUMS else cap.delta * Fraction(reserve)
+    limit = BudgetCap.of(cap, composition=composition, reserve=kept)
+    for part in ("1/40", "1/10", "1/2"):
+        size = cap.size * Fraction(part)
+        first = [
+            (stated(str(size), str(cap.delta / 2)), None),
+            (approximate(size, kept), kept),
+            (pure(size), Fraction(0)),
+        ]
+        for loss, leak in first:
+            if not within(grains(loss), limit, grains(loss)):
+                continue
+            squared = float(loss.composable().gaussian or 0)
+            told = normal_outcomes(squared) if leak is None else response_outcomes(float(size), float(leak))
+            most = max(most, worst_delta(cap, loss, told, composition=composition, reserve=kept))
+    assert 0.05 < most / float(cap.delta) <= 1
+
+
+def test_the_owner_who_chooses_an_account_has_all_of_delta_in_it() -> None:
+    """Of pure questions of 0.01 within (1, 1e-6): 410 by default, 487 in rho and 356 in Gaussian privacy."""
+    questions = [pure("0.01")] * 600
+    fits = {one: len(fill(CAP, questions, one)) for one in Composition}
+    assert fits == {Composition.ALL: 410, Composition.SUMS: 100, Composition.GAUSSIAN: 356, Composition.RHO: 487}
+
+
+def test_the_choice_is_made_before_the_first_charge() -> None:
+    book = Ledger.open(":memory:")
+    book.set_cap(BudgetCap.of(CAP, composition="rho"), dataset="flu")
+    book.charge(Charge(loss=pure("0.01"), unit="row", what="q"), dataset="flu", analyst="ana")
+    book.set_cap(approximate(2, "1e-6"), dataset="flu")
+    cap = book.cap(dataset="flu")
+    assert cap is not None
+    assert (cap.loss.size, cap.composition) == (2, Composition.RHO)
+    with pytest.raises(BadParameter, match="since its first charge"):
+        book.set_cap(BudgetCap.of(CAP, composition="gaussian"), dataset="flu")
+    for wrong in ((pure(1), "rho", 0), (concentrated(1), "sums", 0), (CAP, "sums", "1e-7"), (CAP, "rho", "1e-5")):
+        with pytest.raises(BadParameter):
+            BudgetCap.of(wrong[0], composition=wrong[1], reserve=wrong[2])
+
+
+def test_the_balance_says_what_delta_is_for() -> None:
+    book = Ledger.open(":memory:")
+    book.set_cap(approximate(1, "1e-5"), dataset="flu")
+    book.charge(Charge(loss=pure("0.01"), unit="row", what="q"), dataset="flu", analyst="ana")
+    balance = book.balance(dataset="flu")
+    assert balance.left is not None
+    assert balance.shares is not None
+    assert balance.left.delta == Fraction(1, 8 * 10**5)
+    assert "3.75e-06 for costs that have a δ" in str(balance.shares)
+    assert sum(Fraction(share) for share in balance.shares.to_dict().values()) == Fraction(1, 10**5)
+
+
 def test_budgets_are_tight_for_normal_noise_and_never_exceeded() -> None:
     """Mixtures that fill a budget have an exact delta below the budget's; normal noise reaches 3/8 of it."""
     draw = random.Random(3)
@@ -248,14 +310,14 @@ def test_budgets_are_tight_for_normal_noise_and_never_exceeded() -> None:
 def test_an_adversary_who_chooses_after_each_answer_stays_within_the_budget() -> None:
     """The best adaptive sequence of three sizes of randomized response, by dynamic programming."""
     cap = approximate("1", "0.05")
-    limit = cap_amount(cap)
+    limit = BudgetCap(loss=cap)
     sizes = [Fraction(1, 2), Fraction(1, 5), Fraction(1, 11)]
     charges = [grains(pure(size)) for size in sizes]
     first = charges[0]
 
     @cache
     def allowed(counts: tuple[int, ...]) -> bool:
-        total = Amount(measure=PrivacyMeasure.EPSILON)
+        total = Amount()
         for charge, count in zip(charges, counts, strict=True):
             for _ in range(count):
                 total += charge
@@ -368,16 +430,15 @@ def test_what_is_left_fits_and_a_tenth_more_does_not() -> None:
         assert book.balance(dataset="flu").spent.size <= 1
 
 
-def test_a_ledger_without_curves_goes_on_with_curves() -> None:
+def test_a_cap_may_change_its_measure_and_earlier_charges_count_in_it() -> None:
     book = Ledger.open(":memory:")
     book.set_cap(pure(1), dataset="flu")
-    for _ in range(3):
-        book.charge(Charge(loss=pure("0.1"), unit="row", what="q"), dataset="flu", analyst="ana")
+    for cap in (CAP, concentrated(1)):
+        for _ in range(3):
+            book.charge(Charge(loss=pure("0.1"), unit="row", what="q"), dataset="flu", analyst="ana")
+        book.set_cap(cap, dataset="flu")
+    assert book.balance(dataset="flu").spent == concentrated("0.03")
     book.set_cap(CAP, dataset="flu")
-    for _ in range(3):
-        book.charge(Charge(loss=pure("0.1"), unit="row", what="q"), dataset="flu", analyst="ana")
-    lengths = [len(entry.totals) for entry in book.entries() if entry.kind == "spend"]
-    assert lengths[2] < lengths[3]
     assert book.balance(dataset="flu").spent.size == Fraction(6, 10)
     book.verify()
 
@@ -394,7 +455,7 @@ def test_a_receipt_does_not_cover_draws_that_compose_worse_than_charged() -> Non
 def test_parts_of_a_budget_add_up_to_it() -> None:
     for count in (1, 7, 1000):
         for cap in (CAP, approximate(20, "1e-9"), pure(2), concentrated(1, "1e-6")):
-            for part in part_of(cap_amount(cap), Fraction(1, count)):
+            for part in part_of(BudgetCap(loss=cap), Fraction(1, count)):
                 if cap.measure is PrivacyMeasure.EPSILON and cap.delta:
                     assert len(fill(cap, [replace(part, delta=Fraction(0))] * (count + 1))) in (count, count + 1)
                 else:
@@ -409,7 +470,7 @@ def test_budgets_shrink_with_the_charges() -> None:
         book.charge(Charge(loss=normal(Fraction(1, 1500)), unit="row", what="q"), dataset="flu", analyst="ana")
         spent.append(book.balance(dataset="flu").spent.size)
     assert all(a < b for a, b in pairwise(spent))
-    assert composition.within(grains(*[normal(Fraction(1, 1500))] * 40), cap_amount(CAP), None)
+    assert composition.within(grains(*[normal(Fraction(1, 1500))] * 40), BudgetCap(loss=CAP), None)
 
 
 def test_a_cost_in_rho_after_one_in_epsilon_is_refused_with_the_reason() -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from postgres import empty_postgres
-from sfumato.dp.loss import approximate, concentrated, pure
+from sfumato.dp.loss import PrivacyMeasure, approximate, concentrated, pure
 from sfumato.errors import (
     AccountMoved,
-    BadParameter,
     FileMissing,
     LedgerBroken,
+    NotComparable,
     OverBudget,
     UnitsDiffer,
     UnknownBudget,
@@ -142,11 +142,46 @@ def test_budgets_in_rho_take_pure_costs(ledger: Ledger) -> None:
         spend(ledger, concentrated("0.6"))
 
 
-def test_an_account_keeps_its_measure(ledger: Ledger) -> None:
+def test_an_account_takes_charges_in_every_measure(ledger: Ledger) -> None:
+    """An analyst who was charged in rho on one data set is charged in epsilon on another, and the owner in all."""
+    ledger.set_cap(concentrated(1), dataset="flu")
+    ledger.set_cap(pure(1), dataset="cold")
+    ledger.set_cap(approximate(8, "1e-6"), dataset="pox")
+    for analyst in ("ana", "owner"):
+        spend(ledger, concentrated("0.1"), dataset="flu", analyst=analyst)
+        spend(ledger, pure("0.1"), dataset="cold", analyst=analyst)
+        spend(ledger, approximate("0.5", "1e-7"), dataset="pox", analyst=analyst)
+        spend(ledger, concentrated("0.01"), dataset="pox", analyst=analyst)
+        assert ledger.balance(analyst=analyst).spent.measure is PrivacyMeasure.RHO
+    ledger.set_cap(concentrated(1, "1e-6"), analyst="ana")
+    assert ledger.balance(analyst="ana").spent == concentrated("0.24", "1e-7")  # 0.1 + 0.01 + 0.1²/2 + 0.5²/2
+    with pytest.raises(NotComparable, match="without a δ"):
+        spend(ledger, concentrated("0.1"), dataset="cold")
+    ledger.verify()
+
+
+def test_each_unit_of_a_data_set_has_an_account_of_its_own(ledger: Ledger) -> None:
     ledger.set_cap(pure(1), dataset="flu")
-    spend(ledger, pure("0.1"))
-    with pytest.raises(BadParameter):
-        ledger.set_cap(concentrated(1), dataset="flu")
+    ledger.set_cap(pure("0.3"), dataset="flu", unit="edge")
+
+    def charge(unit: str, size: str) -> None:
+        ledger.charge(Charge(loss=pure(size), unit=unit, what="q"), dataset="flu", analyst="ana")
+
+    charge("edge", "0.2")  # first, and still not the unit of the data set's own budget
+    charge("patient", "0.5")
+    charge("patient, id", "0.1")
+    with pytest.raises(OverBudget):
+        charge("edge", "0.2")
+    with pytest.raises(UnitsDiffer, match="--unit"):
+        charge("household", "0.1")
+    assert ledger.units("flu") == ("patient", "edge")
+    assert ledger.balance(dataset="flu").spent == pure("0.6")
+    assert ledger.balance(dataset="flu", unit="edge").left == pure("0.1")
+    assert ledger.balance(dataset="flu", analyst="ana", unit="edge").spent == pure("0.2")
+    assert ledger.balance(analyst="ana").spent == pure("0.8")
+    ledger.set_cap(pure(2), dataset="flu", unit="patient")  # the unit that the data set is charged for
+    assert ledger.balance(dataset="flu").cap == pure(2)
+    ledger.verify()
 
 
 def test_a_lower_cap_does_not_forget(ledger: Ledger) -> None:

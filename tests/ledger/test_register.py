@@ -137,21 +137,27 @@ def test_a_budget_that_bounds_nothing_is_refused(tmp_path: Path, capsys: pytest.
 
 
 SUMMARY = """
-data: visits.csv
-statistics: [{of: pay, by: [job]}]
-columns: {pay: {low: 0, high: 100}, job: {values: [a, b]}}
-budget: {rho: 1/2, ledger: ledger.db, dataset: visits}
-"""
-MODEL = """
-learn: naive-bayes
+sfumato: 1
+dataset: visits
 data: visits.csv
 unit: row
+ledger: ledger.db
+columns: {pay: {domain: {low: 0, high: 100}}, job: {domain: {values: [a, b]}}}
+statistics: [{of: pay, by: [job]}]
+budget: {rho: 1/2}
+"""
+MODEL = """
+sfumato: 1
+dataset: people
+data: visits.csv
+unit: row
+ledger: ledger.db
+columns: {pay: {domain: {low: 0, high: 100}}, job: {domain: {values: [a, b]}}}
+learn: naive-bayes
+features: [pay]
+target: job
 epsilon: 1
 delta: 1e-6
-columns: {pay: {low: 0, high: 100}}
-target: {column: job, values: [a, b]}
-ledger: ledger.db
-dataset: people
 """
 
 

@@ -12,7 +12,7 @@ unit changes nothing else, so the bounded tables of neighbours differ by the row
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,10 @@ import polars as pl
 from sfumato.dp.os_random import words
 from sfumato.errors import BadParameter
 
-__all__ = ["Bounds", "Enforced", "Promised", "bound_items", "bound_rows"]
+if TYPE_CHECKING:
+    from sfumato.dataset.plan import PlannedTable
+
+__all__ = ["Bounds", "Enforced", "Promised", "bound_items", "bound_rows", "bound_table"]
 
 Ints = npt.NDArray[np.int64]
 _CUTTER = object()
@@ -56,6 +59,14 @@ class Promised:
 
 
 Bounds: TypeAlias = Enforced | Promised
+
+
+def bound_table(frame: pl.DataFrame, table: PlannedTable) -> tuple[pl.DataFrame, Enforced | None]:
+    """The rows that a plan uses, without the column of the person: of each, so many as the document says."""
+    if table.unit is None:
+        return frame, None
+    kept, bounds = bound_rows(frame, table.unit, table.max_rows)
+    return kept.drop(table.unit), Enforced(table.privacy_unit, bounds.rows, cutter=_CUTTER)
 
 
 def bound_rows(frame: pl.DataFrame, unit: str, rows: int) -> tuple[pl.DataFrame, Enforced]:

@@ -1,9 +1,10 @@
 """Accounts of the ledger: who is charged, running totals, and the caps that a charge must fit.
 
 A charge goes to the data set, to the analyst on the data set, to the analyst over all data sets, and to the same two
-accounts of every group of the analyst. A cap is a lifetime cap, a window cap (per calendar month or year, UTC) or a
-cap on a single question. A window cap is allowed only beside a lifetime cap: windows alone would let the accumulated
-loss grow without bound.
+accounts of every group of the analyst. The accounts of a data set are kept by privacy unit, because losses of different
+units do not add up; each is charged in any measure. A cap is a lifetime cap, a window cap (per calendar month or year,
+UTC) or a cap on a single question. A window cap is allowed only beside a lifetime cap: windows alone would let the
+accumulated loss grow without bound.
 """
 
 from __future__ import annotations
@@ -14,40 +15,37 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Literal, TypeAlias
 
 from sfumato.dp.curve import Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
-from sfumato.errors import BadParameter, OverBudget, UnitsDiffer
-from sfumato.ledger.composition import left_of, within
-from sfumato.ledger.exact_budget import NO_EPSILON, Amount, loss_of
+from sfumato.errors import NotComparable, OverBudget, UnitsDiffer
+from sfumato.ledger.composition import BudgetCap, Composition, left_of, within
+from sfumato.ledger.exact_budget import Amount
+from sfumato.ledger.stores.store import Transaction
 
 __all__ = [
     "Account",
     "Period",
-    "Transaction",
+    "account_unit",
     "accounts_of",
+    "amount_numbers",
     "amount_of",
+    "cap_of",
+    "cap_text",
     "charge_of",
     "check_caps",
-    "check_unit",
     "groups_of",
-    "keeps_curves",
     "last_cap",
-    "measure_of",
+    "own_units",
     "running_total",
     "spent_in",
     "total_after",
     "totals_json",
 ]
 
-
-class Transaction(Protocol):
-    """A transaction of a store."""
-
-    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement, with ``?`` for each value, and return its rows."""
-        ...
+Numbers: TypeAlias = list[str | None]
+"""Epsilon, delta, and the rho, squared Gaussian parameter and delta of the curve, as exact fractions."""
 
 
 class Period(StrEnum):
@@ -69,6 +67,8 @@ class Account:
 
     dataset: str
     analyst: str
+    unit: str = ""
+    """The privacy unit; empty over all data sets, and for a data set that was never charged."""
 
     @property
     def group(self) -> str | None:
@@ -88,25 +88,24 @@ class Account:
         return bool(self.analyst) and self.group is None
 
 
-def accounts_of(dataset: str, analyst: str, groups: Iterable[str] = ()) -> tuple[Account, ...]:
+def accounts_of(dataset: str, analyst: str, unit: str, groups: Iterable[str] = ()) -> tuple[Account, ...]:
     """The accounts of a charge, in the order of its running totals."""
-    more = [Account(where, group) for group in groups for where in (dataset, "")]
-    return Account(dataset, ""), Account(dataset, analyst), Account("", analyst), *more
+    more = [account for group in groups for account in (Account(dataset, group, unit), Account("", group))]
+    return Account(dataset, "", unit), Account(dataset, analyst, unit), Account("", analyst), *more
 
 
 def totals_json(totals: Sequence[Amount], groups: Sequence[str] = (), charge: Amount | None = None) -> str:
-    """Running totals of an entry: three accounts, each group with its two, and the curve of the charge.
-
-    An account has a size and a delta and, where curves are kept, the three numbers of its curve.
-    """
-    shown: dict[str, Any] = {"accounts": [_numbers(total) for total in totals[:3]]}
+    """Running totals of an entry: three accounts, each group with its two, and the charge itself."""
+    shown: dict[str, Numbers | list[Numbers] | dict[str, list[Numbers]]] = {
+        "accounts": [amount_numbers(total) for total in totals[:3]]
+    }
     if groups:
         shown["groups"] = {
-            group: [_numbers(total) for total in totals[3 + 2 * place : 5 + 2 * place]]
+            group: [amount_numbers(total) for total in totals[3 + 2 * place : 5 + 2 * place]]
             for place, group in enumerate(groups)
         }
-    if charge is not None and charge.bounds is not None:
-        shown["curve"] = _curve_numbers(charge.bounds)
+    if charge is not None:
+        shown["charge"] = amount_numbers(charge)
     return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -115,176 +114,167 @@ def groups_of(totals: str) -> list[str]:
     return list(json.loads(totals).get("groups", {}))
 
 
-def _numbers(total: Amount) -> list[str | None]:
-    return [str(total.size), str(total.delta), *(_curve_numbers(total.bounds) if total.bounds else [])]
-
-
-def _curve_numbers(curve: Curve) -> list[str | None]:
-    return [str(curve.rho), None if curve.gaussian is None else str(curve.gaussian), str(curve.delta)]
-
-
-def _curve(numbers: Sequence[str | None]) -> Curve | None:
-    if not numbers:
-        return None
-    rho, gaussian, delta = numbers
-    squared = None if gaussian is None else Fraction(gaussian)
-    return Curve(rho=Fraction(rho or 0), gaussian=squared, delta=Fraction(delta or 0))
-
-
-def charge_of(measure: str, size: str, delta: str, totals: str) -> Amount:
-    """The charge of an entry. One with a curve is kept in epsilon, even if it was stated in rho and has no epsilon."""
-    curve, chance = _curve(json.loads(totals).get("curve", [])), Fraction(delta)
-    if curve is None:
-        return Amount(measure=PrivacyMeasure(measure), size=Fraction(size), delta=chance)
-    known = Fraction(size) if measure == PrivacyMeasure.EPSILON else NO_EPSILON
-    return Amount(measure=PrivacyMeasure.EPSILON, size=known, delta=max(chance, curve.delta), bounds=curve)
-
-
-def amount_of(measure: str, size: str, delta: str) -> Amount:
+def amount_numbers(total: Amount) -> Numbers:
     """An amount as an entry stores it."""
-    return Amount(measure=PrivacyMeasure(measure), size=Fraction(size), delta=Fraction(delta))
+    curve = total.curve
+    gaussian = None if curve.gaussian is None else str(curve.gaussian)
+    return [str(total.epsilon), str(total.delta), str(curve.rho), gaussian, str(curve.delta)]
 
 
-def keeps_curves(transaction: Transaction, accounts: Sequence[Account]) -> bool:
-    """Whether charges to these accounts have curves: one of the budgets has a delta, or a curve was kept before."""
-    caps = [last_cap(transaction, account) for account in accounts]
-    if any(cap is not None and cap.measure is PrivacyMeasure.EPSILON and cap.delta for cap in caps):
-        return True
-    if other_caps(transaction, accounts, with_delta=True):
-        return True
-    last = [_charge_row(transaction, account) for account in accounts]
-    return any(row is not None and charge_of(*row).bounds is not None for row in last)
+def amount_of(numbers: Numbers) -> Amount:
+    """The amount of its numbers."""
+    epsilon, delta, rho, gaussian, chance = (Fraction(-1) if one is None else Fraction(one) for one in numbers)
+    curve = Curve(rho=rho, gaussian=None if gaussian < 0 else gaussian, delta=chance)
+    return Amount(epsilon=epsilon, delta=delta, curve=curve)
 
 
-def running_total(
-    transaction: Transaction, account: Account, measure: PrivacyMeasure, *, before: str | None = None
-) -> Amount:
-    """What was charged to an account; with ``before``, what was charged earlier than that time."""
-    row = _charge_row(transaction, account, before=before)
-    if row is None:
-        return Amount(measure=measure)
-    kept = charge_of(*row).measure
-    if kept is not measure:
-        raise BadParameter(f"this account is charged in {kept} and cannot change to {measure}.")
-    return total_after(row[3], account, measure)
+def charge_of(totals: str) -> Amount:
+    """The charge of an entry, from its totals."""
+    return amount_of(json.loads(totals)["charge"])
 
 
-def total_after(totals: str, account: Account, measure: PrivacyMeasure) -> Amount:
+def total_after(totals: str, account: Account) -> Amount:
     """The running total of an account after a charge, from the totals of its entry."""
     listed = json.loads(totals)
     if account.group is None:
-        numbers = listed["accounts"][0 if not account.analyst else 1 if account.dataset else 2]
-    else:
-        numbers = listed["groups"][account.group][0 if account.dataset else 1]
-    size, delta, *curve = numbers
-    return Amount(measure=measure, size=Fraction(size), delta=Fraction(delta), bounds=_curve(curve))
+        return amount_of(listed["accounts"][0 if not account.analyst else 1 if account.dataset else 2])
+    return amount_of(listed["groups"][account.group][0 if account.dataset else 1])
 
 
-def spent_in(
-    transaction: Transaction, account: Account, measure: PrivacyMeasure, period: Period, now: datetime
-) -> tuple[Amount, Amount | None]:
+def cap_text(cap: BudgetCap) -> str:
+    """How a cap composes, for the totals of its entry."""
+    return json.dumps({"composition": cap.composition, "reserved": str(cap.reserved)}, separators=(",", ":"))
+
+
+def cap_of(measure: str, size: str, delta: str, totals: str) -> BudgetCap:
+    """A cap, from its entry."""
+    loss = PrivacyLoss(measure=PrivacyMeasure(measure), size=Fraction(size), delta=Fraction(delta))
+    stated = json.loads(totals)
+    return BudgetCap(loss=loss, composition=Composition(stated["composition"]), reserved=Fraction(stated["reserved"]))
+
+
+def running_total(transaction: Transaction, account: Account, *, before: str | None = None) -> Amount:
+    """What was charged to an account; with ``before``, what was charged earlier than that time."""
+    totals = _charge_totals(transaction, account, before=before)
+    return Amount() if totals is None else total_after(totals, account)
+
+
+def spent_in(transaction: Transaction, account: Account, period: Period, now: datetime) -> tuple[Amount, Amount | None]:
     """What was charged to an account in a period up to now, and the first charge in it."""
     if period is Period.QUESTION:
-        return Amount(measure=measure), None
-    total, since = running_total(transaction, account, measure), None
+        return Amount(), None
+    total, since = running_total(transaction, account), None
     if period is not Period.LIFETIME:
         since = period.start(now.isoformat())
-        total = total - running_total(transaction, account, measure, before=since)
-    first = _charge_row(transaction, account, since=since, order="ASC")
-    return total, None if first is None else charge_of(*first)
+        total = total - running_total(transaction, account, before=since)
+    first = _charge_totals(transaction, account, since=since, order="ASC")
+    return total, None if first is None else charge_of(first)
 
 
-def measure_of(transaction: Transaction, account: Account) -> PrivacyMeasure:
-    """The measure in which an account was charged; epsilon for a new one."""
-    row = _charge_row(transaction, account)
-    return PrivacyMeasure.EPSILON if row is None else charge_of(*row).measure
-
-
-def _charge_row(
+def _charge_totals(
     transaction: Transaction,
     account: Account,
     *,
     before: str | None = None,
     since: str | None = None,
     order: Literal["ASC", "DESC"] = "DESC",
-) -> tuple[Any, ...] | None:
-    """Measure, size, delta and totals of the last (or first) charge of an account within a time."""
-    values: list[Any] = []
-    source, where = "sfumato_ledger l", ["l.kind = 'spend'"]
+) -> str | None:
+    """Totals of the last (or first) charge of an account within a time."""
+    source, given = "sfumato_ledger l", {"l.kind = ?": "spend"}
     if account.group is not None:
         source += " JOIN sfumato_ledger_groups g ON g.number = l.number"
-        where.append("g.name = ?")
-        values.append(account.group)
+        given["g.name = ?"] = account.group
     elif account.analyst:
-        where.append("l.analyst = ?")
-        values.append(account.analyst)
+        given["l.analyst = ?"] = account.analyst
     if account.dataset:
-        where.append("l.dataset = ?")
-        values.append(account.dataset)
-    if before is not None:
-        where.append("l.at < ?")
-        values.append(before)
-    if since is not None:
-        where.append("l.at >= ?")
-        values.append(since)
-    condition = " AND ".join(where)
+        given |= {"l.dataset = ?": account.dataset, "l.unit = ?": account.unit}
+    given |= {} if before is None else {"l.at < ?": before}
+    given |= {} if since is None else {"l.at >= ?": since}
+    condition = " AND ".join(given)
     rows = transaction.query(
-        f"SELECT l.measure, l.size, l.delta, l.totals FROM {source} WHERE {condition} "
-        f"ORDER BY l.number {order} LIMIT 1",
-        *values,
+        f"SELECT l.totals FROM {source} WHERE {condition} ORDER BY l.number {order} LIMIT 1", *given.values()
     )
-    return rows[0] if rows else None
+    return str(rows[0][0]) if rows else None
 
 
-def last_cap(transaction: Transaction, account: Account, period: Period = Period.LIFETIME) -> Amount | None:
+def last_cap(transaction: Transaction, account: Account, period: Period = Period.LIFETIME) -> BudgetCap | None:
     """The present cap of an account."""
-    rows = transaction.query(
-        "SELECT measure, size, delta FROM sfumato_ledger WHERE kind = ? AND dataset = ? AND analyst = ? "
-        "ORDER BY number DESC LIMIT 1",
-        str(period),
-        account.dataset,
-        account.analyst,
-    )
-    return amount_of(*rows[0]) if rows else None
+    return _caps(transaction, [account], [period]).get((account, period))
 
 
-def other_caps(
-    transaction: Transaction, accounts: Sequence[Account], *, with_delta: bool = False
-) -> dict[tuple[Account, Period], Amount]:
-    """The present window caps and caps on single questions of some accounts; or only those with a delta."""
+def _caps(
+    transaction: Transaction, accounts: Sequence[Account], periods: Sequence[Period]
+) -> dict[tuple[Account, Period], BudgetCap]:
+    """The present caps of some accounts of one data set. A cap without a unit is that of the data set's own unit."""
+    if not accounts:
+        return {}
     datasets = sorted({account.dataset for account in accounts})
     analysts = sorted({account.analyst for account in accounts})
     rows = transaction.query(
-        "SELECT dataset, analyst, kind, measure, size, delta FROM sfumato_ledger "
-        "WHERE kind IN ('month', 'year', 'question') "
-        f"AND dataset IN ({', '.join('?' * len(datasets))}) AND analyst IN ({', '.join('?' * len(analysts))}) "
+        "SELECT dataset, analyst, unit, kind, measure, size, delta, totals FROM sfumato_ledger "
+        f"WHERE kind IN ({_marks(periods)}) AND dataset IN ({_marks(datasets)}) AND analyst IN ({_marks(analysts)}) "
         "ORDER BY number",
-        *datasets,
-        *analysts,
+        *map(str, periods), *datasets, *analysts,
+    )  # fmt: skip
+    named = {dataset: own_units(transaction, dataset) for dataset in datasets if dataset}
+    found: dict[tuple[Account, Period], BudgetCap] = {}
+    for dataset, analyst, unit, kind, *stated in rows:
+        for account in accounts:
+            own = "" if account.unit not in named.get(account.dataset, ()) else account.unit
+            if (account.dataset, account.analyst, own) == (dataset, analyst, unit):
+                found[account, Period(kind)] = cap_of(*stated)
+    return found
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def own_units(transaction: Transaction, dataset: str) -> list[str]:
+    """The units of a data set that have a budget of their own."""
+    rows = transaction.query(
+        "SELECT DISTINCT unit FROM sfumato_ledger WHERE kind = 'cap' AND dataset = ? AND analyst = '' AND unit <> ''",
+        dataset,
     )
-    found = {
-        (Account(dataset, analyst), Period(kind)): amount_of(measure, size, delta)
-        for dataset, analyst, kind, measure, size, delta in rows
-    }
-    return {key: cap for key, cap in found.items() if key[0] in accounts and (cap.delta or not with_delta)}
+    return sorted(str(unit) for (unit,) in rows)
 
 
-def check_unit(transaction: Transaction, dataset: str, unit: str) -> None:
-    """Refuse a charge about another privacy unit than that of earlier charges to the data set.
+def account_unit(transaction: Transaction, dataset: str, unit: str | None) -> str:
+    """The name under which a data set keeps the account of a unit; with None, of the unit that it is charged for.
 
     A loss of 1 about rows is one of 5 about people with five rows each: losses of different units do not add up. A unit
     is ``row``, ``edge``, ``node``, or the columns that identify a person (in several tables, separated by commas); two
-    lists of columns are the same unit if they share one.
+    lists of columns are the same unit if they share one. The budget of a data set is about the unit of its first
+    charge; every other unit needs a budget of its own, and a charge about one without it is refused.
     """
+    if not dataset:
+        return ""
+    named = own_units(transaction, dataset)
+    if unit is not None:
+        for other in named:
+            if _same(unit, other):
+                return other
     rows = transaction.query(
-        "SELECT unit FROM sfumato_ledger WHERE kind = 'spend' AND dataset = ? ORDER BY number LIMIT 1", dataset
-    )
-    if rows and not set(unit.split(", ")) & set(str(rows[0][0]).split(", ")):
+        "SELECT unit FROM sfumato_ledger WHERE kind = 'spend' AND dataset = ? "
+        + (f"AND unit NOT IN ({_marks(named)}) " if named else "")
+        + "ORDER BY number LIMIT 1",
+        dataset, *named,
+    )  # fmt: skip
+    first = str(rows[0][0]) if rows else ""
+    if unit is None or (first and _same(unit, first)):
+        return first
+    if first:
         raise UnitsDiffer(
-            f"The budget of `{dataset}` protects the unit `{rows[0][0]}`, and this protects `{unit}`: "
+            f"The budget of `{dataset}` protects the unit `{first}`, and this protects `{unit}`: "
             "losses of different units do not add up.",
-            fix="Use the same unit, or a data set of its own in the ledger for each unit.",
+            fix=f"Use the same unit, or set a budget for this one: `sfumato ledger cap --dataset {dataset} "
+            f"--unit {unit!r}`.",
         )
+    return unit
+
+
+def _same(unit: str, other: str) -> bool:
+    return bool(set(unit.split(", ")) & set(other.split(", ")))
 
 
 def check_caps(
@@ -296,18 +286,20 @@ def check_caps(
     now: datetime,
 ) -> list[Amount]:
     """The totals after a charge; :class:`~sfumato.errors.OverBudget` if it does not fit every cap."""
-    totals = []
-    others = other_caps(transaction, accounts)
-    for account, charge in zip(accounts, charges, strict=True):
-        cap = last_cap(transaction, account)
-        limits = {} if cap is None else {Period.LIFETIME: cap}
-        limits |= {period: limit for (one, period), limit in others.items() if one == account}
-        for period, limit in limits.items():
-            spent, first = spent_in(transaction, account, charge.measure, period, now)
-            if not within(spent + charge, limit, first or charge):
-                raise _over(cost, left_of(spent, limit, first), limit, account, period)
-        totals.append(running_total(transaction, account, charge.measure) + charge)
-    return totals
+    caps = _caps(transaction, accounts, list(Period))
+    charged = dict(zip(accounts, charges, strict=True))
+    # What the analyst may know comes first: a refusal by it tells nothing about what others spent.
+    for (account, period), cap in sorted(caps.items(), key=lambda one: _shared(*one[0])):
+        spent, first = spent_in(transaction, account, period, now)
+        if not within(spent + charged[account], cap, first or charged[account]):
+            _refuse_no_epsilon(cost, cap, account)
+            raise _over(cost, left_of(spent, cap, first), cap.loss, account, period)
+    return [running_total(transaction, account) + charge for account, charge in charged.items()]
+
+
+def _shared(account: Account, period: Period) -> bool:
+    """Whether what is left of a budget depends on what others spent."""
+    return not account.own and period is not Period.QUESTION
 
 
 _WHEN = {
@@ -316,20 +308,32 @@ _WHEN = {
 }  # fmt: skip
 
 
+def _refuse_no_epsilon(cost: PrivacyLoss, cap: BudgetCap, account: Account) -> None:
+    """A cost in rho has an epsilon at every delta above 0, and none at 0."""
+    if cost.measure is PrivacyMeasure.RHO and cost.size and not cap.filtered and cap.loss.measure is not cost.measure:
+        raise NotComparable(
+            f"This costs {cost}, and {account} is {cap.loss} without a δ: a loss in ρ has no ε without one.",
+            fix="Ask with an epsilon, or give the budget a δ (`sfumato ledger cap --delta`).",
+        )
+
+
 def _over(
-    cost: PrivacyLoss, left: PrivacyLoss, cap: Amount, account: Account, period: Period = Period.LIFETIME
+    cost: PrivacyLoss, left: PrivacyLoss, cap: PrivacyLoss, account: Account, period: Period = Period.LIFETIME
 ) -> OverBudget:
     fix = "Ask with a smaller epsilon (a larger error), or ask the owner for more budget."
     mixed = cost.measure is PrivacyMeasure.RHO and cap.measure is PrivacyMeasure.EPSILON
-    if mixed and 0 < left.size < loss_of(cap).size:
+    if mixed and 0 < left.size < cap.size:
         fix = "Ask with an epsilon: costs in ρ and earlier costs in ε add up in ρ only, where ε counts as ε²/2."
-    digits = next((many for many in (4, 9) if cost.shown(many) != left.shown(many)), 17)
-    costs, rest, whole = (loss.shown(digits) for loss in (cost, left, loss_of(cap)))
+    stated = cost.to(cap.measure) if cap.measure is PrivacyMeasure.RHO else cost
+    if stated.delta > 0 and not cap.delta:
+        fix = "The budget has no δ: ask for something that needs none, or give it one (`sfumato ledger cap --delta`)."
+    digits = next((many for many in (4, 9) if stated.shown(many) != left.shown(many)), 17)
+    costs, rest, whole = (loss.shown(digits) for loss in (stated, left, cap))
     return OverBudget(
         f"This costs {costs}, and {account}{_WHEN[period]} has {rest} left of {whole}.",
         fix=fix,
         requested=cost,
         remaining=left,
         account=str(account),
-        shared=not account.own,
+        shared=_shared(account, period),
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sfumato.dp.contribution_bounds import Bounds, Enforced
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import BadParameter, UnitsDiffer
-from sfumato.ledger.exact_budget import cost_amount, loss_of
+from sfumato.ledger.exact_budget import cost_amount
 
 if TYPE_CHECKING:
     from sfumato.dp.receipt import Receipt
@@ -123,5 +123,5 @@ def charge_run(charge: Charge, *, ledger: Ledger | str | Path | None, dataset: s
     alone = replace(charge, in_rho=None)
     cost = alone.cost(charge.loss.measure)
     book = Ledger.unkept()
-    book.set_cap(loss_of(cost_amount(cost, cost.measure)), dataset="run")  # as the ledger counts it
+    book.set_cap(cost_amount(cost).loss(cost.measure), dataset="run")  # as the ledger counts it
     return book.charge(alone, dataset="run", analyst=OWNER)

@@ -8,18 +8,34 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
-from sfumato.dp.loss import PrivacyLoss
-from sfumato.ledger.accounts import Transaction, amount_of
-from sfumato.ledger.exact_budget import Amount, loss_of
+from sfumato.dp.curve import Curve
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
+from sfumato.errors import AccountMoved
+from sfumato.ledger.stores.store import Transaction
 
-__all__ = ["SELECT", "START", "Entry", "append", "entry_of"]
+__all__ = [
+    "REPEAT",
+    "SELECT",
+    "START",
+    "Entry",
+    "append",
+    "entry_of",
+    "index_groups",
+    "moved_entry",
+    "paid_entry",
+    "refuse_moved",
+]
 
 START = "0" * 64
 """The hash before the first entry."""
+REPEAT = "repeat:"
+"""Before the fingerprint of a query whose answer was released before: the data set is not charged again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +51,8 @@ class Entry:
     analyst: str
     """Empty for a data set's own cap."""
     unit: str
-    """Whose privacy a charge is about: ``row``, ``edge``, ``node``, or columns that identify a person."""
+    """Whose privacy a charge is about: ``row``, ``edge``, ``node``, or columns that identify a person. Of a cap, the
+    unit that has this budget of its own; empty for the unit that the data set is charged for."""
     measure: str
     size: str
     """An exact rational."""
@@ -46,8 +63,8 @@ class Entry:
     """The query's fingerprint, after ``repeat:`` if its answer had been released before; who set the cap and why; or
     the record of what left (:mod:`sfumato.ledger.register`), as JSON."""
     totals: str
-    """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON: size, delta
-    and, where curves are kept, the three numbers of the curve; then the curve of the charge itself."""
+    """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON: epsilon,
+    delta, and the three numbers of the curve; then those of the charge itself. Of a cap, how it composes."""
     previous: str
     hash: str
 
@@ -61,9 +78,19 @@ class Entry:
 
     def cost(self) -> PrivacyLoss:
         """The charge of this entry."""
-        return loss_of(amount_of(self.measure, self.size, self.delta))
+        return self.stated(None)
 
-    def to_dict(self) -> dict[str, Any]:
+    @property
+    def repeats(self) -> bool:
+        """Whether the answer had been released before, so that the data set was not charged again."""
+        return self.about.startswith(REPEAT)
+
+    def stated(self, curve: Curve | None) -> PrivacyLoss:
+        """The charge of this entry with a curve."""
+        size, delta = Fraction(self.size), min(Fraction(self.delta), Fraction(1))
+        return PrivacyLoss(measure=PrivacyMeasure(self.measure), size=size, delta=delta, curve=curve)
+
+    def to_dict(self) -> dict[str, int | str]:
         return {name: getattr(self, name) for name in _COLUMNS}
 
 
@@ -75,16 +102,16 @@ SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sfumato_ledger"
 
 
 def append(
-    transaction: Transaction, kind: str, dataset: str, analyst: str, unit: str, amount: Amount, about: str, totals: str,
-    *, bounds: str = "",
+    transaction: Transaction, kind: str, dataset: str, analyst: str, unit: str, loss: PrivacyLoss, about: str,
+    totals: str, *, bounds: str = "",
 ) -> Entry:  # fmt: skip
     """Append an entry to the chain, within the transaction that checked it."""
     last = transaction.query("SELECT number, hash, at FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
     number, previous, earliest = (last[0][0] + 1, *last[0][1:]) if last else (1, START, "")
     at = max(datetime.now(UTC).isoformat(timespec="milliseconds"), earliest)  # a clock that is set back changes nothing
     draft = Entry(
-        number=number, at=at, kind=kind, dataset=dataset, analyst=analyst, unit=unit, measure=str(amount.measure),
-        size=str(amount.size), delta=str(amount.delta), bounds=bounds, about=about, totals=totals,
+        number=number, at=at, kind=kind, dataset=dataset, analyst=analyst, unit=unit, measure=str(loss.measure),
+        size=str(loss.size), delta=str(loss.delta), bounds=bounds, about=about, totals=totals,
         previous=previous, hash="",
     )  # fmt: skip
     entry = replace(draft, hash=draft.digest())
@@ -96,3 +123,38 @@ def append(
 
 def entry_of(row: tuple[Any, ...]) -> Entry:
     return Entry(**dict(zip(_COLUMNS, row, strict=True)))
+
+
+def index_groups(transaction: Transaction, entry: Entry, groups: Sequence[str]) -> None:
+    """Note the groups that an entry was charged to."""
+    for name in groups:
+        transaction.query("INSERT INTO sfumato_ledger_groups (name, number) VALUES (?, ?)", name, entry.number)
+
+
+def moved_entry(transaction: Transaction, dataset: str) -> Entry | None:
+    """The entry that closed the account of a data set."""
+    rows = transaction.query(f"{SELECT} WHERE kind = 'moved' AND dataset = ?", dataset)
+    return entry_of(rows[0]) if rows else None
+
+
+def refuse_moved(transaction: Transaction, dataset: str) -> None:
+    """Refuse a data set whose account has moved to another ledger."""
+    closed = moved_entry(transaction, dataset)
+    if closed is not None:
+        raise AccountMoved(
+            f"The budget of `{dataset}` has moved to {closed.about}, so it cannot be charged here.",
+            fix="Ask there. Two accounts of the same data would each allow the whole budget.",
+        )
+
+
+def paid_entry(transaction: Transaction, dataset: str, analyst: str, query: str) -> int | None:
+    """Number of the newest charge to an analyst for a query, except for runs that failed."""
+    rows = transaction.query(
+        "SELECT number FROM sfumato_ledger WHERE about IN (?, ?) AND analyst = ? AND dataset = ? AND kind = 'spend' "
+        "AND number NOT IN (SELECT number FROM sfumato_ledger_failures) ORDER BY number DESC LIMIT 1",
+        query,
+        f"{REPEAT}{query}",
+        analyst,
+        dataset,
+    )
+    return int(rows[0][0]) if rows else None

@@ -1,5 +1,9 @@
 """Exact budgets: charges, totals and caps as rationals, so that three thirds fill a budget of one.
 
+A charge has three bounds at once, and so has a total: an epsilon with a delta, a rho and a Gaussian parameter (the last
+two with the delta of the curve). Each adds up on its own, so an account may be charged in any measure and has a total
+in each; a cap is compared with the bounds of its own measure (:mod:`sfumato.ledger.composition`).
+
 What people write (1/3, 0.1, 1e-6) is kept as written. Computed losses may have denominators of hundreds of digits, and
 so may their sums; beyond :data:`_LARGEST_DENOMINATOR` a cost and a total are rounded up and a cap is rounded down, by
 less than 2**-128.
@@ -10,11 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from sfumato.dp.curve import Curve, epsilon_curve
+from sfumato.dp.curve import ZERO, Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import BadParameter
 
-__all__ = ["NO_EPSILON", "SLACK", "Amount", "cap_amount", "cost_amount", "loss_of"]
+__all__ = ["NO_EPSILON", "SLACK", "Amount", "cap_loss", "cost_amount", "cost_loss"]
 
 SLACK = Fraction(1, 10**15)
 """Far above the roundings of a charge and its total together."""
@@ -43,67 +47,58 @@ def _curve_up(curve: Curve) -> Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Amount:
-    """A loss of one account in one measure; unlike a :class:`PrivacyLoss` its delta may exceed 1."""
+    """What was charged to an account, in every measure. Its delta may exceed 1, unlike that of a privacy loss."""
 
-    measure: PrivacyMeasure
-    size: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
+    """:data:`NO_EPSILON` after a charge in rho, which has none."""
     delta: Fraction = Fraction(0)
-    bounds: Curve | None = None
-    """The curve, where it is kept: for losses in epsilon of a data set with a delta."""
+    curve: Curve = ZERO
 
     def __add__(self, other: Amount) -> Amount:
-        assert self.measure is other.measure
-        known = self.bounds is not None or other.bounds is not None
         return Amount(
-            measure=self.measure, size=min(_up(self.size + other.size), NO_EPSILON),
-            delta=_up(self.delta + other.delta),
-            bounds=_curve_up(self.curved() + other.curved()) if known else None,
+            epsilon=min(_up(self.epsilon + other.epsilon), NO_EPSILON), delta=_up(self.delta + other.delta),
+            curve=_curve_up(self.curve + other.curve),
         )  # fmt: skip
-
-    def curved(self) -> Curve:
-        """The curve, or the curve that every loss of this epsilon and delta has."""
-        if self.bounds is not None:
-            return self.bounds
-        return _curve_up(epsilon_curve(self.size, min(self.delta, Fraction(1))))
 
     def __sub__(self, earlier: Amount) -> Amount:
         """What was added since an earlier total. An epsilon or a curve that is not known any more stays unknown."""
-        assert self.measure is earlier.measure
-        size = NO_EPSILON if self.size >= NO_EPSILON else self.size - earlier.size
-        if self.bounds is None:
-            return Amount(measure=self.measure, size=size, delta=self.delta - earlier.delta)
-        now, then = self.bounds, earlier.curved()
+        now, then = self.curve, earlier.curve
         squared = None if now.gaussian is None or then.gaussian is None else now.gaussian - then.gaussian
         chance = now.delta if now.delta == 1 else now.delta - then.delta
-        bounds = Curve(rho=now.rho - then.rho, gaussian=squared, delta=chance)
-        return Amount(measure=self.measure, size=size, delta=self.delta - earlier.delta, bounds=bounds)
+        return Amount(
+            epsilon=NO_EPSILON if self.epsilon >= NO_EPSILON else self.epsilon - earlier.epsilon,
+            delta=self.delta - earlier.delta,
+            curve=Curve(rho=now.rho - then.rho, gaussian=squared, delta=chance),
+        )
 
-    def fits(self, cap: Amount) -> bool:
-        return self.measure is cap.measure and self.size <= cap.size and self.delta <= cap.delta
-
-
-def cost_amount(loss: PrivacyLoss, measure: PrivacyMeasure, *, curved: bool = False) -> Amount:
-    """A cost; with its curve if ``curved``, and then a cost in rho may lack an epsilon."""
-    if curved and measure is PrivacyMeasure.EPSILON:
-        bounds = _curve_up(loss.composable())
-        # The events of the curve are among those of the loss (`dp.composition` relies on it).
-        delta = max(_up(loss.delta), bounds.delta)
-        if loss.measure is not measure and loss.size:
-            return Amount(measure=measure, size=NO_EPSILON, delta=delta, bounds=bounds)
-        return replace(cost_amount(loss, measure), delta=delta, bounds=bounds)
-    cost = loss.to(measure)
-    return Amount(measure=measure, size=min(_up(cost.size), NO_EPSILON), delta=_up(cost.delta))
+    def loss(self, measure: PrivacyMeasure = PrivacyMeasure.EPSILON) -> PrivacyLoss:
+        """The loss in a measure; in rho where no epsilon is known. It has the curve, so that nothing is lost by it."""
+        if measure is PrivacyMeasure.RHO or self.epsilon >= NO_EPSILON:
+            return PrivacyLoss(
+                measure=PrivacyMeasure.RHO, size=self.curve.rho, delta=self.curve.delta, curve=self.curve
+            )
+        delta = min(self.delta, Fraction(1))
+        return PrivacyLoss(measure=measure, size=self.epsilon, delta=delta, curve=self.curve)
 
 
-def cap_amount(loss: PrivacyLoss) -> Amount:
-    """A cap; one beyond the largest is refused: a budget that nothing can exceed bounds nothing."""
+def cost_amount(loss: PrivacyLoss) -> Amount:
+    """What a loss adds to the totals of an account, rounded up."""
+    curve = _curve_up(loss.composable())
+    known = loss.measure is PrivacyMeasure.EPSILON or not loss.size
+    # The events of the curve are among those of the loss (`ledger.composition` relies on it).
+    return Amount(
+        epsilon=min(_up(loss.size), NO_EPSILON) if known else NO_EPSILON, delta=max(_up(loss.delta), curve.delta),
+        curve=curve,
+    )  # fmt: skip
+
+
+def cost_loss(loss: PrivacyLoss) -> PrivacyLoss:
+    """A cost as it was stated, rounded up."""
+    return replace(loss, size=_up(loss.size), delta=min(_up(loss.delta), Fraction(1)))
+
+
+def cap_loss(loss: PrivacyLoss) -> PrivacyLoss:
+    """A cap, rounded down; one beyond the largest is refused: a budget that nothing can exceed bounds nothing."""
     if loss.size > _MOST:
         raise BadParameter(f"a budget is at most {float(_MOST):g}.", fix="Set one that bounds the loss.")
-    return Amount(measure=loss.measure, size=_down(loss.size), delta=_down(loss.delta))
-
-
-def loss_of(amount: Amount) -> PrivacyLoss:
-    """The loss of an amount; in rho where no epsilon is known."""
-    if amount.size >= NO_EPSILON and amount.bounds is not None:
-        return PrivacyLoss(measure=PrivacyMeasure.RHO, size=amount.bounds.rho, delta=amount.bounds.delta)
-    return PrivacyLoss(measure=amount.measure, size=amount.size, delta=min(amount.delta, Fraction(1)))
+    return replace(loss, size=_down(loss.size), delta=_down(loss.delta), curve=None)

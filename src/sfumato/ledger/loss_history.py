@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
-from sfumato.ledger.accounts import Account, Period, amount_of, charge_of, total_after
-from sfumato.ledger.composition import spent_of
-from sfumato.ledger.exact_budget import Amount, loss_of
+from sfumato.ledger.accounts import Account, Period, cap_of, charge_of, total_after
+from sfumato.ledger.composition import BudgetCap, spent_of
+from sfumato.ledger.exact_budget import Amount
 from sfumato.ledger.ledger import Entry, Ledger
 
 __all__ = ["LossPoint", "loss_history"]
@@ -23,7 +22,7 @@ class LossPoint:
     spent: PrivacyLoss
     cap: PrivacyLoss | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         cap = None if self.cap is None else self.cap.to_dict()
         return {"at": self.at, "entry": self.entry, "spent": self.spent.to_dict(), "cap": cap}
 
@@ -43,23 +42,22 @@ def loss_history(ledger: Ledger, *, dataset: str, analyst: str = "", most: int =
     >>> [str(point.spent) for point in loss_history(ledger, dataset="hospital")]
     ['ε = 0', 'ε = 0.25']
     """
-    account = Account(dataset, analyst)
+    account = Account(dataset, analyst, ledger.unit(dataset) or "")
     kept = [entry for entry in ledger.entries() if _concerns(entry, account)]
     step = max(1, -(-len(kept) // most))
     shown = {entry.number for entry in kept[::-1][::step]}
-    cap: Amount | None = None
-    total: Amount | None = None
-    first: Amount | None = None
+    caps: dict[str, BudgetCap] = {}
+    total, first = Amount(), None
     points = []
     for entry in kept:
         if entry.kind == Period.LIFETIME:
-            cap = amount_of(entry.measure, entry.size, entry.delta)
+            caps[entry.analyst] = cap_of(entry.measure, entry.size, entry.delta, entry.totals)
         else:
-            charge = charge_of(entry.measure, entry.size, entry.delta, entry.totals)
-            first, total = first or charge, total_after(entry.totals, account, charge.measure)
-        if entry.number in shown:
-            points.append(LossPoint(at=entry.at, entry=entry.number, spent=_spent(total, cap, first),
-                                    cap=None if cap is None else loss_of(cap)))  # fmt: skip
+            first, total = first or charge_of(entry.totals), total_after(entry.totals, account)
+        if entry.number in shown and (entry.kind == "spend" or entry.analyst == analyst):
+            cap = caps.get(analyst)
+            points.append(LossPoint(at=entry.at, entry=entry.number, spent=_spent(total, cap, first, caps.get("")),
+                                    cap=None if cap is None else cap.loss))  # fmt: skip
     return tuple(points)
 
 
@@ -67,14 +65,11 @@ def _concerns(entry: Entry, account: Account) -> bool:
     if entry.dataset != account.dataset:
         return False
     if entry.kind == "spend":
-        return account.analyst in ("", entry.analyst)
-    return entry.kind == Period.LIFETIME and entry.analyst == account.analyst
+        return account.analyst in ("", entry.analyst) and entry.unit == account.unit
+    return entry.kind == Period.LIFETIME and entry.analyst in ("", account.analyst) and not entry.unit
 
 
-def _spent(total: Amount | None, cap: Amount | None, first: Amount | None) -> PrivacyLoss:
-    if total is None:
-        measure = PrivacyMeasure.EPSILON if cap is None else cap.measure
-        return loss_of(Amount(measure=measure))
-    if total.bounds is None or cap is None or not cap.delta:
-        return loss_of(total)
+def _spent(total: Amount, cap: BudgetCap | None, first: Amount | None, whole: BudgetCap | None) -> PrivacyLoss:
+    if cap is None:
+        return total.loss(PrivacyMeasure.EPSILON if whole is None else whole.loss.measure)
     return spent_of(total, cap, first)

@@ -20,6 +20,7 @@ from sfumato.ledger.charge import OWNER, RUN
 if TYPE_CHECKING:
     from sfumato.ledger.entries import Entry
     from sfumato.ledger.ledger import Ledger
+from sfumato.wording import counted
 
 __all__ = ["NOTHING_REGISTERED", "REGISTERED", "RegisterLine", "ReleaseRecord", "fingerprint", "recorder", "register"]
 
@@ -89,7 +90,7 @@ class RegisterLine:
         return {**vars(self), "loss": loss, "verdicts": list(self.verdicts)}
 
     def __str__(self) -> str:
-        answers = f"{self.answers:,} answers" if self.answers else f"answers under the policy {self.name}"
+        answers = counted(self.answers, "answer") if self.answers else f"answers under the policy {self.name}"
         what = answers if self.kind == "answers" else f"{self.kind} {self.name}".strip()
         cost = "no guarantee" if self.loss is None else f"{self.loss} for one {self.unit}"
         parts = [f"{self.at[:10]} {self.dataset}: {what}".strip(), *([self.state] if self.kind != "answers" else [])]

@@ -56,6 +56,11 @@ class PostgresStore:
             rows = transaction.query(f"SELECT version_num FROM {schema.table}")
         return str(rows[0][0]) if rows else None
 
+    def close(self) -> None:
+        """End the connection."""
+        with self._lock:
+            self._connection.close()
+
     @contextmanager
     def write(self) -> Iterator[_Transaction]:
         with self._transaction(_LOCK) as transaction:

@@ -52,6 +52,11 @@ class SqliteStore:
             if _revision(self._connection, schema) != schema.revision:
                 _migrate(self._connection, schema)
 
+    def close(self) -> None:
+        """End the connection."""
+        with self._lock:
+            self._connection.close()
+
     @contextmanager
     def write(self) -> Iterator[_Transaction]:
         with self._lock:

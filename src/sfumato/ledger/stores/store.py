@@ -1,0 +1,38 @@
+"""Store: a database with the tables of the ledger."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from sfumato.ledger.stores.schema import SchemaVersion
+
+__all__ = ["Store", "Transaction"]
+
+
+class Transaction(Protocol):
+    """A transaction of a store."""
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement, with ``?`` for each value, and return its rows."""
+        ...
+
+
+class Store(Protocol):
+    """A database with the tables of the ledger."""
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """An exclusive, atomic and durable write transaction."""
+        ...
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A consistent read transaction."""
+        ...
+
+    def upgrade(self, schema: SchemaVersion) -> None:
+        """Create or upgrade the tables of a schema."""
+        ...
+
+    def close(self) -> None:
+        """End the connection. Nothing is lost if it is not ended."""
+        ...
