@@ -126,7 +126,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "library", "extra"),
-    [(".xlsx", "fastexcel", "excel"), (".sav", "pyreadstat", "statistics"), (".dta", "pyreadstat", "statistics")],
+    [(".sav", "pyreadstat", "statistics"), (".dta", "pyreadstat", "statistics")],
 )
 def test_a_missing_library_is_named_with_its_extra(
     suffix: str, library: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

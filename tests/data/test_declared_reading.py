@@ -175,14 +175,18 @@ steps:
   - private-synthesis: {epsilon: 1, delta: 1e-6, target: ill, mechanism: mst}
 """
 LEARNING = """\
-learn: logistic-regression
+sfumato: 1
+dataset: people
 unit: row
+columns:
+  age: {domain: {low: 0, high: 110}}
+  job: {domain: {values: [cook, clerk]}}
+  ill: {domain: {values: ["no", "yes"]}}
+learn: logistic-regression
+features: [age, job]
+target: ill
 epsilon: 2
 delta: 1e-6
-columns:
-  age: {low: 0, high: 110}
-  job: {values: [cook, clerk]}
-target: {column: ill, values: ["no", "yes"]}
 """
 
 

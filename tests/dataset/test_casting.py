@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from sfumato.data import Table
-from sfumato.dataset import Column, Data, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Data, Kind, RangeDomain, Role, Schema
 from sfumato.dataset.casting import date_format, read_dates
 from sfumato.errors import BadParameter, WrongKind
 
@@ -104,7 +104,7 @@ def test_a_weight_is_a_positive_number(weight):
 @pytest.mark.parametrize("ends", [(float("nan"), 1), (0, float("nan")), (0, float("inf")), (2, 1)])
 def test_a_domain_ends_at_numbers(ends):
     with pytest.raises(ValueError, match="finite"):
-        Domain(low=ends[0], high=ends[1])
+        RangeDomain(low=ends[0], high=ends[1])
 
 
 def test_bytes_can_only_be_removed():

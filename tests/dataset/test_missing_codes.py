@@ -19,8 +19,8 @@ from sfumato.dataset.hierarchies.intervals import IntervalsHierarchy
 from sfumato.errors import InvalidRecipe, WrongKind
 from sfumato.masking.methods.generalize import Generalize
 from sfumato.masking.models.k_anonymity import KAnonymity
-from sfumato.masking.out_of_core import protect_file
 from sfumato.masking.pipeline import protect
+from sfumato.masking.protect_file import protect_file
 from sfumato.profiling import propose, to_yaml
 from sfumato.profiling.placeholders import find_placeholders
 from sfumato.recipe import Recipe

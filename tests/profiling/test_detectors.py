@@ -13,8 +13,8 @@ from sfumato.data.table import ColumnLabels, Table
 from sfumato.dataset import Column, Data, Kind, Role, Schema
 from sfumato.dataset.hierarchy import hierarchy_from_dict
 from sfumato.profiling.detectors import DETECTORS
-from sfumato.profiling.facts import Facts, words_of
-from sfumato.profiling.finding import HIPAA
+from sfumato.profiling.detectors.facts import Facts, words_of
+from sfumato.profiling.detectors.finding import HIPAA
 from sfumato.profiling.proposal import propose
 
 draw = np.random.default_rng(3)

@@ -12,7 +12,7 @@ import pytest
 from sfumato.dataset import Kind, Role
 from sfumato.dataset.hierarchy import hierarchy_from_dict
 from sfumato.profiling import propose
-from sfumato.profiling.facts import Facts
+from sfumato.profiling.detectors.facts import Facts
 from sfumato.profiling.hierarchy_proposal import propose_hierarchy
 
 DRAW = np.random.default_rng(4)

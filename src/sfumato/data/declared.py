@@ -22,7 +22,7 @@ import gzip
 import io
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,13 +58,13 @@ BOOLEANS = {
 }
 """Accepted spellings of booleans, in lower case. pandas stores 0, 1 and missing as floats, hence 1.0 and 0.0."""
 
-_TYPES: Mapping[str, Any] = {
-    "boolean": pl.Boolean(),
-    "integer": pl.Int64(),
-    "number": pl.Float64(),
-    "date": pl.Date(),
-    "datetime": pl.Datetime("us"),
-    "category": pl.String(),
+_TYPES: Mapping[str, Callable[[], pl.DataType]] = {
+    "boolean": lambda: pl.Boolean(),
+    "integer": lambda: pl.Int64(),
+    "number": lambda: pl.Float64(),
+    "date": lambda: pl.Date(),
+    "datetime": lambda: pl.Datetime("us"),
+    "category": lambda: pl.String(),
 }
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d %b %Y")
 """Dates that can be read one by one. 01/02/1960 is not among them: only other rows would tell day and month apart."""
@@ -150,7 +150,7 @@ def as_kind(series: pl.Series, kind: str | None) -> pl.Series:
     """
     if kind is None:
         return series
-    wanted = _TYPES[str(kind)]
+    wanted = _TYPES[str(kind)]()
     if series.dtype == wanted:
         return series.fill_nan(None).set(series.is_infinite(), None) if wanted == pl.Float64 else series
     match str(kind):

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 
 from sfumato.data.format import format_for
 from sfumato.data.formats.csv import Csv
@@ -97,7 +96,7 @@ def _read_part(found: FileScan, whole: int, most: int) -> Table:
     )
     with found.connect() as connection:
         frame = pl.DataFrame(connection.sql(statement).to_arrow_table())
-    frame = frame.with_columns(cs.datetime(time_zone="*").dt.convert_time_zone("UTC"))
+    frame = frame.with_columns(pl.selectors.datetime(time_zone="*").dt.convert_time_zone("UTC"))
     labels = {}
     if found.path.suffix.lower() in Parquet.suffixes:
         labels = labels_from_json(pl.read_parquet_metadata(found.path).get("sfumato"))

@@ -21,7 +21,6 @@ Rows = npt.NDArray[np.intp]
 _LARGEST_KEY = 1 << 62
 _CHUNK = 1 << 22
 """Rows that are looked up at a time, which bounds the memory for intermediate results."""
-_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
 def value_codes(values: pl.Series) -> tuple[Ints, pl.Series]:
@@ -58,7 +57,8 @@ def positions(values: pl.Series, index: pl.Series) -> pl.Series:
         # quicker than a join: texts by the codes of an enumeration, whole numbers of a small range by a table
         if index.dtype == pl.String:
             return values.cast(pl.Enum(index), strict=False).to_physical().cast(pl.Int64)
-        if index.dtype in _WHOLE and len(index) and not values.null_count():
+        whole = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+        if index.dtype in whole and len(index) and not values.null_count():
             low, high = int(index.min()), int(index.max())  # type: ignore[arg-type]
             if high - low <= 4 * (len(values) + len(index)):
                 return _looked_up(values, index, low, high)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 
 from sfumato.data.format import library
 from sfumato.data.numeric_types import as_floats, integers_from_floats
@@ -85,7 +84,8 @@ def prepared(table: Table, package: str) -> pl.DataFrame:
     """The frame in the types these packages have: numbers, moments without a zone, and text, where blank is missing."""
     frame = as_floats(table, package)
     return frame.with_columns(
-        cs.boolean().cast(pl.Int64), (cs.string() | cs.by_dtype(pl.Null)).cast(pl.String).fill_null("")
+        pl.selectors.boolean().cast(pl.Int64),
+        (pl.selectors.string() | pl.selectors.by_dtype(pl.Null)).cast(pl.String).fill_null(""),
     )
 
 

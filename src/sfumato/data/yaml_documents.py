@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from sfumato.data.format import format_for
 from sfumato.errors import FileMissing, InvalidRecipe, NotThatFormat, Problem, UnknownFormat
-from sfumato.params import plain_message
+from sfumato.params import key_path, plain_message
 
 __all__ = [
     "YamlDocument",
@@ -93,8 +93,7 @@ def validated(model: type[Model], document: YamlDocument, *, base: Path | None =
             [
                 document.problem(place, plain_message(error, _model_at(model, place)))
                 for error in failure.errors()
-                # pydantic names validators among the keys
-                for place in [[key for key in error["loc"] if not str(key).startswith("function-")]]
+                for place in [key_path(error)]
             ],
             source=document.source,
         ) from None

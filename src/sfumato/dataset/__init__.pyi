@@ -4,7 +4,7 @@ from sfumato.dataset.hierarchies.breaks import BreaksHierarchy as BreaksHierarch
 from sfumato.dataset.column import Column as Column
 from sfumato.dataset.data import Data as Data
 from sfumato.dataset.hierarchies.dates import DatesHierarchy as DatesHierarchy
-from sfumato.dataset.column import Domain as Domain
+from sfumato.dataset.domain import Domain as Domain
 from sfumato.dataset.hierarchies.file import FileHierarchy as FileHierarchy
 from sfumato.dataset.hierarchies.groups import GroupsHierarchy as GroupsHierarchy
 from sfumato.dataset.hierarchy import Hierarchy as Hierarchy
@@ -12,9 +12,12 @@ from sfumato.dataset.hierarchies.intervals import IntervalsHierarchy as Interval
 from sfumato.dataset.column import Kind as Kind
 from sfumato.dataset.hierarchy import Level as Level
 from sfumato.dataset.hierarchies.mask import MaskHierarchy as MaskHierarchy
+from sfumato.dataset.domain import PeriodDomain as PeriodDomain
 from sfumato.dataset.hierarchy import ROOT as ROOT
+from sfumato.dataset.domain import RangeDomain as RangeDomain
 from sfumato.dataset.column import Role as Role
 from sfumato.dataset.data import Schema as Schema
 from sfumato.dataset.hierarchies.table import TableHierarchy as TableHierarchy
 from sfumato.dataset.hierarchies.taxonomy import TaxonomyHierarchy as TaxonomyHierarchy
+from sfumato.dataset.domain import ValuesDomain as ValuesDomain
 from sfumato.dataset.hierarchies.zip3 import Zip3Hierarchy as Zip3Hierarchy

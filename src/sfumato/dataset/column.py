@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, time
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Literal, TypeAlias
 
 import polars as pl
-from pydantic import (
-    ConfigDict,
-    Field,
-    NaiveDatetime,
-    SerializeAsAny,
-    field_serializer,
-    field_validator,
-    model_validator,
-)
+from pydantic import ConfigDict, SerializeAsAny, ValidationInfo, field_serializer, field_validator
 
+from sfumato.data.declared import kind_of_values
 from sfumato.data.missing import is_missing
 from sfumato.dataset.casting import fit
+from sfumato.dataset.domain import AnyDomain, PeriodDomain, RangeDomain, Value, ValuesDomain
 from sfumato.dataset.hierarchy import Hierarchy, hierarchy_from_dict
 from sfumato.errors import WrongKind
 from sfumato.field_docs import DocumentedModel
+from sfumato.rationals import rational
 
-__all__ = ["Column", "Domain", "Kind", "Role"]
+__all__ = ["Column", "Kind", "Role", "distinct_values"]
 
 
 class Role(StrEnum):
@@ -73,69 +69,48 @@ class Kind(StrEnum):
             return cls.DATETIME
         return cls.CATEGORY
 
+    def fitted(self, value: Value) -> Value:
+        """A declared value as a value of this kind; one that is none is refused."""
+        match self:
+            case Kind.CATEGORY:
+                return str(value)
+            case Kind.INTEGER:
+                number = rational(value)  # type: ignore[arg-type]
+                if number.denominator != 1:
+                    raise ValueError("not whole")
+                return int(number)
+            case Kind.NUMBER:
+                number = rational(value)  # type: ignore[arg-type]
+                return value if isinstance(value, int | float) else float(number)
+            case Kind.BOOLEAN:
+                if not isinstance(value, bool):
+                    raise ValueError("neither true nor false")
+                return value
+            case Kind.DATE:
+                day = value if isinstance(value, date) else date.fromisoformat(str(value))
+                if isinstance(day, datetime):
+                    raise ValueError("a time, not a date")
+                return day
+            case Kind.DATETIME:
+                if isinstance(value, date) and not isinstance(value, datetime):
+                    return datetime(value.year, value.month, value.day)
+                moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+                return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
-_Day = Annotated[date | NaiveDatetime, Field(union_mode="left_to_right")]
 
+def distinct_values(values: Iterable[Value], kind: Kind) -> tuple[Value, ...]:
+    """Values that engines tell apart: as floats, neighbouring whole numbers above 2**53 are one.
 
-class Domain(DocumentedModel):
-    """The possible values of a column, declared by the data owner and therefore public.
-
-    A column without a domain has only its *observed* values, which are private. Masking methods may use them; they are
-    never used as bounds or keys of a differentially private answer.
+    >>> distinct_values((2**53, 2**53 + 1), Kind.NUMBER), distinct_values((2**53, 2**53 + 1), Kind.INTEGER)
+    ((9007199254740992,), (9007199254740992, 9007199254740993))
     """
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        json_schema_extra={
-            "anyOf": [{"required": ["values"]}, {"required": ["low", "high"]}, {"required": ["first", "last"]}]
-        },
-    )
-
-    values: tuple[Any, ...] | None = None
-    """All values of a category."""
-    low: float | None = None
-    """Smallest value of a number."""
-    high: float | None = None
-    """Largest value of a number."""
-    step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Distance of neighbouring numbers from ``low`` on: 0.01 for cents. Default: 1 for whole numbers."""
-    first: _Day | None = None
-    """First day of a date or time."""
-    last: _Day | None = None
-    """Last day of a date or time, included."""
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Domain:
-        forms = (self.values,), (self.low, self.high), (self.first, self.last)
-        if sum(any(end is not None for end in form) for form in forms[1:]) > 1 or not any(
-            all(end is not None for end in form) for form in forms
-        ):
-            raise ValueError(
-                "a domain is {values: [...]}, {low: ..., high: ...} or, for dates, {first: ..., last: ...}"
-            )
-        if self.first is not None and self.last is not None and self.ends(time=True)[0] > self.ends(time=True)[1]:
-            raise ValueError("the first day must not be after the last")
-        if self.step is not None and self.low is None:
-            raise ValueError("a step belongs to low and high")
-        if self.low is not None and self.high is not None and not -math.inf < self.low <= self.high < math.inf:
-            raise ValueError("low and high must be finite numbers, low not above high")
-        return self
-
-    def ends(self, *, time: bool) -> tuple[Any, Any]:
-        """The first and last day, or with ``time`` the first and last moment; a day as the last includes all of it."""
-        return _moment(self.first, last=False, time=time), _moment(self.last, last=True, time=time)
+    found: dict[Value, Value] = {}
+    for value in values:
+        found.setdefault(float(value) if kind is Kind.NUMBER else value, value)  # type: ignore[arg-type]
+    return tuple(found.values())
 
 
-def _moment(end: date | None, *, last: bool, time: bool) -> Any:
-    if end is None:
-        return None
-    if not time:
-        return end.date() if isinstance(end, datetime) else end
-    return end if isinstance(end, datetime) else datetime.combine(end, datetime.max.time() if last else _MIDNIGHT)
-
-
-_MIDNIGHT = time()
+MissingCode: TypeAlias = int | float | str | tuple[int | float, int | float]
 _MARKS = (
     "Numbers are read as 1234.5, 1234,5, 1.234,5 or 1,234.5, in one format per column and without ambiguous separators"
 )
@@ -158,7 +133,7 @@ class Column(DocumentedModel):
     """Kind of values. Default: as stored in the file."""
     hierarchy: SerializeAsAny[Hierarchy] | None = None
     """Generalization hierarchy. Default: the value itself, then ``*``."""
-    domain: Domain | None = None
+    domain: AnyDomain | None = None
     """Declared, public set of values. Default: none; observed values are private."""
     missing: Literal["category", "wildcard", "suppressed"] = "category"
     """Meaning of an empty cell in equivalence classes: a value of its own, a wildcard, or a suppressed value."""
@@ -167,7 +142,7 @@ class Column(DocumentedModel):
     reason: str | None = None
     """Why the column has its role. Published with the release."""
 
-    missing_codes: tuple[int | float | str | tuple[int | float, int | float], ...] = ()
+    missing_codes: tuple[MissingCode, ...] = ()
     """Codes for missing values (-9, 999, ``n/a``; a pair is a range), which are read as empty cells."""
 
     @field_validator("missing_codes", mode="before")
@@ -182,7 +157,7 @@ class Column(DocumentedModel):
 
     @field_validator("missing_codes")
     @classmethod
-    def _sound(cls, codes: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _sound(cls, codes: tuple[MissingCode, ...]) -> tuple[MissingCode, ...]:
         for code in codes:
             if isinstance(code, str) and not code.strip():
                 raise ValueError("an empty cell is already missing")
@@ -193,23 +168,55 @@ class Column(DocumentedModel):
         return codes
 
     @field_serializer("missing_codes", when_used="json")
-    def _plain_codes(self, codes: tuple[Any, ...]) -> list[Any]:
+    def _plain_codes(self, codes: tuple[MissingCode, ...]) -> list[object]:
         """Write infinity as text: JSON lacks it, and SPSS uses it in ranges."""
         return [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in codes]
 
     @field_validator("hierarchy", mode="before")
     @classmethod
-    def _named_part(cls, value: object, info: Any) -> object:
+    def _named_part(cls, value: object, info: ValidationInfo) -> object:
         return hierarchy_from_dict(value, base=(info.context or {}).get("base"))
 
     @property
-    def askable(self) -> bool:
-        """Whether queries may name the column: not if it identifies people, is dropped, or waits for a decision.
+    def read_kind(self) -> Kind | None:
+        """The kind that cells are read as where nothing may be found from the rows: declared, or that of the domain."""
+        if self.kind is not None or self.domain is None:
+            return self.kind
+        if isinstance(self.domain, ValuesDomain):
+            return Kind(kind_of_values(self.domain.values))
+        if isinstance(self.domain, RangeDomain):
+            return Kind.NUMBER
+        return Kind(kind_of_values((self.domain.first, self.domain.last)))
 
-        A declaration that says nothing of a role is one for queries. Missing codes would be read as values.
+    @property
+    def values(self) -> tuple[Value, ...] | None:
+        """The declared values as values of the kind, each once: two ways to write a value are one group."""
+        kind = self.read_kind
+        if kind is None or not isinstance(self.domain, ValuesDomain):
+            return None
+        return distinct_values((kind.fitted(value) for value in self.domain.values), kind)
+
+    @property
+    def public_domain(self) -> ValuesDomain | RangeDomain | PeriodDomain | None:
+        """The declared domain, values as values of the kind; that of a boolean is known."""
+        if self.domain is None and self.kind is Kind.BOOLEAN:
+            return ValuesDomain(values=(False, True))
+        values = self.values
+        return self.domain if values is None else ValuesDomain(values=values)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it may leave in some form: not if it identifies people, is dropped, or waits for a decision.
+
+        A declaration that says nothing of a role is one for figures with noise and queries.
         """
         waits = self.role is Role.UNDECIDED and "role" in self.model_fields_set
-        return not waits and not self.missing_codes and self.role not in (Role.IDENTIFIER, Role.DROP)
+        return not waits and self.role not in (Role.IDENTIFIER, Role.DROP)
+
+    @property
+    def askable(self) -> bool:
+        """Whether queries may name the column: it is usable. Missing codes would be read as values."""
+        return self.usable and not self.missing_codes
 
     def cast(self, series: pl.Series) -> pl.Series:
         """Cast a column to its declared kind and blank its missing codes.

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.declared import column_names, read_declared
@@ -15,6 +17,7 @@ from sfumato.data.read_write import read
 from sfumato.data.table import Table
 from sfumato.dataset.column import Column, Kind, Role
 from sfumato.dataset.hierarchy import BoundHierarchy, Hierarchy, root_only, with_missing
+from sfumato.dataset.rows import RowGroups, grouped, some_columns
 from sfumato.errors import BadParameter, EmptyTable, UndecidedColumns, WrongKind
 from sfumato.wording import counted
 
@@ -126,6 +129,11 @@ class Data:
         return dataset
 
     @classmethod
+    def plain(cls, frame: pl.DataFrame) -> Data:
+        """A frame without roles."""
+        return cls(table=Table(frame=frame), schema=Schema(columns={}))
+
+    @classmethod
     def declared(cls, source: Any, schema: Schema, *, whole: bool = False, **options: Any) -> Data:
         """A table read as the schema declares it, for code with a guarantee: see :mod:`sfumato.data.declared`.
 
@@ -178,6 +186,24 @@ class Data:
     @property
     def rows(self) -> int:
         return self.table.rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.table.columns)
+
+    @property
+    def most_rows(self) -> int | None:
+        """None: all rows are in memory (:class:`~sfumato.dataset.rows.Rows`)."""
+        return None
+
+    def load(self, names: Sequence[str], rows: npt.NDArray[np.int64] | None = None) -> pl.DataFrame:
+        """Some columns, of all rows or of these."""
+        chosen = some_columns(self.table.frame, names)
+        return chosen if rows is None else chosen[rows]
+
+    def group(self, names: Sequence[str], people: pl.Series | None = None) -> RowGroups:
+        """The combinations of values of some columns, with counts of rows and of people."""
+        return grouped(some_columns(self.table.frame, names), people)
 
     def kind(self, name: str) -> Kind:
         """Declared kind of a column, or the kind its values have."""

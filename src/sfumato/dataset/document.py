@@ -50,7 +50,7 @@ from pydantic import (
 )
 
 from sfumato.data.source import Source
-from sfumato.data.url import parse_url
+from sfumato.data.url import is_url, parse_url
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated
 from sfumato.dataset.column import Column, Role
 from sfumato.dataset.data import Schema
@@ -62,20 +62,24 @@ from sfumato.wording import did_you_mean
 
 __all__ = [
     "PLAN_KEYS",
+    "SHORT_KEYS",
     "Answering",
     "AnsweringPolicy",
     "Bounds",
     "Dataset",
     "DeclaredColumn",
+    "PlanReader",
     "PublicSource",
     "TableDeclaration",
     "sql_name",
 ]
 
 PLAN_KEYS = ("title", "about", "seed", "order", "table", "models", "steps", "attacks", "measures", "limits", "study")
-"""Keys of a plan, which may stand in the same file."""
+"""Keys of a plan of microdata, which may stand in the same file."""
 _TABLE_KEYS = ("data", "key", "links", "bounds", "columns")
 """Keys of a table, which stand at the top of the short form."""
+SHORT_KEYS = (*_TABLE_KEYS, "unit")
+"""Keys of the short form that the full one has elsewhere."""
 
 
 class _Declared(DocumentedModel):
@@ -145,6 +149,15 @@ class AnsweringPolicy(Part):
     def needs_sensitive(self) -> bool:
         """Whether the owner must declare sensitive columns."""
         return False
+
+
+class PlanReader(Part):
+    """Whatever has plans: the base of :class:`sfumato.api.kind.ReleaseKind`."""
+
+    @classmethod
+    def plan_models(cls) -> tuple[type[DocumentedModel], ...]:
+        """The models of its plans, whose keys may stand in the same file as a data set."""
+        return ()
 
 
 def _policy(value: Any, info: ValidationInfo) -> AnsweringPolicy | None:
@@ -261,15 +274,37 @@ class Dataset(_Declared):
         if plain.get("sfumato") != 1:
             problem = document.problem(("sfumato",), "the first key must be `sfumato: 1`, the version of the language")
             raise InvalidRecipe([problem], source=document.source)
-        plain = {key: value for key, value in plain.items() if key not in PLAN_KEYS}
-        if "tables" not in plain and "columns" not in plain and isinstance(plain.get("dataset"), str):
-            file = Path(base or "", plain["dataset"])
-            if file.suffix.lower() in (".yaml", ".yml"):  # a plan that names its data set
-                return cls.load(file)
+        file = cls.named_file(plain, base=base)
+        if file is not None:
+            return cls.load(file)
+        plain = cls._without_plan(plain)
         moved: dict[tuple[str, ...], tuple[str, ...]] = {}
         if "tables" not in plain and ("data" in plain or "columns" in plain):
             plain, moved = _in_full(plain)
         return validated(cls, replace(document, value=plain, moved=moved), base=base)
+
+    @classmethod
+    def named_file(cls, plain: Mapping[str, object], *, base: Path | None) -> Path | None:
+        """The document that a plan names; None where the data set stands in the same file."""
+        name = plain.get("dataset")
+        if "data" in plain or "columns" in plain or isinstance(plain.get("tables"), dict) or not isinstance(name, str):
+            return None
+        file = Path(base or "", name)
+        return file if file.suffix.lower() in (".yaml", ".yml") else None
+
+    @classmethod
+    def _without_plan(cls, plain: Mapping[str, object]) -> dict[str, object]:
+        """A document without the keys of a plan, of whichever kind, that stands in the same file."""
+        kept = {key: value for key, value in plain.items() if key not in PLAN_KEYS}
+        if isinstance(kept.get("tables"), list):  # tables to publish
+            del kept["tables"]
+        if not set(kept) <= {*cls.model_fields, *SHORT_KEYS}:
+            for kind in registry("release-kind"):
+                assert issubclass(kind, PlanReader)
+                for model in kind.plan_models():
+                    known = {*model.model_fields} - {*cls.model_fields, *SHORT_KEYS}
+                    kept = {key: value for key, value in kept.items() if key not in known}
+        return kept
 
     def unit(self, name: str) -> str | None:
         """The column of a table that says whose row it is; None where each row is a person.
@@ -299,8 +334,18 @@ class Dataset(_Declared):
             )
         return self.person
 
-    def released_table(self, name: str | None = None) -> tuple[Source, Schema]:
-        """Source and schema of the one table that a plan releases: the one it names, or else the table of people."""
+    @property
+    def privacy_unit(self) -> str:
+        """The privacy unit as the ledger names it: ``row``, or the columns that identify a person in the tables."""
+        if self.person not in self.tables:
+            return self.person or "row"
+        people = self.person
+        owned = [name for name, table in self.tables.items() if list(table.links.values()).count(people) == 1]
+        columns = {self.unit(name) for name in (people, *owned)}
+        return ", ".join(sorted(column for column in columns if column is not None)) or "row"
+
+    def table_name(self, name: str | None = None) -> str:
+        """The one table that a plan is about: the one it names, or else the table of people."""
         if name is None:
             name = self.person if self.person in self.tables else next(iter(self.tables))
             if len(self.tables) > 1 and name != self.person:
@@ -311,6 +356,11 @@ class Dataset(_Declared):
         assert name is not None
         if name not in self.tables:
             raise BadParameter(f"The data set has no table `{name}`.", fix=did_you_mean(name, self.tables))
+        return name
+
+    def released_table(self, name: str | None = None) -> tuple[Source, Schema]:
+        """Source and schema of the one table that a plan releases."""
+        name = self.table_name(name)
         unit = None if name == self.person else self.unit(name)
         return self.tables[name].data, Schema(columns=self.tables[name].columns, unit=unit)
 
@@ -336,7 +386,7 @@ def sql_name(location: str) -> str:
     >>> sql_name("data/People 2024.csv"), sql_name("postgresql://ana@host/base?table=health.visits")
     ('people_2024', 'visits')
     """
-    if "://" in location:
+    if is_url(location):
         address = parse_url(location)
         stem = (address.table or address.name).rpartition(".")[2].rpartition("/")[2]
     else:

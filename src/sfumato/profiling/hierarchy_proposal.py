@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.dataset import Kind
-from sfumato.profiling.facts import Facts
+from sfumato.profiling.detectors.facts import Facts
 
 __all__ = ["propose_hierarchy"]
 

@@ -19,8 +19,8 @@ from sfumato.dataset import Kind, Role
 from sfumato.dataset.number_formats import NumberFormat, number_format, read_numbers
 from sfumato.profiling.derived import Determination, find_determinations
 from sfumato.profiling.detectors import DETECTORS
-from sfumato.profiling.facts import Facts
-from sfumato.profiling.finding import HIPAA, Finding
+from sfumato.profiling.detectors.facts import Facts
+from sfumato.profiling.detectors.finding import HIPAA, Finding
 from sfumato.profiling.hierarchy_proposal import propose_hierarchy
 from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
 from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share

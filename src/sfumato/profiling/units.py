@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from sfumato.dataset import Kind, Role
-from sfumato.profiling.finding import Finding
+from sfumato.profiling.detectors.finding import Finding
 
 __all__ = ["person_number", "shared_by_rows_of_a_person"]
 

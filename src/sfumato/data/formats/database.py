@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
-import polars.selectors as cs
 
 from sfumato.data.format import Format, what_it_is
 from sfumato.data.sql_quoting import quoted_name, quoted_text
@@ -61,7 +60,7 @@ class Database(Format):
                 raise refused(path.name, failure) from None
         frame = pl.DataFrame(result)
         # DuckDB names the zone of the machine it runs on; the moment is the same, and so should be the table.
-        frame = frame.with_columns(cs.datetime(time_zone="*").dt.convert_time_zone("UTC"))
+        frame = frame.with_columns(pl.selectors.datetime(time_zone="*").dt.convert_time_zone("UTC"))
         return Table(frame=frame, origin="database")
 
     def statement(self, connection: duckdb.DuckDBPyConnection, path: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import polars as pl
 from pydantic import Field
 
-from sfumato.data.format import Format, library
+from sfumato.data.format import Format
 from sfumato.data.numeric_types import as_floats, dates_from_midnights, integers_from_floats
 from sfumato.data.table import Table, refuse_duplicates
 from sfumato.errors import EmptyTable, NotThatFormat, WriteFailed
@@ -42,7 +42,8 @@ class Excel(Format):
 
     @classmethod
     def offered(cls, path: Path) -> Mapping[str, Sequence[str]]:
-        fastexcel = library("fastexcel", extra="excel", why="Reading Excel files")
+        import fastexcel
+
         try:
             return {"sheet": fastexcel.read_excel(path).sheet_names}
         except fastexcel.FastExcelError:
@@ -50,7 +51,8 @@ class Excel(Format):
 
     def _sheet(self, path: Path) -> tuple[Any, str]:
         """The workbook, and the name of the sheet to read."""
-        fastexcel = library("fastexcel", extra="excel", why="Reading Excel files")
+        import fastexcel
+
         try:
             book = fastexcel.read_excel(path)
         except fastexcel.FastExcelError:
@@ -90,7 +92,6 @@ class Excel(Format):
 
     def cells(self, path: Path, names: Sequence[str]) -> pl.DataFrame:
         """Every cell as text, for the columns that the header line names."""
-        fastexcel = library("fastexcel", extra="excel", why="Reading Excel files")
         book, sheet = self._sheet(path)
         top = book.load_sheet(sheet, header_row=None, skip_rows=self.skip, n_rows=1, dtypes="string").to_polars()
         titles = [str(name).strip() if name else "" for name in (top.row(0) if top.height else ())]
@@ -103,20 +104,17 @@ class Excel(Format):
             )  # fmt: skip
         named = [title or f"column_{number}" for number, title in enumerate(titles, 1)]
         refuse_duplicates(named)
-        empty = pl.DataFrame(schema=dict.fromkeys(named, pl.String))
-        try:
-            found = book.load_sheet(
-                sheet, header_row=None, skip_rows=self.skip + 1, dtypes="string", use_columns=list(range(len(named)))
-            ).to_polars()
-        except fastexcel.NoDataError:
-            return empty
+        found = book.load_sheet(
+            sheet, header_row=None, skip_rows=self.skip + 1, dtypes="string", use_columns=list(range(len(named)))
+        ).to_polars()
         # A sheet has as many columns as its widest row.
         columns = [column.cast(pl.String) for column in found.get_columns()[: len(named)]]
         short = [pl.Series([None] * found.height, dtype=pl.String) for _ in range(len(named) - len(columns))]
         return pl.DataFrame([column.alias(name) for name, column in zip(named, columns + short, strict=True)])
 
     def write(self, table: Table, path: Path) -> None:
-        xlsxwriter = library("xlsxwriter", extra="excel", why="Writing Excel files")
+        import xlsxwriter
+
         frame = as_floats(table, "Excel")
         if path.suffix.lower() != ".xlsx":
             raise WriteFailed(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
-import polars.selectors as cs
 
 from sfumato.data.format import Format, refuse_nested
 from sfumato.data.formats.csv import load, refuse_foreign
@@ -64,7 +63,8 @@ class Jsonl(Format):
 
     def write(self, table: Table, path: Path) -> None:
         refuse_nested(table, "a line of JSON")
-        table.frame.with_columns((cs.float() | cs.decimal()).cast(pl.Float64).fill_nan(None)).write_ndjson(path)
+        numbers = pl.selectors.float() | pl.selectors.decimal()
+        table.frame.with_columns(numbers.cast(pl.Float64).fill_nan(None)).write_ndjson(path)
 
 
 def _object(line: bytes) -> dict[str, Any]:

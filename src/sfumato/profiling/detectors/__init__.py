@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.profiling.detectors import contacts, dates, demography, documents, health, leftovers, names, places, survey
-from sfumato.profiling.finding import Detector
+from sfumato.profiling.detectors.finding import Detector
 
 __all__ = ["DETECTORS"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sfumato.dataset import Kind, Role
-from sfumato.profiling.finding import Detector
-from sfumato.profiling.name_patterns import Clue
+from sfumato.profiling.detectors.finding import Detector
+from sfumato.profiling.detectors.name_patterns import Clue
 
 __all__ = ["DETECTORS"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sfumato.dataset import Kind, Role
-from sfumato.profiling.check_digits import bsn, dni, iban, luhn, nir, vin
-from sfumato.profiling.finding import Detector
-from sfumato.profiling.name_patterns import Clue
+from sfumato.profiling.detectors.check_digits import bsn, dni, iban, luhn, nir, vin
+from sfumato.profiling.detectors.finding import Detector
+from sfumato.profiling.detectors.name_patterns import Clue
 
 __all__ = ["DETECTORS"]
 

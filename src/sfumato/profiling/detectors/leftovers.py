@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from sfumato.dataset import Kind, Role
-from sfumato.profiling.facts import Facts
-from sfumato.profiling.finding import Detector, Finding
+from sfumato.profiling.detectors.facts import Facts
+from sfumato.profiling.detectors.finding import Detector, Finding
 
 __all__ = ["DETECTORS"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sfumato.dataset import Kind, Role
-from sfumato.profiling.facts import Facts
-from sfumato.profiling.finding import Detector, Finding
-from sfumato.profiling.name_patterns import Clue
+from sfumato.profiling.detectors.facts import Facts
+from sfumato.profiling.detectors.finding import Detector, Finding
+from sfumato.profiling.detectors.name_patterns import Clue
 from sfumato.profiling.words import word_list
 
 __all__ = ["DETECTORS"]

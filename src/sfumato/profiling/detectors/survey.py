@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sfumato.dataset import Role
-from sfumato.profiling.facts import Facts
-from sfumato.profiling.finding import Detector, Finding
+from sfumato.profiling.detectors.facts import Facts
+from sfumato.profiling.detectors.finding import Detector, Finding
 
 __all__ = ["DETECTORS"]
 

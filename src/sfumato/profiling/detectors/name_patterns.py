@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.dataset import Kind, Role
-from sfumato.profiling.facts import Facts
-from sfumato.profiling.finding import Finding
+from sfumato.profiling.detectors.facts import Facts
+from sfumato.profiling.detectors.finding import Finding
 
 __all__ = ["Clue"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.dataset import Kind, Role
-from sfumato.profiling.facts import Facts
+from sfumato.profiling.detectors.facts import Facts
 
 __all__ = ["HIPAA", "Detector", "Finding"]
 
