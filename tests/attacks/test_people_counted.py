@@ -41,7 +41,7 @@ def test_the_share_of_people_found_is_that_of_distinct_zips(
     frame.write_csv(tmp_path / "visits.csv")
     (tmp_path / "r.yaml").write_text(json.dumps({**RECIPE, "data": "visits.csv"}))
     if "counts" in engine:
-        monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 10)
+        monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
     words = ["protect", str(tmp_path / "r.yaml"), "--out", str(tmp_path / "out"), "--unmet", "--seed", "1"]
     assert main([*words, "--engine", engine.split(",")[0]]) == 1  # a class of k rows holds fewer than k people
     expected = frame["zip"].n_unique() / PEOPLE

@@ -10,8 +10,11 @@ import pytest
 
 import sfumato
 from sfumato.attacks import Outcome
-from sfumato.errors import NotApplicable
-from sfumato.evaluation.class_queries import class_counter
+from sfumato.dataset import Schema
+from sfumato.engines.choice import masking_engine
+from sfumato.engines.stored_table import StoredTable
+from sfumato.errors import OutOfMemory
+from sfumato.evaluation.class_queries import ClassCounter, SecretCounts
 from sfumato.rng import Rng
 
 RECIPE: dict[str, Any] = {
@@ -71,10 +74,13 @@ def test_every_engine_gives_the_same_evaluation(people: Path) -> None:
 
 def test_computed_risks_agree_with_the_attacks(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sampled = outcomes(sfumato.protect(RECIPE, people, engine="memory", n_targets=900))
-    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
     large = sfumato.protect(RECIPE, people, engine="duckdb")
     computed = outcomes(large)
-    assert list(computed) == ["linkage", "attribute-linkage", "any-columns"]
+    assert list(computed) == ["linkage", "attribute-linkage", "any-columns", "membership", "value-presence"]
+    for name in ("membership", "value-presence"):  # they need the rows, so they are not judged
+        assert isinstance(computed[name], OutOfMemory)
+        del computed[name]
     for name, outcome in computed.items():
         assert isinstance(outcome, Outcome)
         other = sampled[name]
@@ -94,7 +100,7 @@ def test_computed_risks_agree_with_the_attacks(people: Path, monkeypatch: pytest
 def test_the_report_of_a_computed_risk_names_no_interval(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
     large = sfumato.protect(RECIPE, people, engine="duckdb")
     document = large.save(tmp_path / "release", unmet=True)
     assert document["original_rows"] == sfumato.data.read(people).rows
@@ -105,7 +111,7 @@ def test_the_report_of_a_computed_risk_names_no_interval(
 
 
 def test_altered_quasi_identifiers_have_no_class_risk(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
     columns = {name: role for name, role in RECIPE["columns"].items() if name != "pay"}
     noisy = {
         **RECIPE,
@@ -117,31 +123,40 @@ def test_altered_quasi_identifiers_have_no_class_risk(people: Path, monkeypatch:
     done = sfumato.protect(noisy, people, engine="duckdb")
     found = outcomes(done)
     telling = found.pop("any-columns")
-    assert all(isinstance(item, NotApplicable) and "altered" in str(item) for item in found.values())
+    assert all(isinstance(item, OutOfMemory) for item in found.values())
+    assert all("altered" in str(found[name]) for name in ("linkage", "attribute-linkage"))
+    assert "distance-linkage" in found
     assert isinstance(telling, Outcome)
     assert "age" not in telling.knows
-    assert [(limit.value, limit.met) for limit in done.limits] == [(None, False)]
+    assert [(limit.value, limit.met) for limit in done.limits] == [(None, None)]
     harmless = {**RECIPE, "steps": [{"noise": {"variance_ratio": 0.1, "columns": ["pay"]}}, *RECIPE["steps"]]}
-    done = sfumato.protect(harmless, people, engine="duckdb")
-    assert all(isinstance(item, Outcome) for item in outcomes(done).values())
+    found = outcomes(sfumato.protect(harmless, people, engine="duckdb"))
+    assert all(isinstance(found[name], Outcome) for name in ("linkage", "attribute-linkage", "any-columns"))
 
 
 def test_a_release_without_quasi_identifiers_is_judged(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
     plain = {**RECIPE, "columns": {"illness": "sensitive"}, "models": [], "steps": [{"round": {"base": 10, "columns":
              ["pay"]}}]}  # fmt: skip
     done = sfumato.protect(plain, people, engine="duckdb")
     assert "no quasi-identifier" in str(outcomes(done)["linkage"])
-    assert all(result.value is None and "no quasi-identifier" in result.reason for result in done.evaluation.measures)
+    reasons = {result.measure: result.reason for result in done.evaluation.measures if result.value is None}
+    assert len(reasons) == len(done.evaluation.measures)
+    assert "no quasi-identifier" in reasons.pop("class-sizes")
+    assert "needs all rows in memory" in reasons["ncp"]
+
+
+def secret_counts(path: Path) -> SecretCounts:
+    with masking_engine("duckdb", memory="1GB").workspace(path, numbered=True) as workspace:
+        table = StoredTable.open(workspace, Schema(columns={}), original=False)
+        return ClassCounter(table=table).secret(["q"], "s")
 
 
 def test_suppressed_rows_form_no_class(tmp_path: Path) -> None:
     frame = pl.DataFrame({"q": ["a", "a", "b", "*", "*"], "s": ["x", "y", "x", "x", "y"]})
     frame.write_parquet(tmp_path / "x.parquet")
-    with class_counter(tmp_path / "x.parquet") as counter:
-        counts = counter.secret(["q"], "s")
+    counts = secret_counts(tmp_path / "x.parquet")
     assert (counts.rows, counts.common_in_class, counts.common) == (3, 2, 2)
     frame.filter(pl.col("q") == "*").write_parquet(tmp_path / "y.parquet")
-    with class_counter(tmp_path / "y.parquet") as counter:
-        counts = counter.secret(["q"], "s")
+    counts = secret_counts(tmp_path / "y.parquet")
     assert (counts.rows, counts.common_in_class, counts.common) == (2, 1, 1)

@@ -93,9 +93,7 @@ def test_crowds_are_all_rows_that_agree(rows: list[tuple[str | None, str | None,
     diverse = LDiversity(l=2).check(data)
     assert diverse.worst == min(len({row[2] for row in crowd}) for crowd in wildcard_groups)
     models: list[dict[str, Any]] = [{"k-anonymity": {"k": 3}}, {"l-diversity": {"l": 2}}]
-    seen = count_classes(
-        data.table.frame, quasi=("zip", "sex"), sensitive=("s",), missing={"zip": meaning, "sex": meaning}
-    )
+    seen = count_classes(data, quasi=("zip", "sex"), sensitive=("s",), missing={"zip": meaning, "sex": meaning})
     again = verify(models, seen)
     assert [v.worst for v in again] == [verdict.worst, diverse.worst]
     assert [v.failing for v in again] == [verdict.failing, diverse.failing]
@@ -115,9 +113,7 @@ def test_altered_sensitive_values_are_compared_with_the_release_itself() -> None
     assert TCloseness(t=0.1).check(altered, original=original).holds
     apart = table([("1", "F", "x"), ("2", "F", "y")])
     for release, worst in ((altered, 0.0), (apart, 0.5)):
-        shown = count_classes(
-            release.table.frame, quasi=("zip", "sex"), sensitive=("s",), original=original.table.frame
-        )
+        shown = count_classes(release, quasi=("zip", "sex"), sensitive=("s",), original=original)
         verdict = TCloseness(t=0.4).check(release, original=original)
         assert verdict.worst == verify([{"t-closeness": {"t": 0.4}}], shown)[0].worst == worst
 
@@ -143,7 +139,7 @@ def test_a_ratio_that_reaches_delta_is_one_too_many() -> None:
     """Shares 1/2 and 1/8 in the classes, 1/4 in the table: the logarithms are 1 and -1 exactly, and must stay below."""
     rows: list[tuple[str | None, str | None, str]] = [("1", "F", "a")] * 2 + [("1", "F", "b")] * 2
     rows += [("2", "F", "a")] + [("2", "F", "b")] * 7
-    shown = count_classes(table(rows).table.frame, quasi=("zip", "sex"), sensitive=("s",))
+    shown = count_classes(table(rows), quasi=("zip", "sex"), sensitive=("s",))
     for delta, state in ((1.0, State.FAILS), (1.001, State.HOLDS)):
         assert DeltaDisclosure(delta=delta).check(table(rows)).state is state
         assert verify([{"delta-disclosure": {"delta": delta}}], shown)[0].state is state
@@ -157,7 +153,7 @@ def test_the_average_counts_every_class() -> None:
         ("3", "F", "a"),
         ("3", "F", "b"),
     ]
-    shown = count_classes(table(rows).table.frame, quasi=("zip", "sex"), sensitive=("s",))
+    shown = count_classes(table(rows), quasi=("zip", "sex"), sensitive=("s",))
     for limit, state in ((0.75, State.HOLDS), (0.74, State.FAILS)):
         verdict = AverageRisk(limit=limit).check(table(rows))
         assert (verdict.worst, verdict.state) == (0.75, state)
@@ -170,7 +166,7 @@ def test_every_sensitive_column_counts() -> None:
     secret = Column(role=Role.SENSITIVE)
     columns = {"zip": Column(role=Role.QUASI), "illness": secret, "income": secret}
     data = Data(table=Table(frame=frame), schema=Schema(columns=columns))
-    shown = count_classes(frame, quasi=("zip",), sensitive=("illness", "income"))
+    shown = count_classes(Data.plain(frame), quasi=("zip",), sensitive=("illness", "income"))
     for column, worst in ((None, 1), ("income", 1), ("illness", 2)):
         model = PSensitive(p=2, k=2, column=column)
         assert (model.check(data).worst, model.check(data).holds) == (worst, worst == 2)
@@ -188,7 +184,7 @@ def test_a_population_by_hand(tmp_path: Path) -> None:
 
     def state(data: Data, model: type[PrivacyModel], **parameters: Any) -> list[State]:
         made = model.build({**parameters, "population": tmp_path / "people.csv"})
-        shown = count_classes(data.table.frame, quasi=("zip",), population=people.cast(pl.String))
+        shown = count_classes(data, quasi=("zip",), population=people.cast(pl.String))
         return [made.check(data).state, verify([{made.part_name(): made.to_dict()}], shown)[0].state]
 
     holds, fails = [State.HOLDS] * 2, [State.FAILS] * 2
@@ -366,7 +362,7 @@ def test_what_cannot_be_checked_does_not_hold(tmp_path: Path) -> None:
     assert [v.state for v in check(made)][:1] == [State.NOT_CHECKED]
     assert [v.state for v in check(made, population=tmp_path / "all.csv")][:1] == [State.HOLDS]
     gaps = pl.DataFrame({"age": [20, 20, None, 30], "sex": ["f", "f", "m", "m"]})
-    shown = count_classes(gaps, quasi=("age", "sex"), missing={"age": "wildcard", "sex": "category"})
+    shown = count_classes(Data.plain(gaps), quasi=("age", "sex"), missing={"age": "wildcard", "sex": "category"})
     [overlap] = verify([{"population-uniqueness": {"limit": 0.1, "fraction": 0.1}}], shown)
     assert overlap.state is State.NOT_CHECKED
     assert "overlap" in overlap.reason
@@ -384,14 +380,14 @@ def test_population_uniques_are_estimated_twice(estimator: str, fraction: float)
         model = PopulationUniqueness(limit=0.05, fraction=fraction, estimator=estimator)  # type: ignore[arg-type]
         data = Data.of(Table(frame=table), Schema(columns={"q": Column(role=Role.QUASI)}))
         ours = model.check(data)
-        [theirs] = verify([{"population-uniqueness": model.to_dict()}], count_classes(table, quasi=("q",)))
+        [theirs] = verify([{"population-uniqueness": model.to_dict()}], count_classes(Data.plain(table), quasi=("q",)))
         assert 0 < ours.worst < 1
         assert theirs.worst == pytest.approx(ours.worst, rel=1e-6)
         assert theirs.state is ours.state
 
 
 def test_a_population_that_cannot_be_estimated_does_not_pass() -> None:
-    shown = count_classes(pl.DataFrame({"q": range(50)}), quasi=("q",))
+    shown = count_classes(Data.plain(pl.DataFrame({"q": range(50)})), quasi=("q",))
     [alone] = verify([{"population-uniqueness": {"limit": 0.9, "fraction": 0.05}}], shown)
     assert (alone.state, alone.worst) == (State.FAILS, 1)
 

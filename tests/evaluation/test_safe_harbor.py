@@ -29,7 +29,7 @@ def both(frame: pl.DataFrame, **parameters: Any) -> int:
     model = SafeHarbor.build(parameters)
     schema = Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns})
     verdict = model.check(Data.of(Table(frame=frame), schema))
-    counts = count_classes(frame, quasi=tuple(frame.columns))
+    counts = count_classes(Data.plain(frame), quasi=tuple(frame.columns))
     [second] = verify([{"safe-harbor": model.public()}], counts)
     assert (second.state, second.failing) == (verdict.state, verdict.failing)
     return verdict.failing

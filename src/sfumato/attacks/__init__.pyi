@@ -7,7 +7,6 @@ from sfumato.attacks.base import Attack as Attack
 from sfumato.attacks.scenario import AttackScenario as AttackScenario
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage as AttributeLinkage
 from sfumato.attacks.query.averaging import Averaging as Averaging
-from sfumato.attacks.transparency.centroids import Centroids as Centroids
 from sfumato.attacks.models.coefficient_reconstruction import CoefficientReconstruction as CoefficientReconstruction
 from sfumato.attacks.graph.correlated_neighbourhoods import CorrelatedNeighbourhoods as CorrelatedNeighbourhoods
 from sfumato.attacks.transparency.counterfeits import Counterfeits as Counterfeits
@@ -38,6 +37,7 @@ from sfumato.attacks.record_linkage.nearest_documents import NearestDocuments as
 from sfumato.attacks.graph.neighbour_degrees import NeighbourDegrees as NeighbourDegrees
 from sfumato.attacks.evaluation.outcome import Outcome as Outcome
 from sfumato.attacks.graph.planted_nodes import PlantedNodes as PlantedNodes
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage as PosteriorLinkage
 from sfumato.attacks.base import Predicate as Predicate
 from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage as ProbabilisticLinkage
 from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage as ProfileLinkage

@@ -114,6 +114,10 @@ class View:
     column that groups the rows of a household, whose values are meaningless to the adversary."""
     people: pl.DataFrame | None = None
     """All people whose values the adversary knows, if ``targets`` are some of them: for scales and covariances."""
+    everybody: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
+    """The known values of everybody in the release, if the adversary has them, and the row of each target there."""
+    position: tuple[npt.NDArray[np.int64], int] | None = None
+    """For releases in the order of the original: the place of each target there, and how many rows were removed."""
     known_matches: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
     """For attacks that learn: known values of people whose release row the adversary knows, and these rows."""
 
@@ -246,6 +250,9 @@ class Attack(Part):
     """Whether every target is compared with every row; then fewer targets are drawn on very large releases."""
     min_targets: ClassVar[int] = 0
     """Draw at least this many targets if there are as many: for attacks in which targets compete for rows."""
+    uses_everything: ClassVar[bool] = False
+    """Whether the adversary also uses everybody's known values, the rows of a person or household together, and the
+    order of the rows."""
     by_household: ClassVar[bool] = False
     """Whether targets are drawn household by household, with all members known."""
     by_unit: ClassVar[bool] = False

@@ -61,7 +61,7 @@ def steps_on(view: View, columns: tuple[str, ...], *, perturbed: Collection[str]
     steps: list[Step] = []
     for step in view.steps:
         method = method_of(step)
-        if method.leaves_values or not set(step.get("columns", columns)) & set(perturbed or columns):
+        if not set(method.changed_columns(step, columns)) & set(perturbed or columns):
             continue
         if method.coarsens and step.get("truthful", False):
             continue

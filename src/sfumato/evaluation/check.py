@@ -1,13 +1,13 @@
 """Checks of a release: one list of verdicts for every engine, for ``protect``, ``check``, ``study`` and graphs.
 
-A check is one class in one file of ``verification/checks``. It says whether it applies, what it needs, and gives its
+A check is one class in one file of ``evaluation/checks``. It says whether it applies, what it needs, and gives its
 verdict on a :class:`Subject`. :func:`run_checks` runs all of them. Where the subject lacks what a check needs, the
 verdict is "not checked" with its reason, so that no release holds because something was skipped.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role, Schema
+from sfumato.dataset.rows import Rows
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import method_of
 from sfumato.masking.model import PrivacyModel
@@ -29,9 +29,19 @@ from sfumato.release import Lineage, Release, State, Verdict
 from sfumato.release.class_counts import CannotCheck
 from sfumato.rng import Rng
 
-__all__ = ["Check", "Need", "Subject", "run_checks", "verdicts_of"]
+__all__ = [
+    "SEVERAL_ROWS",
+    "Check",
+    "Need",
+    "Subject",
+    "judged_for_people",
+    "paired_rows",
+    "run_checks",
+    "verdicts_of",
+]
 
-Rows = npt.NDArray[np.int64]
+SEVERAL_ROWS = "people with several rows"
+"""The name of the verdict that says whether what is judged for rows holds for people."""
 
 
 class Need(StrEnum):
@@ -42,9 +52,11 @@ class Need(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Subject(ABC):
-    """A release with everything that is known about it. Where its rows lie is the matter of subclasses."""
+class Subject:
+    """A release with everything that is known about it. Its rows lie in memory or in an engine."""
 
+    release: Rows
+    original: Rows | None = None
     schema: Schema
     """Roles of all columns of the original, and the privacy unit."""
     models: Sequence[PrivacyModel] = ()
@@ -61,45 +73,20 @@ class Subject(ABC):
     """Earlier releases about the same people."""
 
     @property
-    @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """The released columns."""
-
-    @property
-    @abstractmethod
-    def original_columns(self) -> tuple[str, ...] | None:
-        """The columns of the original; None if the original is not at hand."""
-
-    @abstractmethod
-    def released(self, names: Sequence[str], rows: Rows | None = None) -> pl.DataFrame:
-        """Some released columns, of all rows or of these. Raises :class:`CannotCheck` beyond the memory limit."""
-
-    @abstractmethod
-    def before(self, names: Sequence[str], rows: Rows | None = None) -> pl.DataFrame:
-        """Some columns of the original, of all rows or of these."""
-
-    @property
-    def most_rows(self) -> int | None:
-        """The largest number of rows of which all columns may be loaded; None for any number."""
-        return None
+        return self.release.columns
 
     @cached_property
     def pair(self) -> tuple[Data, Table, Lineage | None]:
-        """Original, release and row map with all columns; of more than :attr:`most_rows` rows a random part."""
-        assert self.original_columns is not None
-        rows, origin, lineage = None, None, self.lineage
-        if self.most_rows is not None and lineage is not None and len(self.from_people) > self.most_rows:
-            rows = np.sort(Rng(0).generator.choice(self.from_people, self.most_rows, replace=False))
-            origin, lineage = lineage.rows[rows], Lineage.identity(len(rows))
-        before, after = self.before(self.original_columns, origin), self.released(self.columns, rows)
-        alike = [_as(column, before.schema.get(column.name)) for column in after]
-        original = Data(table=Table(frame=before), schema=self.schema)
-        return original, Table(frame=pl.DataFrame(alike)), lineage
+        """Original, release and row map with all columns and rows; refused beyond the memory limit."""
+        assert self.original is not None
+        return paired_rows(self.original, self.release, self.schema, self.lineage, most=None)
 
     @property
     def has(self) -> frozenset[Need]:
         """What is at hand beside the release."""
-        found = {Need.ORIGINAL: self.original_columns, Need.LINEAGE: self.lineage}
+        found = {Need.ORIGINAL: self.original, Need.LINEAGE: self.lineage}
         return frozenset(need for need, value in found.items() if value is not None)
 
     def require(self, needs: Collection[Need]) -> None:
@@ -121,25 +108,22 @@ class Subject(ABC):
         return len(self.lineage.rows) > 0 and not (self.lineage.rows >= 0).any()
 
     @cached_property
-    def from_people(self) -> Rows:
-        """The released rows that came from a row of the original."""
-        assert self.lineage is not None
-        return np.flatnonzero(self.lineage.rows >= 0)
-
-    @cached_property
     def people(self) -> pl.Series:
-        """The person of each row in :attr:`from_people`, as a number. Needs the original and the row map."""
+        """The person of each released row as a number, null for a row of nobody. Needs the original and the row map."""
         unit = self.schema.unit
         assert unit is not None
         assert self.lineage is not None
-        if unit not in (self.original_columns or ()):
+        assert self.original is not None
+        if unit not in self.original.columns:
             raise CannotCheck(f"The original has no column `{unit}`, which says whose row it is.")
-        people = self.before([unit]).to_series()
+        people = self.original.load([unit]).to_series()
         codes = people.cast(pl.String) if people.dtype in (pl.Categorical, pl.Enum) else people
         number = codes.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
         # a row without a person is a person of its own
-        own = np.where(number == 0, -1 - np.arange(len(number)), number)
-        return pl.Series("person", own[self.lineage.rows[self.from_people]])
+        own = np.where(number == 0, len(number) + 1 + np.arange(len(number)), number)
+        origin = self.lineage.rows
+        known = pl.Series("person", own[np.maximum(origin, 0)])
+        return known.set(pl.Series(origin < 0), None) if (origin < 0).any() else known
 
     @property
     def released_people(self) -> pl.Series | None:
@@ -147,11 +131,24 @@ class Subject(ABC):
         if self.schema.unit is None or Need.ORIGINAL not in self.has or self.lineage is None:
             return None
         try:
-            known = pl.DataFrame({"row": self.from_people, "person": self.people})
-        except CannotCheck:
+            return self.people
+        except (CannotCheck, NotApplicable):
             return None
-        rows = pl.DataFrame({"row": np.arange(len(self.lineage.rows))})
-        return rows.join(known, on="row", how="left", maintain_order="left")["person"]
+
+
+def paired_rows(
+    original: Rows, release: Rows, schema: Schema, lineage: Lineage | None, *, most: int | None
+) -> tuple[Data, Table, Lineage | None]:
+    """Original, release and row map with all columns; with a row map, of more than ``most`` rows a random part."""
+    rows, origin = None, None
+    if most is not None and lineage is not None:
+        known = np.flatnonzero(lineage.rows >= 0)
+        if len(known) > most:
+            rows = np.sort(Rng(0).generator.choice(known, most, replace=False))
+            origin, lineage = lineage.rows[rows], Lineage.identity(len(rows))
+    before, after = original.load(original.columns, origin), release.load(release.columns, rows)
+    alike = [_as(column, before.schema.get(column.name)) for column in after]
+    return Data(table=Table(frame=before), schema=schema), Table(frame=pl.DataFrame(alike)), lineage
 
 
 def _as(column: pl.Series, dtype: pl.DataType | None) -> pl.Series:
@@ -210,3 +207,8 @@ def _verdicts(check: Check, subject: Subject) -> tuple[Verdict, ...]:
     except MemoryError:
         reason = "Memory ran out."
     return (Verdict(model=check.verdict_name(), state=State.NOT_CHECKED, reason=reason),)
+
+
+def judged_for_people(verdicts: Sequence[Verdict]) -> bool:
+    """Whether what is judged for rows holds for people, as far as these verdicts say."""
+    return all(verdict.holds for verdict in verdicts if verdict.model == SEVERAL_ROWS)

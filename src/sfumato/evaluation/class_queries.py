@@ -1,4 +1,4 @@
-"""Equivalence classes of a file of any size, counted by GROUP BY instead of in memory.
+"""Equivalence classes of a release in an engine, counted by GROUP BY instead of in memory.
 
 An attacker who knows the values of some columns of a person and picks one of the matching rows finds the person with
 the share of these rows that are the person's. Where every row is another person, the expected number of people found
@@ -7,18 +7,14 @@ is the number of classes. Else a person is found with the largest share over the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from sfumato.data import scan
-from sfumato.data.sql_quoting import quoted_name
+from sfumato.engines.stored_table import ROW, StoredTable
 
-__all__ = ["ClassCounter", "FileClasses", "SecretCounts", "class_counter"]
+__all__ = ["ClassCounter", "FileClasses", "SecretCounts"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,26 +41,27 @@ class SecretCounts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassCounter:
-    """Counts on an open file. Rows that show ``*`` in all columns of a grouping are suppressed and form no class."""
+    """Counts on a release. Rows that show ``*`` in all columns of a grouping are suppressed and form no class, unless
+    all rows are."""
 
-    connection: Any
-    source: str
-    by_people: bool
-    """Whether people have several rows; the source then has their numbers in the column ``_PERSON``."""
+    table: StoredTable
+    people: pl.Series | None = None
+    """The person of each row, null for nobody; None if every row is another person."""
 
-    def row(self, statement: str) -> tuple[float, ...]:
-        """The one row of numbers that a statement about ``{source}`` gives."""
-        found = self.connection.execute(statement.replace("{source}", self.source)).fetchone()
-        assert found is not None
-        return tuple(found)
+    def distinct(self, columns: Sequence[str]) -> list[int]:
+        """About how many different values each column has."""
+        counts = ", ".join(
+            f"APPROX_COUNT_DISTINCT(t.{self.table.cells[name]}) AS n{i}" for i, name in enumerate(columns)
+        )
+        return [int(n) for n in self._row(f"SELECT {counts} FROM {self._source}")] if columns else []
 
     def classes(self, columns: Sequence[str]) -> FileClasses:
         """The classes by some columns. If all rows are suppressed, they are one class."""
-        names, hidden = _grouping(columns)
-        inner = f"SELECT count(*) AS n, {hidden} AS hidden FROM {{source}} GROUP BY {names}"
-        count, rows, smallest, unique = self.row(
-            "SELECT count(*), coalesce(sum(n), 0), coalesce(min(n), 0), coalesce(sum(n) FILTER (n = 1), 0) "
-            f"FROM ({inner} QUALIFY NOT hidden OR count(*) OVER () = 1)"
+        names, hidden = self._grouping(columns)
+        count, rows, smallest, unique = self._row(
+            f"WITH sizes AS (SELECT COUNT(*) AS n, {hidden} AS hidden FROM {self._source} GROUP BY {names}) "
+            "SELECT COUNT(*) AS classes, COALESCE(SUM(n), 0) AS n, COALESCE(MIN(n), 0) AS least, "
+            f"COALESCE(SUM(CASE WHEN n = 1 THEN 1 ELSE 0 END), 0) AS alone FROM sizes {_visible('sizes')}"
         )
         return FileClasses(count=int(count), rows=int(rows), smallest=int(smallest), unique=int(unique))
 
@@ -73,56 +70,51 @@ class ClassCounter:
 
         People are rows where every row is another person.
         """
-        if not self.by_people:
+        if self.people is None:
             classes = self.classes(columns)
             return classes.count, classes.rows
-        names, hidden = _grouping(columns)
-        own = f"SELECT {_PERSON}, {names}, count(*) AS own, {hidden} AS hidden FROM {{source}} GROUP BY ALL"
-        shares = f"SELECT {_PERSON}, own / sum(own) OVER (PARTITION BY {names}) AS share, hidden FROM ({own})"
-        visible = f"WITH shares AS ({shares}) SELECT * FROM shares WHERE {_PERSON} IS NOT NULL"
-        visible += " AND (NOT hidden OR (SELECT bool_and(hidden) FROM shares))"
-        found, people = self.row(
-            f"SELECT coalesce(sum(share), 0), count(*) FROM (SELECT max(share) AS share FROM ({visible}) "
-            f"GROUP BY {_PERSON})"
+        names, hidden = self._grouping(columns)
+        keys = ", ".join(self.table.cells[name] for name in columns)
+        people = self.table.with_people(self.people)
+        found, count = self._row(
+            f"WITH own AS (SELECT p.person, {names}, COUNT(*) AS own, {hidden} AS hidden FROM {self._source} "
+            f"JOIN {people} AS p ON t.{ROW} = p.{ROW} GROUP BY p.person, {names}), "
+            f"shares AS (SELECT person, hidden, own / SUM(own) OVER (PARTITION BY {keys}) AS share FROM own), "
+            f"best AS (SELECT person, MAX(share) AS share FROM shares {_visible('shares')} AND person IS NOT NULL "
+            "GROUP BY person) SELECT COALESCE(SUM(share), 0) AS found, COUNT(*) AS people FROM best"
         )
         # the order of an addition of fractions is the engine's
-        return min(round(float(found), 9), float(people)), int(people)
+        return min(round(float(found), 9), float(count)), int(count)
 
     def secret(self, columns: Sequence[str], secret: str) -> SecretCounts:
         """The values of a sensitive column within the classes."""
-        names, hidden = _grouping(columns)
-        value = quoted_name(secret)
-        counted = (
-            f"SELECT {names}, {value} AS secret, count(*) AS n, {hidden} AS hidden FROM {{source}} "
-            f"WHERE {value} IS NOT NULL GROUP BY {names}, {value}"
-        )
-        rows, common_in_class, common = self.row(
-            f"WITH counted AS ({counted}), "
-            "kept AS (SELECT * FROM counted WHERE NOT hidden OR (SELECT bool_and(hidden) FROM counted)), "
-            f"classes AS (SELECT max(n) AS most, sum(n) AS n FROM kept GROUP BY {names}) "
-            "SELECT coalesce((SELECT sum(n) FROM classes), 0), coalesce((SELECT sum(most) FROM classes), 0), "
-            "coalesce((SELECT max(n) FROM (SELECT sum(n) AS n FROM kept GROUP BY secret)), 0)"
+        names, hidden = self._grouping(columns)
+        value = f"t.{self.table.cells[secret]}"
+        keys = ", ".join(self.table.cells[name] for name in columns)
+        rows, common_in_class, common = self._row(
+            f"WITH counted AS (SELECT {names}, {value} AS secret, COUNT(*) AS n, {hidden} AS hidden "
+            f"FROM {self._source} WHERE {value} IS NOT NULL GROUP BY {names}, {value}), "
+            f"kept AS (SELECT * FROM counted {_visible('counted')}), "
+            f"classes AS (SELECT MAX(n) AS most, SUM(n) AS n FROM kept GROUP BY {keys}), "
+            "totals AS (SELECT SUM(n) AS n FROM kept GROUP BY secret) "
+            "SELECT COALESCE((SELECT SUM(n) FROM classes), 0) AS n, COALESCE((SELECT SUM(most) FROM classes), 0) AS "
+            "most, COALESCE((SELECT MAX(n) FROM totals), 0) AS common"
         )
         return SecretCounts(rows=int(rows), common_in_class=int(common_in_class), common=int(common))
 
+    @property
+    def _source(self) -> str:
+        return f"({self.table.sql}) AS t"
 
-_PERSON = '"sfumato person"'
+    def _row(self, statement: str) -> tuple[float, ...]:
+        return self.table.workspace.query(statement, "counting classes").row(0)
 
-
-@contextmanager
-def class_counter(path: Path, people: pl.Series | None = None) -> Iterator[ClassCounter]:
-    """Open a released file for counting. ``people`` has the person of each row of the file, null for none."""
-    source = scan(path)
-    with source.connect() as connection:
-        expression = source.expression
-        if people is not None:
-            connection.register("sfumato_people", people.alias(_PERSON.strip('"')).to_frame().to_arrow())
-            # the rows of a scan keep the order of the file
-            expression = f"(SELECT * FROM {expression} POSITIONAL JOIN sfumato_people)"
-        yield ClassCounter(connection=connection, source=expression, by_people=people is not None)
+    def _grouping(self, columns: Sequence[str]) -> tuple[str, str]:
+        """The columns of the GROUP BY, and whether a group is suppressed, as an aggregate."""
+        cells = [f"t.{self.table.cells[name]}" for name in columns]
+        starred = " AND ".join(f"CAST({cell} AS VARCHAR) IS NOT DISTINCT FROM '*'" for cell in cells)
+        return ", ".join(cells), f"MIN(CASE WHEN {starred} THEN 1 ELSE 0 END)"
 
 
-def _grouping(columns: Sequence[str]) -> tuple[str, str]:
-    """The columns of the GROUP BY, and the condition of a suppressed row."""
-    names = [quoted_name(name) for name in columns]
-    return ", ".join(names), " AND ".join(f"CAST({name} AS VARCHAR) IS NOT DISTINCT FROM '*'" for name in names)
+def _visible(groups: str) -> str:
+    return f"WHERE (hidden = 0 OR (SELECT MIN(hidden) FROM {groups}) = 1)"

@@ -1,52 +1,163 @@
-"""Disclosure risk of a file of any size, computed from its equivalence classes instead of sampled."""
+"""Disclosure risk of a release in an engine, computed from its equivalence classes instead of sampled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from sfumato.attacks import AnyColumns, Arm, AttributeLinkage, Discloses, Linkage, Outcome
-from sfumato.data import scan
-from sfumato.dataset import Role, Schema
-from sfumato.errors import NotApplicable
-from sfumato.evaluation.class_queries import ClassCounter, FileClasses, class_counter
+from sfumato.attacks import (
+    AnyColumns,
+    Arm,
+    Attack,
+    AttackScenario,
+    AttributeLinkage,
+    Discloses,
+    Linkage,
+    Outcome,
+)
+from sfumato.data.table import Table
+from sfumato.dataset import Data, Role, Schema
+from sfumato.dataset.rows import Rows
+from sfumato.engines.memory import memory_bytes
+from sfumato.engines.stored_table import StoredTable
+from sfumato.errors import NotApplicable, OutOfMemory
+from sfumato.evaluation.battery import battery_of
+from sfumato.evaluation.check import Subject, paired_rows
+from sfumato.evaluation.class_queries import ClassCounter, FileClasses
+from sfumato.evaluation.evaluation import Evaluation
 from sfumato.evaluation.file_columns import file_columns
-from sfumato.measures import ClassSizes, Prosecutor, Uniqueness
+from sfumato.evaluation.run import CELL_BYTES
+from sfumato.measures import ClassSizes, Measure, Prosecutor, Uniqueness
 from sfumato.measures.base import MeasureResult
+from sfumato.recipe import Limits
+from sfumato.release import Release, Verdict
 
-__all__ = ["class_attacks", "class_measures"]
+__all__ = ["class_attacks", "class_measures", "counted_attacks", "evaluate_counts", "fits_in_memory"]
 
+_FIRST_ROWS = 10_000
+"""Rows by which the battery of a large release is chosen."""
+_ROWS_NEEDED = "{what} needs all rows in memory, and they exceed the limit."
 _TRUTH = "class sizes of the whole file"
 _EMPTY = "Every record was suppressed: the release has no rows."
 
 
-def class_attacks(
-    path: Path, schema: Schema, manifest: Mapping[str, Any], *, people: pl.Series | None = None
-) -> tuple[Outcome | NotApplicable, ...]:
-    """The expected success of ``linkage``, ``attribute-linkage`` and ``any-columns`` on a file whose values are true.
+def evaluate_counts(
+    subject: Subject,
+    manifest: Mapping[str, Any],
+    *,
+    attacks: Sequence[Attack],
+    measures: Sequence[Measure],
+    limits: Limits,
+    verdicts: Sequence[Verdict] = (),
+) -> Evaluation:
+    """The evaluation of a release that is too large for memory: what follows from the sizes of its classes.
 
-    An attacker who knows all quasi-identifiers of somebody in the release and picks one of the matching rows is right
-    with probability 1 / class size, so the expected risk is the number of classes divided by the number of rows. Where
-    people have several rows, ``people`` has the person of each row of the file, and identity is counted by people. An
-    attacker who guesses the most frequent sensitive value of the class is right for the rows that hold it. Both are
-    upper bounds where classes overlap. For altered values they say nothing, and the attacks do not apply.
+    Attacks of the battery that need the rows are "not judged", and so are the limits that depend on them. Measures that
+    need the rows have a reason and no value.
     """
-    released = list(scan(path).columns)
-    quasi = tuple(name for name in schema.names(Role.QUASI) if name in released)
+    assert isinstance(subject.release, StoredTable)
+    return Evaluation(
+        manifest=manifest,
+        attacks=counted_attacks(subject, manifest, attacks, limits, control=True),
+        measures=class_measures(subject.release, subject.schema, measures),
+        verdicts=tuple(verdicts),
+        limit_set=limits,
+    )
+
+
+def counted_attacks(
+    subject: Subject,
+    manifest: Mapping[str, Any],
+    attacks: Sequence[Attack],
+    limits: Limits,
+    *,
+    knows: Sequence[str] | None = None,
+    control: bool = False,
+) -> tuple[Outcome | NotApplicable, ...]:
+    """The attacks whose success follows from class sizes, and a refusal for each other attack of the battery.
+
+    ``control`` says that in memory there would be people who are not in the release.
+    """
+    assert isinstance(subject.release, StoredTable)
+    computed = class_attacks(subject.release, subject.schema, manifest, people=subject.released_people, knows=knows)
+    names = {_name(item) for item in computed}
+    needed = CELL_BYTES * cells_of(subject.release, subject.original)
+    refused = []
+    for attack in _battery(subject, manifest, attacks, limits, control=control):
+        given = attack.model_dump(exclude_defaults=True).keys() - {"secret", "tolerance", "most"}
+        if given or attack.part_name() not in names:
+            refused.append(_needs_rows(attack.part_name(), attack.discloses, needed))
+            refused[-1].facts |= {"setting": attack.setting, "any_columns": attack.any_columns}
+    return (*computed, *refused)
+
+
+def _battery(
+    subject: Subject, manifest: Mapping[str, Any], attacks: Sequence[Attack], limits: Limits, *, control: bool
+) -> tuple[Attack, ...]:
+    """The attacks that would be run on this release in memory: they are chosen by the steps and a few rows."""
+    if subject.original is None:
+        return tuple(attacks)
+    most = min(_FIRST_ROWS, subject.release.rows)
+    if subject.lineage is not None:
+        before, after, lineage = paired_rows(
+            subject.original, subject.release, subject.schema, subject.lineage, most=most
+        )
+    else:
+        first = np.arange(most)
+        frame = subject.original.load(subject.original.columns, np.arange(min(_FIRST_ROWS, subject.original.rows)))
+        before, lineage = Data(table=Table(frame=frame), schema=subject.schema), None
+        after = Table(frame=subject.release.load(subject.release.columns, first))
+    scenario = AttackScenario(
+        original=before,
+        release=Release(table=after, manifest=dict(manifest)),
+        lineage=lineage,
+        control=before.table if control else None,
+    )
+    return tuple(battery_of(scenario, attacks, limits))
+
+
+def cells_of(*tables: Rows | None) -> int:
+    """Number of cells of these tables."""
+    return sum(table.rows * len(table.columns) for table in tables if table is not None)
+
+
+def fits_in_memory(memory: str, *tables: Rows | None) -> bool:
+    """Whether attacks and measures may load these tables within a memory limit."""
+    return CELL_BYTES * cells_of(*tables) <= memory_bytes(memory)
+
+
+def class_attacks(
+    table: StoredTable,
+    schema: Schema,
+    manifest: Mapping[str, Any],
+    *,
+    people: pl.Series | None = None,
+    knows: Sequence[str] | None = None,
+) -> tuple[Outcome | NotApplicable, ...]:
+    """The expected success of ``linkage``, ``attribute-linkage`` and ``any-columns`` on rows whose values are true.
+
+    An attacker who knows all quasi-identifiers of somebody in the release (or the columns ``knows``) and picks one of
+    the matching rows is right with probability 1 / class size, so the expected risk is the number of classes divided by
+    the number of rows. Where people have several rows, ``people`` has the person of each row, and identity is counted
+    by people. An attacker who guesses the most frequent sensitive value of the class is right for the rows that hold
+    it. Both are upper bounds where classes overlap. For altered values they say nothing, and the attacks are not
+    judged.
+    """
+    quasi = tuple(name for name in knows or schema.names(Role.QUASI) if name in table.columns)
     altered = _altered(manifest)
-    with class_counter(path, people) as counter:
-        outcomes = [_linkage(counter, quasi, altered)]
-        for secret in schema.names(Role.SENSITIVE):
-            if secret in released and quasi and counter.classes(quasi).rows:
-                outcomes.append(_attribute_linkage(counter, quasi, secret, altered))
-        if altered is None:
-            outcomes.append(_refused(AnyColumns.part_name(), Discloses.IDENTITY, _needs_sample("columns")))
-        else:
-            outcomes += file_columns(counter, [name for name in released if name not in altered], _TRUTH)
+    counter = ClassCounter(table=table, people=people)
+    outcomes = [_linkage(counter, quasi, altered)]
+    for secret in schema.names(Role.SENSITIVE):
+        if secret in table.columns and quasi and counter.classes(quasi).rows:
+            outcomes.append(_attribute_linkage(counter, quasi, secret, altered))
+    if altered is None:
+        outcomes.append(_altered_values(AnyColumns.part_name(), Discloses.IDENTITY, "columns"))
+    else:
+        outcomes += file_columns(counter, [name for name in table.columns if name not in altered], _TRUTH)
     if schema.unit is None:
         return tuple(outcomes)
     by_people = (Discloses.IDENTITY,) if people is not None else ()
@@ -56,21 +167,23 @@ def class_attacks(
     )
 
 
-def class_measures(path: Path, schema: Schema) -> tuple[MeasureResult, ...]:
-    """Measures that follow from the class sizes of a file."""
-    released = list(scan(path).columns)
-    quasi = [name for name in schema.names(Role.QUASI) if name in released]
-    with class_counter(path) as counter:
-        classes = counter.classes(quasi) if quasi else FileClasses()
+def class_measures(table: StoredTable, schema: Schema, measures: Sequence[Measure]) -> tuple[MeasureResult, ...]:
+    """Measures that follow from the class sizes of a release; others have a reason and no value."""
+    quasi = [name for name in schema.names(Role.QUASI) if name in table.columns]
+    classes = ClassCounter(table=table).classes(quasi) if quasi else FileClasses()
     values = {
         ClassSizes.part_name(): float(classes.smallest),
         Uniqueness.part_name(): classes.unique / max(classes.rows, 1),
         Prosecutor.part_name(): classes.count / max(classes.rows, 1),
     }
-    reason = "" if classes.rows else _EMPTY if quasi else "The release has no quasi-identifier column."
-    return tuple(
-        MeasureResult(measure=name, value=None if reason else value, reason=reason) for name, value in values.items()
-    )
+    nothing = "" if classes.rows else _EMPTY if quasi else "The release has no quasi-identifier column."
+    results = []
+    for measure in measures:
+        name = measure.part_name()
+        value = values.get(name)
+        reason = _ROWS_NEEDED.format(what=f"`{name}`") if value is None else nothing
+        results.append(MeasureResult(measure=name, value=None if reason else value, reason=reason))
+    return tuple(results)
 
 
 def _linkage(counter: ClassCounter, quasi: tuple[str, ...], altered: frozenset[str] | None) -> Outcome | NotApplicable:
@@ -80,7 +193,7 @@ def _linkage(counter: ClassCounter, quasi: tuple[str, ...], altered: frozenset[s
     if not people:
         return _refused(Linkage.part_name(), Discloses.IDENTITY, _EMPTY)
     if altered is None or altered & set(quasi):
-        return _refused(Linkage.part_name(), Discloses.IDENTITY, _needs_sample("quasi-identifiers"))
+        return _altered_values(Linkage.part_name(), Discloses.IDENTITY, "quasi-identifiers")
     return Outcome(
         attack=Linkage.part_name(),
         discloses=Discloses.IDENTITY,
@@ -99,7 +212,7 @@ def _attribute_linkage(
 ) -> Outcome | NotApplicable:
     name = AttributeLinkage.part_name()
     if altered is None or altered & {*quasi, secret}:
-        return _refused(name, Discloses.ATTRIBUTE, _needs_sample(f"`{secret}` or quasi-identifiers"))
+        return _altered_values(name, Discloses.ATTRIBUTE, f"`{secret}` or quasi-identifiers")
     counts = counter.secret(quasi, secret)
     if not counts.rows:
         return _refused(name, Discloses.ATTRIBUTE, f"Column `{secret}` has no value.")
@@ -118,20 +231,38 @@ def _attribute_linkage(
     )
 
 
+def _name(item: Outcome | NotApplicable) -> str:
+    return item.attack if isinstance(item, Outcome) else str(item.facts["attack"])
+
+
 def _refused(attack: str, discloses: Discloses, reason: str) -> NotApplicable:
     refusal = NotApplicable(reason)
     refusal.facts |= {"attack": attack, "discloses": str(discloses)}
     return refusal
 
 
-def _needs_sample(what: str) -> str:
-    return f"The values of {what} were altered, and the attack needs the rows: run `sfumato attack` on a sample."
+def _needs_rows(attack: str, discloses: Discloses, needed: float) -> OutOfMemory:
+    """An attack that was not run because it needs the rows: limits of its kind are not judged."""
+    reason = f"{_ROWS_NEEDED.format(what=f'`{attack}`')} It needs about {needed / 1e9:,.1f} GB."
+    refusal = OutOfMemory(reason, fix="Raise --memory, or attack a sample.")
+    refusal.facts |= {"attack": attack, "discloses": str(discloses)}
+    return refusal
+
+
+def _altered_values(attack: str, discloses: Discloses, what: str) -> OutOfMemory:
+    reason = f"The values of {what} were altered, and the attack needs the rows in memory."
+    refusal = OutOfMemory(reason, fix="Raise --memory, or run `sfumato attack` on a sample.")
+    refusal.facts |= {"attack": attack, "discloses": str(discloses)}
+    return refusal
 
 
 def _altered(manifest: Mapping[str, Any]) -> frozenset[str] | None:
-    """Columns that steps altered instead of coarsening them; None if a step does not name its columns."""
+    """Columns that steps altered instead of coarsening them; None if a step does not name its columns, or if the steps
+    are not published."""
+    if manifest.get("steps") is None:
+        return None
     altered: set[str] = set()
-    for step in manifest.get("steps", ()):
+    for step in manifest["steps"]:
         if step.get("truthful"):
             continue
         if "columns" not in step:

@@ -1,4 +1,7 @@
-"""Count the equivalence classes of a release by plain GROUP BY statements in DuckDB.
+"""Count the equivalence classes of a release by plain GROUP BY statements.
+
+The rows are grouped where they lie (:meth:`sfumato.dataset.rows.Rows.group`); the combinations are then counted as text
+in DuckDB.
 
 This is a second, independent implementation of :mod:`sfumato.masking.equivalence_classes` and must stay one: checks
 built on it would repeat the mistakes of any code that they shared with the search.
@@ -7,28 +10,32 @@ built on it would repeat the mistakes of any code that they shared with the sear
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from sfumato.data.sql_quoting import quoted_name
+from sfumato.dataset.rows import Rows
 from sfumato.evaluation.row_queries import SqlRowQueries
 from sfumato.release.class_counts import Counts, ReleaseCounts
+
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["count_classes"]
 
 
 def count_classes(
-    release: pl.DataFrame,
+    release: Rows,
     *,
     quasi: Sequence[str],
     sensitive: Sequence[str] = (),
     missing: Mapping[str, str] | None = None,
-    original: pl.DataFrame | None = None,
+    original: Rows | None = None,
     population: pl.DataFrame | None = None,
     paths: Mapping[str, Mapping[str | None, tuple[str | None, ...]]] | None = None,
 ) -> ReleaseCounts:
-    """Group a release by its quasi-identifiers with DuckDB.
+    """Group a release by its quasi-identifiers.
 
     Rows that show ``*`` (or an empty cell that matches everything) in every quasi-identifier belong to no class. Empty
     cells of columns whose ``missing`` is "wildcard" or "suppressed" match every value. ``population`` must have the
@@ -37,27 +44,22 @@ def count_classes(
     import duckdb
 
     wildcards = [name for name in quasi if (missing or {}).get(name, "category") != "category"]
-    keys = [f"CAST({quoted_name(name)} AS VARCHAR)" for name in quasi]
+    names = ", ".join(f"q{i}" for i in range(len(quasi)))
     hidden = " AND ".join(
-        f"({key} IS NOT DISTINCT FROM '*'" + (f" OR {key} IS NULL)" if name in wildcards else ")")
-        for name, key in zip(quasi, keys, strict=True)
+        f"(q{i} IS NOT DISTINCT FROM '*'" + (f" OR q{i} IS NULL)" if name in wildcards else ")")
+        for i, name in enumerate(quasi)
     )
-    # Polars formats both sides of every comparison: DuckDB writes large numbers and timestamps differently
-    as_text = pl.DataFrame([release.get_column(name).cast(pl.String) for name in (*quasi, *sensitive)])
     with duckdb.connect(":memory:") as base:
-        base.register("release_rows", as_text.to_arrow())
-        columns = ", ".join(f"{key} AS q{i}" for i, key in enumerate(keys))
-        names = ", ".join(f"q{i}" for i in range(len(quasi)))
-        values = "".join(f", CAST({quoted_name(name)} AS VARCHAR) AS s{i}" for i, name in enumerate(sensitive))
-        base.execute(f"CREATE TABLE every AS SELECT {columns}{values}, ({hidden}) AS hidden FROM release_rows")
+        blank = _count_rows(base, release, quasi, "shown")
+        base.execute(f"CREATE TABLE every AS SELECT {names}, n, ({hidden}) AS hidden FROM shown")
         if base.execute("SELECT bool_and(hidden) FROM every").fetchone() == (True,):
             base.execute("UPDATE every SET hidden = false")
         base.execute(
-            f"CREATE TABLE class AS SELECT row_number() OVER () - 1 AS id, * FROM "
-            f"(SELECT {names}, count(*) AS n FROM every WHERE NOT hidden GROUP BY {names})"
+            f"CREATE TABLE class AS SELECT row_number() OVER (ORDER BY {names}) - 1 AS id, * FROM "
+            f"(SELECT {names}, CAST(sum(n) AS BIGINT) AS n FROM every WHERE NOT hidden GROUP BY {names})"
         )
         classes = base.execute(f"SELECT {names}, n FROM class ORDER BY id").fetchall()
-        blank = [i for i, name in enumerate(quasi) if name in wildcards and release[name].null_count()]
+        blank = [i for i in blank if quasi[i] in wildcards]
         fits = " AND ".join(
             f"(a.q{i} = b.q{i} OR a.q{i} IS NULL OR b.q{i} IS NULL)"
             if i in blank
@@ -70,16 +72,19 @@ def count_classes(
         else:
             sizes = tuple(int(row[-1]) for row in classes)
         inside: dict[str, tuple[Counts, ...]] = {}
-        for number, name in enumerate(sensitive):
+        for name in sensitive:
+            _count_rows(base, release, [*quasi, name], "with_value")
             same = " AND ".join(f"b.q{i} IS NOT DISTINCT FROM e.q{i}" for i in range(len(quasi)))
+            # a combination that is suppressed is in no class
             base.execute(
-                f"CREATE OR REPLACE TABLE value_counts AS SELECT b.id, e.s{number} AS v, count(*) AS n "
-                f"FROM every e JOIN class b ON {same} WHERE NOT e.hidden GROUP BY ALL"
+                f"CREATE OR REPLACE TABLE value_counts AS SELECT b.id, e.q{len(quasi)} AS v, sum(e.n) AS n "
+                f"FROM with_value e JOIN class b ON {same} GROUP BY ALL"
             )
             joined = f"class a JOIN class b ON {fits} JOIN value_counts h ON h.id = b.id"
-            pairs = f"SELECT a.id, h.v, sum(h.n) FROM {joined} GROUP BY ALL"
+            # in one order everywhere, so that sums of fractions are the same in every engine
+            pairs = f"SELECT a.id, h.v, sum(h.n) FROM {joined} GROUP BY ALL ORDER BY ALL"
             counts: list[dict[str | None, int]] = [{} for _ in classes]
-            for place, value, n in base.execute(pairs if blank else "SELECT id, v, n FROM value_counts").fetchall():
+            for place, value, n in base.execute(pairs if blank else "FROM value_counts ORDER BY ALL").fetchall():
                 counts[place][value] = int(n)
             inside[name] = tuple(counts)
         people, unmatched = None, False
@@ -87,11 +92,9 @@ def count_classes(
             people, unmatched = _population(base, population, quasi, len(classes))
     overall, order = {}, {}
     for name in sensitive:
-        table = _compared(release, original, name)
-        count = table.get_column(name).alias("value").value_counts().sort("value", nulls_last=True)
-        values_in_order = count.get_column("value").cast(pl.String).to_list()
-        overall[name] = dict(zip(values_in_order, count.get_column("count").to_list(), strict=True))
-        order[name] = _ordered(values_in_order, (paths or {}).get(name, {}), words=table.schema[name] == pl.String)
+        values, totals = _compared(release, original, name)
+        overall[name] = dict(zip(values.cast(pl.String).to_list(), totals, strict=True))
+        order[name] = _ordered(list(overall[name]), (paths or {}).get(name, {}), words=values.dtype == pl.String)
     return ReleaseCounts(
         keys=tuple(row[:-1] for row in classes),
         sizes=sizes,
@@ -106,12 +109,27 @@ def count_classes(
     )
 
 
-def _compared(release: pl.DataFrame, original: pl.DataFrame | None, name: str) -> pl.DataFrame:
-    """The table that a sensitive column is compared with: the original, unless its values were altered since."""
-    if original is None or name not in original.columns:
-        return release
-    before, after = (set(frame.get_column(name).cast(pl.String)) for frame in (original, release))
-    return original if after <= before else release
+def _count_rows(base: duckdb.DuckDBPyConnection, release: Rows, names: Sequence[str], table: str) -> list[int]:
+    """Make a table of the combinations of some columns (``q0``, ``q1``, ...) with their rows (``n``), and say which
+    columns have empty cells."""
+    groups = release.group(names)
+    # Polars formats both sides of every comparison: DuckDB writes large numbers and timestamps differently
+    text = [column.cast(pl.String).alias(f"q{i}") for i, column in enumerate(groups.values)]
+    base.register(table, pl.DataFrame([*text, pl.Series("n", groups.rows)]).to_arrow())
+    return [i for i, column in enumerate(text) if column.null_count()]
+
+
+def _compared(release: Rows, original: Rows | None, name: str) -> tuple[pl.Series, list[int]]:
+    """The values that a sensitive column is compared with, in order, and their frequencies: those of the original,
+    unless values were altered since."""
+    groups = release.group([name])
+    if original is not None and name in original.columns:
+        before = original.group([name])
+        known, shown = (set(counts.values.to_series().cast(pl.String)) for counts in (before, groups))
+        groups = before if shown <= known else groups
+    values = groups.values.to_series()
+    place = values.arg_sort(nulls_last=True)
+    return values.gather(place), groups.rows[place.to_numpy()].tolist()
 
 
 def _ordered(values: list[str | None], listed: Iterable[str | None], *, words: bool) -> tuple[str | None, ...]:
@@ -122,7 +140,9 @@ def _ordered(values: list[str | None], listed: Iterable[str | None], *, words: b
     return tuple(sorted(values, key=lambda value: (value is None, place.get(value, len(place)))))
 
 
-def _population(base: Any, population: pl.DataFrame, quasi: Sequence[str], count: int) -> tuple[tuple[int, ...], bool]:
+def _population(
+    base: duckdb.DuckDBPyConnection, population: pl.DataFrame, quasi: Sequence[str], count: int
+) -> tuple[tuple[int, ...], bool]:
     base.register("population_rows", population.to_arrow())
     same = " AND ".join(f"c.q{i} IS NOT DISTINCT FROM CAST(p.{quoted_name(n)} AS VARCHAR)" for i, n in enumerate(quasi))
     rows = base.execute(

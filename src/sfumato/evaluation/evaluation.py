@@ -13,7 +13,7 @@ from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.evaluation.advice import Advice, advice
 from sfumato.evaluation.battery import battery_of
-from sfumato.evaluation.checks.several_rows import judged_for_people
+from sfumato.evaluation.check import judged_for_people
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.evaluation.limits import LimitResult, judge_limits
 from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures

@@ -7,7 +7,6 @@ from itertools import combinations
 from math import comb, prod
 
 from sfumato.attacks import AnyColumns, Arm, Discloses, Outcome
-from sfumato.data.sql_quoting import quoted_name
 from sfumato.evaluation.class_queries import ClassCounter
 
 __all__ = ["file_columns"]
@@ -27,15 +26,11 @@ def file_columns(counter: ClassCounter, names: Sequence[str], truth: str) -> tup
     looks for a person there. Pairs and triples are ordered by the product of approximate distinct counts; the first
     dozen of each are counted.
     """
-    distinct = ", ".join(f"approx_count_distinct({quoted_name(name)})" for name in names)
-    rows, *sizes = counter.row(f"SELECT {', '.join(['count(*)', *([distinct] if names else [])])} FROM {{source}}")
-    width = dict(zip(names, sizes, strict=True))
+    width = dict(zip(names, counter.distinct(names), strict=True))
     telling = [name for name in names if width[name] > 1]
-    if not rows or not telling:
+    if not counter.table.rows or not telling:
         return ()
-    people = int(rows)
-    if counter.by_people:
-        people = counter.found(telling)[1]
+    people = counter.table.rows if counter.people is None else counter.found(telling)[1]
     widest = sorted(telling, key=lambda name: -width[name])[:_WIDEST]
     best: tuple[float, tuple[str, ...]] = (0.0, ())
     searched = []

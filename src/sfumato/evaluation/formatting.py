@@ -53,13 +53,17 @@ def of_hundred(share: float) -> str:
 
     >>> of_hundred(0.871), of_hundred(0.021), of_hundred(0.0), of_hundred(0.0001), of_hundred(1.0)
     ('87', '2.1', 'none', 'fewer than 0.1', '100')
+    >>> of_hundred(0.1252), of_hundred(0.125)
+    ('13', '13')
     """
     if share == 0:
         return "none"
     if share < 0.0005:
         return "fewer than 0.1"
     if share >= 0.0995:
-        return "100" if share == 1 else "more than 99" if share > 0.995 else f"{share * 100:.0f}"
+        # From the rounded share: published figures have three digits, and both must give the same whole number.
+        whole = (round(share * 1000) + 5) // 10
+        return "100" if share == 1 else "more than 99" if share > 0.995 else f"{whole}"
     return f"{share * 100:.1f}".removesuffix(".0")
 
 

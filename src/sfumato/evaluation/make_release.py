@@ -10,10 +10,9 @@ from sfumato import __version__
 from sfumato.attacks import AttackScenario, Discloses
 from sfumato.dataset import Data
 from sfumato.deadline import quiet
-from sfumato.evaluation.check import run_checks
+from sfumato.evaluation.check import Subject, run_checks
 from sfumato.evaluation.cross_fit import with_folds
 from sfumato.evaluation.limits import limit_of
-from sfumato.evaluation.subjects import TableSubject
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.masking.pipeline import protect as run_steps
 from sfumato.progress import SILENT, Progress
@@ -48,7 +47,9 @@ def make_release(recipe: Recipe, data: Data, *, rng: Rng, progress: Progress = S
         data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, progress=progress
     )
     table, steps = protected.data.table, [step.public() for step in protected.steps]
-    subject = TableSubject(
+    subject = Subject(
+        release=protected.data,
+        original=data,
         schema=data.schema,
         models=protected.models,
         model_verdicts=protected.model_verdicts,
@@ -56,8 +57,6 @@ def make_release(recipe: Recipe, data: Data, *, rng: Rng, progress: Progress = S
         steps=steps,
         order=recipe.order,
         lineage=protected.lineage,
-        table=table,
-        original=data,
     )
     verdicts = run_checks(subject)
     manifest = release_manifest(

@@ -33,19 +33,35 @@ from sfumato.errors import BadParameter, NotApplicable
 from sfumato.measures.disclosure._population import individual_risk
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
+from sfumato.stats import wilson
 
-__all__ = ["CANDIDATE_BANDS", "OutsideLinkage", "link_outside_file", "membership_share"]
+__all__ = ["CANDIDATE_BANDS", "MembershipEstimate", "OutsideLinkage", "estimate_membership", "link_outside_file"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 CANDIDATE_BANDS = ((1, 1), (2, 4), (5, 9), (10, 49), (50, None))
 """Numbers of fitting rows that tables group people by."""
-_NEARLY = 0.95
+_SURE = 0.95
 _SAME = 0.9
 _SAME_CODING = 0.5
 _LEAST_ALONE = 0.05
 """With a smaller share of unique records, somebody who is not in the release can hardly be told from a member."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipEstimate:
+    """Estimate of which outside people are in the release."""
+
+    member: Floats
+    """For each person the estimated probability of being in the release."""
+    at_least: Floats
+    """The same at the lower end of the 95 % interval of the share; 0 where nothing can be estimated."""
+    share: float
+    """The estimated share of outside people who are in the release."""
+    estimated: bool
+    """False if nearly everybody would find a row: all whom a row fits are then taken to be in the release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +77,7 @@ class OutsideLinkage:
 
     All rows that fit count, each with its weight: ranges overlap, so a specific row is not the only possibility.
     """
-    member: Floats
-    """For each person the estimated probability of being in the release."""
-    inside: float
-    """The estimated share of outside people who are in the release."""
+    membership: MembershipEstimate
     in_population: float | None
     """Expected number of right matches if the release is a random sample of a population of known size."""
     tells: Mapping[str, Mapping[str, int]]
@@ -83,17 +96,17 @@ class OutsideLinkage:
     @cached_property
     def probability(self) -> Floats:
         """For each person the probability that the most specific row that fits is theirs."""
-        return self.member * self.chance
+        return self.membership.member * self.chance
 
     @property
-    def certain(self) -> int:
-        """People whom exactly one released row fits."""
+    def fit_one_row(self) -> int:
+        """People whom exactly one released row fits. That the row is theirs is not certain."""
         return int((self.fitting == 1).sum())
 
-    @property
-    def nearly_certain(self) -> int:
-        """People whose best match is right with a probability of at least 95 %."""
-        return int((self.probability >= _NEARLY).sum())
+    @cached_property
+    def surely_right(self) -> Flags:
+        """Whose best match is right with a probability of at least 95 %, at the lower end of the estimate."""
+        return np.asarray(self.membership.at_least * self.chance >= _SURE)
 
     @property
     def expected(self) -> float:
@@ -109,7 +122,10 @@ class OutsideLinkage:
         """People by the number of fitting rows."""
         for low, high in ((0, 0), *CANDIDATE_BANDS):
             chosen = (self.fitting >= low) & (self.fitting <= (high if high is not None else self.released_rows))
-            yield {"from": low, "to": high, "people": int(chosen.sum()), "expected": fsum(self.probability[chosen])}
+            yield {
+                "from": low, "to": high, "people": int(chosen.sum()), "expected": fsum(self.probability[chosen]),
+                "surely_right": int(self.surely_right[chosen].sum()),
+            }  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``sfumato attack --json`` prints without an original. Rows are counted from 1."""
@@ -118,9 +134,10 @@ class OutsideLinkage:
             "released_rows": self.released_rows,
             "people": self.people,
             "people_with_candidates": int((self.fitting > 0).sum()),
-            "certain": self.certain,
-            "nearly_certain": self.nearly_certain,
-            "estimated_share_in_release": self.inside,
+            "fit_one_row": self.fit_one_row,
+            "surely_right": int(self.surely_right.sum()),
+            "estimated_share_in_release": self.membership.share,
+            "membership_estimated": self.membership.estimated,
             "expected_right_matches": {
                 "self_linkage": self.expected,
                 "everybody_in_release": self.expected_if_inside,
@@ -195,7 +212,7 @@ def link_outside_file(
     if done < matched.persons:
         raise NotApplicable("Stopped: time was up before everybody was linked.", fix="Allow more time.")
     own = sizes[_class_of(matched)]
-    member, inside = membership_share(fitting, own)
+    membership = estimate_membership(fitting, own)
     in_population = None
     if population is not None:
         found = fitting[fitting > 0]
@@ -206,11 +223,10 @@ def link_outside_file(
         released_rows=release.table.rows,
         fitting=fitting,
         chance=chance,
-        member=member,
-        inside=inside,
+        membership=membership,
         in_population=in_population,
         tells=tells,
-        candidates=_table(listed, member, release, secrets),
+        candidates=_table(listed, membership.member, release, secrets),
         candidates_left_out=left_out,
         readings=readings,
     )
@@ -222,7 +238,7 @@ def _readings(outside: pl.DataFrame, release: Release, knows: Sequence[str]) -> 
     return tuple(reading for reading in found if reading.occurs < _SAME_CODING)
 
 
-def membership_share(fitting: Ints, own: Ints) -> tuple[Floats, float]:
+def estimate_membership(fitting: Ints, own: Ints) -> MembershipEstimate:
     """For each outside person the probability of being in the release, and the estimated share of all.
 
     ``fitting`` is the number of rows that fit each person, ``own`` the size of the class of each released record. A
@@ -230,26 +246,43 @@ def membership_share(fitting: Ints, own: Ints) -> tuple[Floats, float]:
     The share of people whom no row fits therefore estimates how many are not in the release. Where nearly everybody
     would find a row, as in a k-anonymous release, nothing can be estimated and all are taken to be in the release.
 
+    The lower end takes every frequency at the end of its 95 % interval that speaks against membership: of people whom
+    no row fits, of unique records, and of records that fit as many rows as the person.
+
     >>> own = np.array([1, 1, 1, 1, 2, 2])
-    >>> member, inside = membership_share(np.array([1, 1, 0, 0]), own)
-    >>> member.round(2).tolist(), round(inside, 2)
-    ([0.4, 0.4, 0.0, 0.0], 0.25)
+    >>> found = estimate_membership(np.array([1, 1, 0, 0]), own)
+    >>> found.member.round(2).tolist(), round(found.share, 2), found.at_least.tolist()
+    ([0.4, 0.4, 0.0, 0.0], 0.25, [0.0, 0.0, 0.0, 0.0])
     """
     if len(fitting) == 0 or len(own) == 0:
-        return np.zeros(len(fitting)), 0.0
-    nobody = float((fitting == 0).mean())
-    alone = float((own == 1).mean())
-    share = 1.0 - nobody if alone < _LEAST_ALONE else max(0.0, 1.0 - nobody / alone)
+        return MembershipEstimate(
+            member=np.zeros(len(fitting)), at_least=np.zeros(len(fitting)), share=0.0, estimated=False
+        )
+    nobody, alone = int((fitting == 0).sum()), int((own == 1).sum())
+    if alone < _LEAST_ALONE * len(own):
+        inside = np.where(fitting > 0, 1.0, 0.0)
+        return MembershipEstimate(
+            member=inside, at_least=np.zeros(len(fitting)), share=1.0 - nobody / len(fitting), estimated=False
+        )
+    share = max(0.0, 1.0 - nobody / len(fitting) / (alone / len(own)))
+    lowest = max(0.0, 1.0 - wilson(nobody, len(fitting))[1] / wilson(alone, len(own))[0])
     # Sizes are pooled in bands that double, because each single large size is rare.
-    inside, outside = (np.bincount(_band(sizes), minlength=64) / len(own) for sizes in (own, own - 1))
+    inside, outside = (np.bincount(_band(sizes), minlength=64) for sizes in (own, own - 1))
+    ends = [np.array([wilson(int(count), len(own)) for count in counts]) for counts in (inside, outside)]
     place = _band(fitting)
-    likely, unlikely = share * inside[place], (1 - share) * outside[place]
-    if alone < _LEAST_ALONE:
-        return np.where(fitting > 0, 1.0, 0.0), share
-    total = likely + unlikely
     # A number of rows that no record has tells nothing.
-    member = np.where(total > 0, likely / np.where(total > 0, total, 1.0), np.where(fitting > 0, share, 0.0))
-    return member, share
+    member = np.where((inside + outside)[place] > 0, _bayes(share, inside[place], outside[place]), share)
+    at_least = _bayes(lowest, ends[0][place, 0], ends[1][place, 1])
+    return MembershipEstimate(
+        member=np.where(fitting > 0, member, 0.0), at_least=np.where(fitting > 0, at_least, 0.0),
+        share=share, estimated=True,
+    )  # fmt: skip
+
+
+def _bayes(share: float, inside: Floats | Ints, outside: Floats | Ints) -> Floats:
+    """The probability of being in the release by Bayes' rule, from the share of all and both likelihoods."""
+    likely, total = share * inside, share * inside + (1 - share) * outside
+    return np.asarray(np.divide(likely, total, out=np.zeros(len(total)), where=total > 0))
 
 
 def _band(sizes: Ints) -> Ints:

@@ -1,67 +1,62 @@
-"""Counts over all rows of a release by plain SQL in DuckDB, for models that are not about equivalence classes."""
+"""Counts over all rows of a release, for models that are not about equivalence classes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 import polars as pl
 
-from sfumato.data.sql_quoting import quoted_name
+from sfumato.dataset.rows import Rows
 
 __all__ = ["SqlRowQueries"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SqlRowQueries:
-    """The rows of a release, to be counted.
+    """The rows of a release, in memory or in an engine, to be counted.
 
-    >>> rows = SqlRowQueries(release=pl.DataFrame({"bread": [True, True, None], "size": [1, 2, 3]}))
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.dataset import Data, Schema
+    >>> frame = pl.DataFrame({"bread": [True, True, None], "size": [1, 2, 3]})
+    >>> rows = SqlRowQueries(release=Data(table=Table(frame=frame), schema=Schema(columns={})))
     >>> rows.total, rows.having({"bread": True}), rows.having({"bread": True, "size": 2})
     (3, 2, 1)
     """
 
-    release: pl.DataFrame
+    release: Rows
 
     @property
     def total(self) -> int:
-        return self.release.height
+        return self.release.rows
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(self.release.columns)
+        return self.release.columns
 
     def combinations(self, columns: Sequence[str]) -> dict[tuple[str | None, ...], int]:
-        # Polars writes values as text as releases do; DuckDB writes large numbers and timestamps differently
-        text = replace(self, release=self.release.select(pl.col(columns).cast(pl.String)))
-        names = ", ".join(quoted_name(name) for name in columns)
-        return {row[:-1]: row[-1] for row in text._ask(f"SELECT {names}, count(*) FROM release_rows GROUP BY ALL", [])}
+        groups = self.release.group(columns)
+        texts = (column.cast(pl.String).to_list() for column in groups.values)
+        return dict(zip(zip(*texts, strict=True), groups.rows.tolist(), strict=True))
 
-    def having(self, values: Mapping[str, Any]) -> int:
+    def having(self, values: Mapping[str, object]) -> int:
         if any(name not in self.release.columns for name in values):
             return 0
-        conditions, given = [], []
-        for name, value in values.items():
-            if self.release.schema[name].is_numeric():
-                conditions.append(f"CAST({quoted_name(name)} AS DOUBLE) = TRY_CAST(? AS DOUBLE)")
+        groups = self.release.group(list(values))
+        fits = pl.repeat(True, len(groups.rows), dtype=pl.Boolean, eager=True)
+        for column, value in zip(groups.values, values.values(), strict=True):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if column.dtype.is_numeric():
+                number = pl.Series([text]).cast(pl.Float64, strict=False)[0]
+                fits &= (column.cast(pl.Float64) == number).fill_null(False)
             else:
-                conditions.append(f"CAST({quoted_name(name)} AS VARCHAR) = ?")
-            given.append(str(value).lower() if isinstance(value, bool) else str(value))
-        [(count,)] = self._ask(f"SELECT count(*) FROM release_rows WHERE {' AND '.join(conditions)}", given)
-        return int(count)
+                fits &= (column.cast(pl.String) == text).fill_null(False)
+        return int(groups.rows[fits.to_numpy()].sum())
 
     def correlation(self, one: str, other: str) -> float | None:
         if not {one, other} <= {*self.release.columns}:
             return None
-        columns = [f"CAST({quoted_name(name)} AS DOUBLE)" for name in (one, other)]
-        [(value,)] = self._ask(f"SELECT corr({columns[0]}, {columns[1]}) FROM release_rows", [])
+        frame = self.release.load(list(dict.fromkeys((one, other)))).cast(pl.Float64)
+        value = frame.select(pl.corr(frame.get_column(one), frame.get_column(other))).item()
         return float(value) if value is not None and isfinite(value) else None
-
-    def _ask(self, sql: str, given: list[str]) -> list[tuple[Any, ...]]:
-        import duckdb
-
-        with duckdb.connect(":memory:") as base:
-            base.register("release_rows", self.release.to_arrow())
-            return base.execute(sql, given).fetchall()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
@@ -16,10 +17,10 @@ from sfumato.memory import memory_ran_out, require_memory
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["attack_to_dict", "run_attacks", "run_measures"]
+__all__ = ["CELL_BYTES", "attack_to_dict", "run_attacks", "run_measures"]
 
 
-_CELL_BYTES = 100
+CELL_BYTES = 100
 """Memory per cell of both tables that any attack or measure needs: codes, sorted copies and text of the values."""
 _TOGETHER = 2_000_000
 """Cells of both tables up to which attacks run beside each other. In larger ones each attack uses all cores itself, and
@@ -43,11 +44,11 @@ def run_attacks(
     attacks in which targets compete for rows get more targets, as in :func:`~sfumato.attacks.evaluate_attack`.
     """
 
-    def prepared(number: int, attack: Attack) -> AttackRun:
+    def prepared(number: int, attack: Attack, setting: str) -> AttackRun:
         def run(own: Progress) -> Iterator[Outcome]:
             _require_rows(scenario.original.rows)
-            require_memory(_CELL_BYTES * scenario.cells, f"`{attack.part_name()}`")
-            yield evaluate_attack(
+            require_memory(CELL_BYTES * scenario.cells, f"`{attack.part_name()}`")
+            outcome = evaluate_attack(
                 attack,
                 scenario,
                 rng=rng.child("attacks", number),
@@ -55,19 +56,54 @@ def run_attacks(
                 n_targets=n_targets,
                 competing=competing,
             )
+            yield replace(outcome, setting=setting)
 
         return AttackRun(
             attack=attack.part_name(),
             discloses=attack.discloses,
-            setting=attack.setting,
+            setting=setting,
             any_columns=attack.any_columns,
             run=run,
         )
 
     queue = list(attacks)
-    runs = [prepared(number, attack) for number, attack in zip(streams or range(len(queue)), queue, strict=True)]
+    numbers = streams or range(len(queue))
+    runs = [prepared(*one) for one in zip(numbers, queue, distinct_settings(queue), strict=True)]
     with shared_simulations():
         return run_loop(runs, progress=progress, together=scenario.cells <= _TOGETHER, enough=enough)
+
+
+def distinct_settings(attacks: Sequence[Attack]) -> list[str]:
+    """What distinguishes each attack in a list of results: its setting, and the parameters in which it differs from
+    attacks with the same name and setting.
+
+    >>> from sfumato.attacks import Linkage, RankWindow
+    >>> distinct_settings([Linkage(), RankWindow(p=5), RankWindow(p=20)])
+    ['', 'p 5', 'p 20']
+    """
+    parameters = [attack.to_dict() for attack in attacks]
+
+    def setting(number: int) -> str:
+        own = attacks[number]
+        alike = [
+            parameters[n]
+            for n, other in enumerate(attacks)
+            if type(other) is type(own) and other.setting == own.setting
+        ]
+        keys = [
+            key for key in type(own).model_fields if any(one.get(key) != parameters[number].get(key) for one in alike)
+        ]
+        # The secret has a place of its own in every list.
+        words = [f"{key} {_words(parameters[number].get(key))}" for key in keys if key != "secret"]
+        return ", ".join(filter(None, (own.setting, *words)))
+
+    return [setting(number) for number in range(len(attacks))]
+
+
+def _words(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "default" if value is None else str(value)
 
 
 def run_measures(
@@ -83,7 +119,7 @@ def run_measures(
             try:
                 check_deadline(progress)
                 _require_rows(pair.original.rows)
-                require_memory(_CELL_BYTES * pair.cells, f"`{name}`")
+                require_memory(CELL_BYTES * pair.cells, f"`{name}`")
                 results.append(measure.compute(pair, rng.child("measures", number, name), quiet(progress)))
             except (NotApplicable, MemoryError) as problem:
                 refusal = problem if isinstance(problem, NotApplicable) else memory_ran_out()

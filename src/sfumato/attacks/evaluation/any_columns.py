@@ -149,12 +149,13 @@ def _linked(
 ) -> tuple[tuple[ColumnCodes, ...], Outcome]:
     """The strongest of several sets of columns and linkage methods, selected on a few targets, and its outcome."""
     inside = replace(scenario, auxiliary=None, knows=None)
-    simulable = any(method.simulable for method in scenario.methods)
     trials = [
         (columns, linker)
         for columns in options
         for linker in attack.linkers(  # type: ignore[attr-defined]
-            [column.name for column in columns], [column.name for column in columns if column.true], simulable
+            [column.name for column in columns],
+            [column.name for column in columns if column.true],
+            bool(scenario.steps),
         )
     ]
     chosen = trials[0]

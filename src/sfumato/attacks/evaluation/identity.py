@@ -69,12 +69,20 @@ def evaluate_identity(
             inside, known_matches = _split(release_row, targets, inside, taught, rng, n_targets, person)
         else:
             n_targets = min(n_targets, getattr(attack, "most", n_targets))
-    chosen = sample(rng, "targets", inside, n_targets) if person is None else _rows_of(rng, person, inside, n_targets)
+    together = _rows_together(scenario, targets, person) if attack.uses_everything else None
+    if together is not None:
+        chosen = _rows_of(rng, together, inside, n_targets)
+    elif person is not None:
+        chosen = _rows_of(rng, person, inside, n_targets)
+    else:
+        chosen = sample(rng, "targets", inside, n_targets)
     fitted = taught is not None and taught >= 1
     if fitted:
         assert release_row is not None
         known_matches = (targets.frame[chosen], release_row[targets.rows[chosen]])
     view = replace(view_of(attack, scenario, targets, chosen), known_matches=known_matches)
+    if attack.uses_everything:
+        view = _with_everything(view, scenario, targets, inside, chosen, together)
 
     def trial(attack: Attack, some: Rows, progress: Progress) -> Guesses:
         # In a small file the adversary uses all targets for the selection as well: people compete for rows.
@@ -128,6 +136,34 @@ def evaluate_identity(
         truth = "row map" if scenario.lineage is not None else "aligned rows"
     planned = len(chosen) if person is None else len(np.unique(person[chosen]))
     return outcome_of(attack, targets, rows, guesses, hit, baseline, truth=truth, planned=planned, people=own)
+
+
+def _rows_together(scenario: AttackScenario, targets: Targets, person: Rows | None) -> Rows | None:
+    """The number of each target's household, or else person, if a released column groups its rows."""
+    column = scenario.household
+    if column is None or targets.external:
+        return None
+    if person is not None and column == scenario.original.schema.unit:
+        return person
+    codes = value_codes(scenario.original.table.column(column))[0].astype(np.int64)[targets.rows]
+    missing = scenario.original.table.column(column).is_null().to_numpy()[targets.rows]
+    return np.where(missing, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
+
+
+def _with_everything(
+    view: View, scenario: AttackScenario, targets: Targets, inside: Rows, chosen: Rows, together: Rows | None
+) -> View:
+    """The view with everybody's known values, the rows of a person together, and the order of the rows."""
+    if targets.external:
+        return view
+    column, removed = scenario.household, scenario.original.rows - scenario.release.table.rows
+    kept = scenario.release.manifest.get("order") == "kept" and removed >= 0
+    return replace(
+        view,
+        everybody=(targets.frame[inside], np.searchsorted(inside, chosen)),
+        household=None if together is None or column is None else (together[chosen], column),
+        position=(targets.rows[chosen], removed) if kept else None,
+    )
 
 
 def _rows_of(rng: Rng, person: Rows, inside: Rows, n_targets: int) -> Rows:

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from sfumato.params import Part
 from sfumato.query.policy import Responder
-from sfumato.query.policy.subsets import Bits, pack
+from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 from sfumato.stats import wilson
 
@@ -29,7 +29,6 @@ __all__ = [
     "RecoveredBits",
     "TargetedQueryAttack",
     "bits_from_scores",
-    "majority_value",
 ]
 
 
@@ -40,9 +39,9 @@ class RecoveredBits:
     targets: npt.NDArray[np.int64]
     """Numbers of the targets."""
     bits: npt.NDArray[np.int8]
-    """The guessed bit of each target."""
+    """The guessed bit of each target; without meaning where no guess was made."""
     made: npt.NDArray[np.bool_]
-    """Whether the answers contained information about the target; otherwise the guess is the more frequent value."""
+    """Whether the answers contained information about the target. Otherwise the best guess without answers counts."""
 
 
 class CountingResponder:
@@ -106,17 +105,10 @@ class TargetedQueryAttack(QueryAttack):
         return np.sort(generator.choice(people, min(self.targets, people), replace=False))
 
 
-def bits_from_scores(targets: npt.NDArray[np.int64], score: npt.NDArray[np.float64], fallback: int) -> RecoveredBits:
-    """Bits from scores that estimate them; the fallback where a score is NaN."""
+def bits_from_scores(targets: npt.NDArray[np.int64], score: npt.NDArray[np.float64]) -> RecoveredBits:
+    """Bits from scores that estimate them; NaN where the answers say nothing."""
     made = ~np.isnan(score)
-    bits = np.where(made, np.nan_to_num(score) > 0.5, fallback).astype(np.int8)
-    return RecoveredBits(targets=targets, bits=bits, made=made)
-
-
-def majority_value(responder: Responder) -> int:
-    """The more frequent value according to the total; 0 if the total is refused."""
-    total = responder.ask(pack(np.ones((1, responder.people), np.bool_))[0])
-    return 0 if total is None else int(total > responder.people / 2)
+    return RecoveredBits(targets=targets, bits=(np.nan_to_num(score) > 0.5).astype(np.int8), made=made)
 
 
 @dataclass(frozen=True, kw_only=True)

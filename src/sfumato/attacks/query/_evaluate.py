@@ -18,7 +18,7 @@ import polars as pl
 from sfumato.attacks.query._base import CountingResponder, QueryAttack, QueryOutcome
 from sfumato.attacks.query._sql import SqlResponder, secret_bit
 from sfumato.attacks.query._subset_sql import PeopleConditions
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter
 from sfumato.ledger.ledger import Ledger
@@ -59,9 +59,11 @@ def _count(
     recovered = attack.run(responder, rng.child("attack"))
     true_bits = truth[recovered.targets]
     ones = float(true_bits.mean())
+    # Without an answer an attacker has the prior, which is the baseline's knowledge: silence gives the baseline.
+    guessed = np.where(recovered.made, recovered.bits, int(ones > 0.5))
     return QueryOutcome(
         attack=attack.part_name(), policy=policy, people=len(truth), tried=len(true_bits),
-        hits=int((recovered.bits == true_bits).sum()), made=int(recovered.made.sum()), asked=responder.asked,
+        hits=int((guessed == true_bits).sum()), made=int(recovered.made.sum()), asked=responder.asked,
         refused=responder.refused, baseline=max(ones, 1 - ones), threat=attack.summary(),
     )  # fmt: skip
 
@@ -71,7 +73,7 @@ def sql_responder(policy: Policy, secrets: npt.ArrayLike, rng: Rng) -> SqlRespon
     frame = pl.DataFrame({"id": np.arange(len(np.asarray(secrets))), "bit": np.asarray(secrets).astype(np.int64)})
     columns = {
         "id": Column(kind=Kind.INTEGER, role=Role.PLAIN),
-        "bit": Column(kind=Kind.INTEGER, role=Role.SENSITIVE, domain=Domain(low=0, high=1)),
+        "bit": Column(kind=Kind.INTEGER, role=Role.SENSITIVE, domain=RangeDomain(low=0, high=1)),
     }
     table = PrivateTable(name=_TABLE, schema=Schema(columns=columns))
     catalog = Catalog(dataset=_TABLE, private={_TABLE: table})

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
+from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores
 from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack, unpack
 from sfumato.rng import Rng
@@ -55,4 +55,4 @@ class Averaging(TargetedQueryAttack):
                 with_target = np.repeat(with_target, self.repeats, axis=0)
             differences = responder.ask_all(pack(with_target)) - responder.ask_all(pack(without))
             score[place] = np.nanmean(differences) if not np.isnan(differences).all() else np.nan
-        return bits_from_scores(targets, score, majority_value(responder))
+        return bits_from_scores(targets, score)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
+from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores
 from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
@@ -26,4 +26,4 @@ class Differencing(TargetedQueryAttack):
         masks = np.ones((len(targets) + 1, responder.people), np.bool_)
         masks[np.arange(len(targets)) + 1, targets] = False
         answers = responder.ask_all(pack(masks))
-        return bits_from_scores(targets, answers[0] - answers[1:], majority_value(responder))
+        return bits_from_scores(targets, answers[0] - answers[1:])

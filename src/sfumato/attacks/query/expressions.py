@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
+from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores
 from sfumato.attacks.query._sql import SqlResponder
 from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
@@ -73,4 +73,4 @@ class Expressions(TargetedQueryAttack):
                     if answer is not None:
                         score[place] = answer
                         break
-        return bits_from_scores(targets, score, majority_value(responder))
+        return bits_from_scores(targets, score)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
+from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores
 from sfumato.attacks.query._sql import SqlResponder
 from sfumato.attacks.query._subset_sql import identifier
 from sfumato.errors import NotApplicable
@@ -43,7 +43,7 @@ class LeaveOneOut(TargetedQueryAttack):
                 found = whole - rest if whole is not None and rest is not None else None
                 found = self._from_variances(responder, others, size) if found is None else found
                 score[place] = np.nan if found is None else responder.secret.scaled(found, 1)
-        return bits_from_scores(targets, score, majority_value(responder))
+        return bits_from_scores(targets, score)
 
     def _sum(self, responder: SqlResponder, condition: str, size: float) -> float | None:
         """The sum over people, from a regression on the number that identifies them."""

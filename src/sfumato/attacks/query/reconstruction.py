@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from sfumato.attacks.query._base import QueryAttack, RecoveredBits, bits_from_scores, majority_value
+from sfumato.attacks.query._base import QueryAttack, RecoveredBits, bits_from_scores
 from sfumato.attacks.query._solvers import exhaustive, hadamard, hadamard_subsets, least_squares, linear_program
 from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
@@ -39,13 +39,12 @@ class Reconstruction(QueryAttack):
 
     def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
         count, everybody = responder.people, np.arange(responder.people)
-        fallback = majority_value(responder)
-        nothing = bits_from_scores(everybody, np.full(count, np.nan), fallback)
+        nothing = bits_from_scores(everybody, np.full(count, np.nan))
         if self.method == "hadamard":
             answers = responder.ask_all(hadamard_subsets(count))
             if np.isnan(answers).any():
                 return nothing
-            return bits_from_scores(everybody, hadamard(answers, count), fallback)
+            return bits_from_scores(everybody, hadamard(answers, count))
         if self.method == "exhaustive":
             if count > _MAX_EXHAUSTIVE:
                 raise NotApplicable(
@@ -68,4 +67,4 @@ class Reconstruction(QueryAttack):
         else:
             score = least_squares(subsets, answers, count)
         covered = unpack(np.bitwise_or.reduce(subsets, axis=0)[None, :], count)[0]
-        return bits_from_scores(everybody, np.where(covered, score, np.nan), fallback)
+        return bits_from_scores(everybody, np.where(covered, score, np.nan))

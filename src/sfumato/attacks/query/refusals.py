@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
+from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores
 from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
@@ -33,4 +33,4 @@ class Refusals(TargetedQueryAttack):
         told = score[answered] > 0.5
         if answered.any() and (told.all() or not told.any()):
             score[~answered] = 0.0 if told.all() else 1.0
-        return bits_from_scores(targets, score, majority_value(responder))
+        return bits_from_scores(targets, score)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
+from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores
 from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack, unpack
 from sfumato.rng import Rng
@@ -30,4 +30,4 @@ class Tracker(TargetedQueryAttack):
         padded[np.arange(2 * len(targets)), np.tile(targets, 2)] = True
         answers = responder.ask_all(pack(padded))
         score = answers[: len(targets)] + answers[len(targets) :] - base.sum()
-        return bits_from_scores(targets, score, majority_value(responder))
+        return bits_from_scores(targets, score)

@@ -29,8 +29,7 @@ def unchanged_columns(view: View) -> tuple[str, ...]:
         return ()
     changed: set[str] = set()
     for step in view.steps:
-        if not method_of(step).leaves_values:
-            changed.update(step.get("columns", view.knows))
+        changed.update(method_of(step).changed_columns(step, view.knows))
     if not changed & set(view.knows):
         return ()
     released = view.release.table

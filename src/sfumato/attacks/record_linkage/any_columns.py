@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Stage, View
-from sfumato.attacks.record_linkage._min_cost_assignment import By
 from sfumato.attacks.record_linkage.assignment import Assignment
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -29,10 +29,9 @@ class AnyColumns(Attack):
     most people is searched, sensitive columns included; with ``most: all`` the attacker knows all released columns.
 
     Sets of true values are counted exactly for every person in the release: among k rows that look alike, one choice in
-    k is correct. Numbers that were perturbed are compared in bins during the search. The best sets are then attacked by
-    distance linkage, and by an assignment of different rows to different people: ranges, groups and unchanged values
-    decide which rows are possible, perturbed values which of them is nearest. The outcome names the columns, and what
-    was searched.
+    k is correct. Numbers that were perturbed are compared in bins during the search. The best sets are then attacked
+    with all evidence of their columns (``posterior-linkage``) and by distances and assignments; what finds most on a
+    few targets is run on all. The outcome names the columns, and what was searched.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
@@ -67,22 +66,18 @@ class AnyColumns(Attack):
     def setting(self) -> str:
         return "all" if self.most == "all" else f"up to {self.most}"
 
-    def linkers(self, known: Sequence[str], true: Sequence[str], simulable: bool = False) -> tuple[Attack, ...]:
+    def linkers(self, known: Sequence[str], true: Sequence[str], published: bool = True) -> tuple[Attack, ...]:
         """The attacks with which these columns are linked; ``true`` are those whose released values are true, and
-        ``simulable`` says that the published steps can be run again.
-
-        If some columns were perturbed, true ones decide which rows are possible and the others which is nearest, one
-        row per person (``assignment``). The likelihood of a perturbation needs a simulation, which is run where the
-        attacker knows everything.
+        ``published`` says that the steps are published, so that the likelihood of a perturbation is known.
         """
         by_value = (Linkage(knows=tuple(true), transparent=self.transparent),) if true else ()
         if len(true) == len(known):
             return by_value
-        costs: tuple[By, ...] = ("values", "ranks")
-        if simulable and self.most == "all":
-            costs = (*costs, "likelihood")
         knows = {"knows": tuple(known), "transparent": self.transparent}
-        return (*by_value, DistanceLinkage(**knows), *(Assignment(by=by, **knows) for by in costs))
+        # Linkers without the method check the channels: whichever finds most is reported.
+        by_method = (PosteriorLinkage(**knows),) if published else ()
+        by_distance = (DistanceLinkage(**knows), Assignment(by="values", **knows), Assignment(by="ranks", **knows))
+        return (*by_value, *by_method, *by_distance)
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         [linker, *_] = self.linkers(view.knows, view.untouched)

@@ -33,8 +33,10 @@ class DerivedColumns(Check):
         return telling and not subject.synthetic
 
     def judge(self, subject: Subject) -> tuple[Verdict, ...]:
-        original, release, lineage = subject.pair
-        found = derived_columns(original, release, lineage=lineage, together=bool(subject.models))
+        assert subject.original is not None
+        found = derived_columns(
+            subject.original, subject.release, subject.schema, lineage=subject.lineage, together=bool(subject.models)
+        )
         if not found:
             return ()
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""

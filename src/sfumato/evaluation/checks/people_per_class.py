@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from sfumato.evaluation.check import Check, Need, Subject
 from sfumato.masking.evaluate import rows_without_values
 from sfumato.release import State, Verdict
@@ -33,17 +31,17 @@ class PeoplePerClass(Check):
 
     def judge(self, subject: Subject) -> tuple[Verdict, ...]:
         wanted = max(model.fewest_people for model in subject.models)
-        rows, quasi = subject.from_people, subject.quasi
-        table = subject.released(quasi)[rows]
+        quasi = subject.quasi
+        classes = subject.release.group(quasi, subject.people)
         missing = {name: subject.schema.column(name).missing for name in quasi}
-        hidden = rows_without_values(table, quasi, missing)
-        table.columns = [f"q{i}" for i in range(len(quasi))]
-        table = table.with_columns(subject.people)
-        table = table.filter(pl.Series(~hidden, dtype=pl.Boolean)) if not hidden.all() else table
-        classes = table.group_by(pl.exclude("person")).agg(pl.col("person").n_unique(), pl.len().alias("rows"))
-        if classes.is_empty():
+        counted = classes.of_people > 0
+        hidden = rows_without_values(classes.values, quasi, missing)
+        if not hidden[counted].all():
+            counted &= ~hidden
+        if not counted.any():
             return (Verdict(model=PEOPLE, state=State.NOT_CHECKED, reason="The release has no rows of people."),)
-        fewest = int(classes["person"].min())  # type: ignore[arg-type]
+        people, rows = classes.people[counted], classes.of_people[counted]
+        fewest = int(people.min())
         if fewest >= wanted:
             return (Verdict(model=PEOPLE, state=State.HOLDS, worst=fewest, wanted=wanted),)
         reason = (
@@ -51,5 +49,5 @@ class PeoplePerClass(Check):
             f"{subject.schema.unit}`), and {wanted} are required. Keep one row per person, or generalize further "
             "(`lowest` of `generalize`)."
         )
-        failing = int(classes.filter(pl.col("person") < wanted)["rows"].sum())
+        failing = int(rows[people < wanted].sum())
         return (Verdict(model=PEOPLE, state=State.FAILS, worst=fewest, wanted=wanted, failing=failing, reason=reason),)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import numpy as np
 import polars as pl
 
 from sfumato.dataset import Role
-from sfumato.evaluation.check import Check, Need, Subject
+from sfumato.evaluation.check import SEVERAL_ROWS, Check, Need, Subject
 from sfumato.masking.base import method_of
 from sfumato.release import State, Verdict
 
-__all__ = ["SEVERAL_ROWS", "SeveralRows", "judged_for_people"]
-
-SEVERAL_ROWS = "people with several rows"
-"""The name of the verdict."""
+__all__ = ["SeveralRows"]
 
 
 class SeveralRows(Check):
@@ -45,7 +41,7 @@ class SeveralRows(Check):
         if subject.schema.unit is None or subject.schema.unit in subject.columns:
             return ()
         subject.require((Need.ORIGINAL, Need.LINEAGE))
-        if not subject.people.is_duplicated().any():
+        if not subject.people.drop_nulls().is_duplicated().any():
             return ()
         if subject.order == "kept":
             return (_not_judged("the rows are in the order of the original"),)
@@ -59,11 +55,6 @@ class SeveralRows(Check):
         return ()
 
 
-def judged_for_people(verdicts: Sequence[Verdict]) -> bool:
-    """Whether what is judged for rows holds for people, as far as these verdicts say."""
-    return all(verdict.holds for verdict in verdicts if verdict.model == SEVERAL_ROWS)
-
-
 def _grouping(subject: Subject) -> tuple[str, ...]:
     """Released columns that tell which rows belong together; a released identifier is a pseudonym."""
     schema = subject.schema
@@ -72,40 +63,34 @@ def _grouping(subject: Subject) -> tuple[str, ...]:
 
 
 def _repeats(subject: Subject, name: str) -> bool:
-    values = subject.released([name]).to_series().drop_nulls()
-    return values.n_unique() < len(values)
+    groups = subject.release.group([name])
+    return bool((groups.rows > 1)[groups.values.to_series().is_not_null().to_numpy()].any())
 
 
 def _covered(subject: Subject) -> bool:
     """Whether a step guarantees something about all released rows of a person together, and that holds."""
     steps = [step for step in subject.steps if method_of(step).covers_people]
-    frame = subject.released(subject.columns) if steps else pl.DataFrame()
+    frame = subject.release.load(subject.columns) if steps else pl.DataFrame()
     return any(v.holds for step in steps for v in method_of(step).verify_release(step, frame))
 
 
 def _linking_columns(subject: Subject) -> list[str]:
     """The released columns that are constant for every person, if some person is alone with their values; else none."""
-    people, rows = subject.people, subject.from_people
-    constant: list[pl.Series] = []
-    for name in subject.columns:
-        values = subject.released([name]).to_series()[rows].alias("value")
-        pairs = pl.DataFrame([people, values]).unique()
-        if pairs.height == people.n_unique():
-            constant.append(values.alias(name))
+    everybody = subject.people.drop_nulls().n_unique()
+    groups = {name: subject.release.group([name], subject.people) for name in subject.columns}
+    constant = [name for name, values in groups.items() if int(values.people.sum()) == everybody]
     if not constant:
         return []
-    table = pl.DataFrame([values.alias(f"c{i}") for i, values in enumerate(constant)]).with_columns(people)
-    alone = table.group_by(pl.exclude("person")).agg(pl.col("person").n_unique(), pl.len().alias("rows"))
-    single = alone.filter((pl.col("person") == 1) & (pl.col("rows") > 1))
-    return [values.name for values in constant] if single.height else []
+    alone = subject.release.group(constant, subject.people)
+    return constant if bool(((alone.people == 1) & (alone.of_people > 1)).any()) else []
 
 
 def _own_values(subject: Subject, name: str) -> bool:
     """Whether somebody has values in several rows of a column that nobody else has."""
-    values = subject.released([name]).to_series()[subject.from_people].alias("value")
-    table = pl.DataFrame([subject.people, values]).drop_nulls()
-    alone = table.group_by("value").agg(pl.col("person").n_unique().alias("people"), pl.col("person").first(), pl.len())
-    return bool((alone.filter(pl.col("people") == 1).group_by("person").agg(pl.col("len").sum())["len"] > 1).any())
+    groups = subject.release.group([name], subject.people)
+    alone = (groups.people == 1) & groups.values.to_series().is_not_null().to_numpy()
+    _, position = np.unique(groups.person[alone], return_inverse=True)
+    return bool((np.bincount(position, weights=groups.of_people[alone]) > 1).any())
 
 
 def _not_judged(why: str) -> Verdict:

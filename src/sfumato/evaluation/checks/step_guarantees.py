@@ -28,7 +28,7 @@ class StepGuarantees(Check):
         if subject.step_verdicts is not None:
             return tuple(subject.step_verdicts)
         promising = [step for step in subject.steps if _promises(method_of(step))]
-        frame = subject.released(subject.columns) if promising else None
+        frame = subject.release.load(subject.columns) if promising else None
         return tuple(v for step in promising if frame is not None for v in method_of(step).verify_release(step, frame))
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from sfumato.attacks.value_coverage import coverage
 from sfumato.attacks.value_parser import bounds
-from sfumato.dataset import Data
+from sfumato.dataset import Data, Domain, RangeDomain, ValuesDomain
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
@@ -114,9 +114,9 @@ def penalties(pair: ReleasePair, name: str) -> Floats | None:
     return each[found.released]
 
 
-def _range(original: pl.Series, domain: Any) -> tuple[float, float]:
-    if domain is not None and domain.low is not None:
-        return float(domain.low), float(domain.high)
+def _range(original: pl.Series, domain: Domain | None) -> tuple[float, float]:
+    if isinstance(domain, RangeDomain):
+        return domain.low, domain.high
     values = original.cast(pl.Float64)
     finite = values.filter(values.is_finite())
     low, high = finite.min(), finite.max()
@@ -137,8 +137,8 @@ def _widths(labels: pl.Series, low: float, high: float) -> Floats:
 
 def _domain_size(data: Data, name: str) -> int:
     domain = data.schema.column(name).domain
-    if domain is not None and domain.values is not None:
-        return len(domain.values)
+    if isinstance(domain, ValuesDomain):
+        return domain.size
     if data.schema.column(name).hierarchy is not None:
         return len(data.bound_hierarchy(name).leaves)
     return data.table.column(name).drop_nulls().n_unique()

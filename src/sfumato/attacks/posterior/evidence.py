@@ -1,0 +1,321 @@
+"""Evidence: the log-likelihood ratio of a released row for a person, summed over all known columns.
+
+The score of a pair is log P(row | person) - log P(row | anybody), column by column. By Bayes' rule the posterior of a
+person over the rows is proportional to its exponential: the other rows of the release have nothing to do with the
+person, so the probability of each is that for anybody.
+
+| column | P(row \\| person) |
+|---|---|
+| changed by no published step, or coarsened truthfully | 1 if the released label contains the known value, else 0 |
+| changed by one step that states its channel | the channel (:mod:`sfumato.masking.channel`) |
+| changed by several steps, or by one without a channel | estimated by rerunning the steps (:class:`Likelihood`) |
+| order of rows kept | that of the row's place if the removed rows were removed at random |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.attacks.base import View
+from sfumato.attacks.candidate_rows import Match, match
+from sfumato.attacks.features import numbers
+from sfumato.attacks.likelihood import Likelihood
+from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
+from sfumato.errors import NotApplicable
+from sfumato.masking.base import method_of
+from sfumato.masking.channel import IMPOSSIBLE, EqualChannel, PointChannel, PublicKnowledge, StepChannel, TableChannel
+from sfumato.progress import Progress
+
+__all__ = ["RowEvidence", "collect"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Singles = npt.NDArray[np.float32]
+
+_REMOVED_OTHERWISE = 0.1
+"""Probability that rows of an ordered file were not removed at random."""
+_RANK_CELLS = 200
+"""Rank intervals in which simulated perturbations are counted."""
+_GRID = 0.05
+"""Step, in standard deviations of the noise, of the grid on which the density of released values is computed."""
+_MOST_CELLS = 2_000_000
+"""Points of that grid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Points:
+    known: Singles
+    released: Singles
+    spread: Singles | None
+    holes: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowEvidence:
+    """Scores of pairs of a target and a released row."""
+
+    targets: int
+    rows: int
+    columns: tuple[str, ...]
+    """The columns that are compared."""
+    bonus: Floats
+    """For each row the part of its score that does not depend on the target: rare values are stronger evidence."""
+    matched: Match | None = None
+    """Columns whose released labels contain the known values."""
+    equal: tuple[tuple[Ints, Ints], ...] = ()
+    tables: tuple[tuple[Ints, Ints, Singles], ...] = ()
+    points: tuple[_Points, ...] = ()
+    forgiving: bool = False
+    """Whether blanks are no evidence: cells were suppressed, or a blank means that the adversary does not know."""
+    position: tuple[Ints, int] | None = None
+    """The place of each target in the original whose order was kept, and how many rows were removed."""
+    estimated: tuple[str, ...] = ()
+    """Columns whose channel was estimated by rerunning the published steps."""
+
+    def block(self, part: slice) -> Singles:
+        """The scores of some targets with every row."""
+        count = len(range(*part.indices(self.targets)))
+        scores = np.tile(self.bonus.astype(np.float32), (count, 1))
+        for known, released, table in self.tables:
+            scores += table[known[part]][:, released]
+        for points in self.points:
+            scores += self._distances(points, part)
+        for known, released in self.equal:
+            scores[known[part][:, None] != released[None, :]] += IMPOSSIBLE
+        if self.position is not None:
+            scores += self._place(self.position[0][part][:, None], np.arange(self.rows)[None, :], self.position[1])
+        if self.matched is not None:
+            person = np.repeat(np.arange(self.targets)[part], self.rows)
+            fits = self.matched.fits(person, np.tile(np.arange(self.rows), count)).reshape(scores.shape)
+            scores[~fits] += IMPOSSIBLE
+        return scores
+
+    def pairs(self, person: Ints, row: Ints) -> Singles:
+        """The scores of single pairs."""
+        scores = self.bonus[row].astype(np.float32)
+        for known, released, table in self.tables:
+            scores += table[known[person], released[row]]
+        for points in self.points:
+            scores += self._distance(points.known[person], points.released[row], points.spread, person)
+        for known, released in self.equal:
+            scores[known[person] != released[row]] += IMPOSSIBLE
+        if self.position is not None:
+            scores += self._place(self.position[0][person], row, self.position[1])
+        if self.matched is not None:
+            scores[~self.matched.fits(person, row)] += IMPOSSIBLE
+        return scores
+
+    def _place(self, place: Ints, row: Ints, removed: int) -> Singles:
+        """The evidence of a kept order: as many rows stand before a person as were released of those before them.
+
+        If rows were removed at random, that number is hypergeometric, here by its normal approximation. Rows that were
+        not may have any place that is possible, with a small probability.
+        """
+        before = place - row
+        possible = (before >= 0) & (before <= removed)
+        others = max(self.rows + removed - 1, 1)
+        share = (self.rows - 1) / others
+        variance = place * share * (1 - share) * (others - place) / max(others - 1, 1) + 0.25
+        normal = np.exp(-0.5 * (row - place * share) ** 2 / variance) / np.sqrt(2 * np.pi * variance)
+        likely = (1 - _REMOVED_OTHERWISE) * normal + _REMOVED_OTHERWISE / (removed + 1)
+        return np.where(possible, np.log(likely * self.rows), IMPOSSIBLE).astype(np.float32)
+
+    def _distances(self, points: _Points, part: slice) -> Singles:
+        known, spread = points.known[part], points.spread
+        if points.holes:
+            total = np.zeros((len(known), self.rows), dtype=np.float32)
+            person = np.arange(self.targets)[part]
+            for left, number, out in zip(known, person, total, strict=True):
+                out[:] = self._distance(left[None, :], points.released, spread, np.array([number]))
+            return total
+        square = (known**2).sum(axis=1)[:, None] + (points.released**2).sum(axis=1)[None, :]
+        square -= 2 * (known @ points.released.T)
+        np.maximum(square, 0.0, out=square)
+        if spread is not None:
+            square = square / spread[part][:, None] ** 2 + 2 * known.shape[1] * np.log(spread[part])[:, None]
+        return np.asarray(-0.5 * square, dtype=np.float32)
+
+    def _distance(self, known: Singles, released: Singles, spread: Singles | None, person: Ints) -> Singles:
+        gap = known - released
+        if spread is not None:
+            gap = gap / spread[person][:, None]
+        square = -0.5 * gap**2
+        blank, gone = np.isnan(known), np.isnan(released)
+        square = np.where(blank | gone, 0.0 if self.forgiving else np.where(blank & gone, 0.0, IMPOSSIBLE), square)
+        total = square.sum(axis=1, dtype=np.float32)
+        if spread is not None:
+            total = total - known.shape[1] * np.log(spread[person])
+        return np.asarray(total, dtype=np.float32)
+
+
+def collect(view: View, progress: Progress) -> RowEvidence:
+    """All evidence of the known columns."""
+    if not view.knows:
+        raise NotApplicable("The attacker knows no column of the release.", fix="Name columns with `knows`.")
+    exact = view.untouched
+    perturbed = tuple(name for name in view.knows if name not in exact)
+    channels = list(_channels(view, perturbed))
+    stated = {name for channel in channels for name in channel.columns}
+    rest = tuple(name for name in perturbed if name not in stated)
+    matched = None
+    if exact:
+        try:
+            matched = match(replace(view, knows=exact), in_release=True)
+        except NotApplicable:
+            if not perturbed:
+                raise
+    collected = _Terms(view)
+    for channel in channels:
+        collected.add(channel)
+    estimated = collected.estimate(rest, progress) if rest else ()
+    if matched is None and collected.empty and view.position is None:
+        raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
+    if matched is not None:
+        collected.bonus += np.log(np.maximum(matched.weights(np.arange(len(collected.bonus))), 1e-300))
+    used = {*stated, *estimated, *(name for name in exact if matched is not None and name not in matched.left_out)}
+    return RowEvidence(
+        targets=view.targets.height,
+        rows=view.release.table.rows,
+        columns=tuple(name for name in view.knows if name in used),
+        bonus=collected.bonus,
+        matched=matched,
+        equal=tuple(collected.equal),
+        tables=tuple(collected.tables),
+        points=tuple(collected.points),
+        forgiving=view.blanks_unknown or bool(coarsened(view)),
+        position=view.position,
+        estimated=estimated,
+    )
+
+
+def _channels(view: View, perturbed: tuple[str, ...]) -> Iterable[StepChannel]:
+    """The channels of the steps that alone changed their columns."""
+    changed: dict[str, int] = {}
+    for step in view.steps:
+        for name in method_of(step).changed_columns(step, view.knows):
+            changed[name] = changed.get(name, 0) + 1
+    alone = tuple(name for name in perturbed if changed.get(name) == 1)
+    knowledge = _knowledge(view, alone)
+    for step in view.steps:
+        if set(method_of(step).changed_columns(step, alone)) and not step.get("truthful", False):
+            yield from method_of(step).channels(step, knowledge)
+
+
+def _knowledge(view: View, names: tuple[str, ...]) -> PublicKnowledge:
+    released = view.release.table.frame
+    people, rows = (view.targets, np.arange(view.targets.height)) if view.everybody is None else view.everybody
+    persons = None
+    if view.household is not None:
+        number, column = view.household
+        persons = number, view.release.table.column(column).rank("dense").cast(pl.Int64).fill_null(0).to_numpy() - 1
+    return PublicKnowledge(
+        targets=view.targets.select(names),
+        people=people.select(names),
+        target_rows=rows,
+        released=released.select(names),
+        complete=people.height == released.height and not view.blanks_unknown,
+        persons=persons,
+    )
+
+
+class _Terms:
+    """The terms of the score, as they are added."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.bonus = np.zeros(view.release.table.rows)
+        self.equal: list[tuple[Ints, Ints]] = []
+        self.tables: list[tuple[Ints, Ints, Singles]] = []
+        self.points: list[_Points] = []
+
+    @property
+    def empty(self) -> bool:
+        return not (self.equal or self.tables or self.points)
+
+    def add(self, channel: StepChannel) -> None:
+        if isinstance(channel, EqualChannel):
+            self.equal.append((channel.known, channel.released))
+            number, count = np.unique(channel.released, return_counts=True)
+            self.bonus -= np.log(count / len(self.bonus))[np.searchsorted(number, channel.released)]
+        elif isinstance(channel, TableChannel):
+            anybody = channel.weight @ np.exp(channel.log)
+            table = channel.log - np.log(np.maximum(anybody, np.exp(IMPOSSIBLE)))[None, :]
+            self.tables.append((channel.known, channel.released, np.maximum(table, IMPOSSIBLE).astype(np.float32)))
+        elif isinstance(channel, PointChannel):
+            known, released = channel.known, channel.released
+            middle = np.nanmean(np.where(np.isfinite(released), released, np.nan), axis=0)
+            known, released = known - middle, released - middle  # so that single precision suffices
+            for place in range(known.shape[1]):
+                self.bonus -= _log_density(known[:, place], released[:, place])
+            holes = bool(np.isnan(known).any() or np.isnan(released).any())
+            spread = None if channel.spread is None else channel.spread.astype(np.float32)
+            self.points.append(
+                _Points(
+                    known=known.astype(np.float32), released=released.astype(np.float32), spread=spread, holes=holes
+                )
+            )
+        else:  # pragma: no cover - a new form of channel needs its term here
+            raise TypeError(type(channel))
+
+    def estimate(self, names: tuple[str, ...], progress: Progress) -> tuple[str, ...]:
+        """Add columns without a channel: by rerunning the published steps, else by distance."""
+        view = replace(self._view, knows=names)
+        labels = {name for name in coarsened(view) if view.release.table.column(name).dtype == pl.String}
+        simulated = replace(view, knows=tuple(name for name in names if name not in labels))
+        done: list[str] = []
+        if simulated.knows:
+            try:
+                steps = runnable_steps(simulated)
+                learned = Likelihood.learn(simulated, proxy(simulated), steps, progress, rounds=None, cells=_RANK_CELLS)
+            except NotApplicable:
+                pass
+            else:
+                known, seen = learned.places(view.targets), learned.seen(view.release.table.frame)
+                for place, scale in enumerate(learned.scales):
+                    table = learned.table[place]
+                    self.tables.append((known[:, place], seen[place].astype(np.int64), table))
+                    done.append(scale.name)
+        for name in names:
+            if name not in done and self._distance(name):
+                done.append(name)
+        return tuple(done)
+
+    def _distance(self, name: str) -> bool:
+        """Add a column by the difference of its values, as if noise of half its variance had been added."""
+        known, released = self._view.targets.get_column(name), self._view.release.table.column(name)
+        if not (known.dtype.is_numeric() or known.dtype.is_temporal()):
+            return False
+        before, after = numbers(known), numbers(released)
+        if before is None or after is None:
+            return False
+        spread = after[np.isfinite(after)].std() if np.isfinite(after).any() else 0.0
+        if spread > 0:
+            scale = spread * 0.5**0.5
+            after = np.where(np.isfinite(after), after, np.nan)
+            self.add(PointChannel(columns=(name,), known=before[:, None] / scale, released=after[:, None] / scale))
+        return bool(spread > 0)
+
+
+def _log_density(known: Floats, released: Floats) -> Floats:
+    """The log-density of released values for anybody: known values with standard normal noise, without its constant."""
+    known, seen = known[np.isfinite(known)], np.isfinite(released)
+    result = np.zeros(len(released))
+    if not len(known) or not seen.any():
+        return result
+    low, high = min(known.min(), released[seen].min()) - 6, max(known.max(), released[seen].max()) + 6
+    cells = int(np.clip((high - low) / _GRID, 200, _MOST_CELLS))
+    width = (high - low) / cells
+    count = np.bincount(np.minimum(((known - low) / width).astype(np.int64), cells - 1), minlength=cells)
+    reach = max(1, int(np.ceil(6 / width)))
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * width) ** 2)
+    from scipy.signal import fftconvolve
+
+    density = np.maximum(fftconvolve(count / len(known), kernel, mode="same"), 1e-12)
+    place = np.minimum(((released[seen] - low) / width).astype(np.int64), cells - 1)
+    result[seen] = np.log(density[place])
+    return result

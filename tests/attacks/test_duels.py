@@ -1,0 +1,259 @@
+"""Duels: on each kind of release the default battery reports at least what a short independent script finds.
+
+The scripts share no code with the attacks. They know what the scenario allows: the original's values of everybody in
+all released columns, the published method and its parameters. Row i of both files is the same person for the script's
+own count, never for its guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+import sfumato
+from plain_mdav import mdav_plain
+from sfumato.attacks import Outcome, risk
+
+Floats = npt.NDArray[np.float64]
+
+FILES = Path(__file__).parents[1] / "samples" / "sdcmicro"
+GROUPED, AMOUNTS = ("age", "roof", "relat"), ("expend", "income", "savings")
+MONEY = ("AFNLWGT", "AGI", "EMCONTRB", "FEDTAX", "POTHVAL", "FICA")
+FAR = 1e6
+
+
+def reported(recipe: dict[str, Any], original: pl.DataFrame) -> tuple[float, pl.DataFrame, pl.DataFrame]:
+    """The largest upper end of identity risk, and both files with the same person in row i."""
+    done = sfumato.protect({"sfumato": 1, "seed": 4, **recipe}, original, unmet=True)
+    found = [item for item in done.attacks if isinstance(item, Outcome) and item.discloses == "identity"]
+    assert done.lineage is not None
+    return max(risk(item).high for item in found), original[done.lineage.rows], done.release.table.frame
+
+
+def right(cost: Floats) -> float:
+    person, row = linear_sum_assignment(cost)
+    return float((person == row).mean())
+
+
+def ends(label: object) -> tuple[float, float]:
+    low, _, high = str(label).strip("[]").replace(", ", "-").partition("-")
+    return float(low), float(high or low)
+
+
+def outside_ranges(original: pl.DataFrame, released: pl.DataFrame, names: tuple[str, ...]) -> Floats:
+    cost = np.zeros((original.height, released.height))
+    for name in names:
+        bounds = np.array([ends(label) for label in released[name]])
+        known = original[name].to_numpy()[:, None]
+        cost += FAR * ((known < bounds[:, 0]) | (known > bounds[:, 1]))
+    return cost
+
+
+def squares(original: pl.DataFrame, released: pl.DataFrame, names: tuple[str, ...], *, ranks: bool = False) -> Floats:
+    cost = np.zeros((original.height, released.height))
+    for name in names:
+        left, other = ((f[name].rank() if ranks else f[name]).cast(pl.Float64).to_numpy() for f in (original, released))
+        cost += ((left[:, None] - other[None, :]) / left.std()) ** 2
+    return cost
+
+
+def families() -> pl.DataFrame:
+    return pl.read_csv(FILES / "testdata.csv")
+
+
+def incomes(rows: int) -> pl.DataFrame:
+    return pl.read_csv(FILES / "CASCrefmicrodata.csv")[:rows].select(MONEY)
+
+
+def quasi(frame: pl.DataFrame) -> dict[str, str]:
+    return dict.fromkeys(frame.columns, "quasi")
+
+
+@pytest.mark.parametrize(
+    ("step", "ranks"),
+    [
+        ({"rank-swap": {"p": 30, "columns": list(AMOUNTS)}}, True),
+        ({"noise": {"variance_ratio": 1.0, "columns": list(AMOUNTS)}}, False),
+    ],
+    ids=["rank swap", "noise"],
+)
+def test_ranges_beside_perturbed_amounts(step: dict[str, Any], ranks: bool) -> None:
+    frame = families().sample(250, seed=1).select(*GROUPED, *AMOUNTS)
+    roles = {**dict.fromkeys(GROUPED, "quasi"), **dict.fromkeys(AMOUNTS, "sensitive")}
+    recipe = {"columns": roles, "models": [{"k-anonymity": 5}], "steps": ["mondrian", step]}
+    high, original, released = reported(recipe, frame)
+    cost = outside_ranges(original, released, GROUPED) + squares(original, released, AMOUNTS, ranks=ranks)
+    assert high >= right(cost) > 0.4
+
+
+def test_swapped_columns_beside_untouched_ones() -> None:
+    frame = incomes(250).with_columns(region=pl.col("AFNLWGT") // 60_000, plan=pl.col("EMCONTRB") // 1500)
+    recipe = {"columns": quasi(frame), "steps": [{"rank-swap": {"p": 30, "columns": list(MONEY)}}]}
+    high, original, released = reported(recipe, frame)
+    cost = squares(original, released, MONEY, ranks=True)
+    for name in ("region", "plan"):
+        cost += FAR * (original[name].to_numpy()[:, None] != released[name].to_numpy()[None, :])
+    assert high >= right(cost) > 0.3
+
+
+@pytest.mark.parametrize(("k", "m"), [(5, 2.0), (10, 1.5)])
+def test_fuzzy_microaggregation_by_memberships(k: int, m: float) -> None:
+    frame = incomes(200)
+    high, original, released = reported(
+        {"columns": quasi(frame), "steps": [{"microaggregate": {"k": k, "fuzzy": m}}]}, frame
+    )
+    points = frame.to_numpy().astype(float)
+    points = (points - points.mean(axis=0)) / points.std(axis=0)
+    groups = np.asarray(mdav_plain(points, k))
+    sums = [[points[groups == g].mean(axis=0), frame.to_numpy()[groups == g].mean(axis=0)] for g in np.unique(groups)]
+    centres, values = np.array([one[0] for one in sums]), np.array([one[1] for one in sums])
+    own = original.to_numpy().astype(float)
+    own = (own - frame.to_numpy().mean(axis=0)) / frame.to_numpy().std(axis=0)
+    distance = np.sqrt(((own[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2))
+    share = np.maximum(distance, 1e-9) ** (-2 / (m - 1))
+    share[distance > np.sort(distance, axis=1)[:, min(2 * k, len(centres)) - 1][:, None]] = 0
+    share /= share.sum(axis=1, keepdims=True)
+    cost = np.zeros((len(own), len(own)))
+    for place, name in enumerate(MONEY):
+        same = np.isclose(values[:, place][:, None], released[name].to_numpy()[None, :], rtol=1e-9)
+        cost -= np.log(np.maximum(share @ same, 1e-30))
+    assert high >= right(cost) > 0.2
+
+
+def test_rows_in_the_order_of_the_original() -> None:
+    frame = incomes(200)
+    recipe = {"columns": quasi(frame), "order": "kept", "steps": [{"rank-swap": {"p": 50}}]}
+    assert reported(recipe, frame)[0] == 1.0
+
+
+def by_group(cost: Floats, group: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """The cost of whole groups with as many rows: their rows assigned one to one."""
+    numbers = np.unique(group)
+    total = np.full((len(numbers), len(numbers)), FAR)
+    for i, first in enumerate(numbers):
+        for j, second in enumerate(numbers):
+            part = cost[np.ix_(group == first, group == second)]
+            if part.shape[0] == part.shape[1]:
+                pair = linear_sum_assignment(part)
+                total[i, j] = part[pair].sum()
+    return total, numbers
+
+
+def test_panel_with_pseudonyms_and_noise(tmp_path: Path) -> None:
+    """Utilities by month: the rows of a pseudonym as one vector."""
+    names = ("res", "com", "ind")
+    frame = pl.read_csv(FILES / "EIA.csv").filter(pl.col("UTILITYID") > 0)
+    months = frame.group_by("UTILITYID").len().filter(pl.col("len") >= 8)["UTILITYID"].sort()[:60]
+    frame = (
+        frame.filter(pl.col("UTILITYID").is_in(months.to_list()))
+        .group_by("UTILITYID", maintain_order=True)
+        .head(8)
+        .select(
+            pl.col("UTILITYID").cast(pl.String).alias("id"),
+            pl.col("MONTH").alias("month"),
+            *(pl.col(f"{name.upper()}REVENUE").clip(0).log1p().alias(name) for name in names),
+        )
+    )
+    steps = [
+        {"pseudonymize": {"key": str(tmp_path / "key")}},
+        {"noise": {"variance_ratio": 0.5, "columns": list(names)}},
+    ]
+    roles = {"id": "identifier", "month": "quasi", **dict.fromkeys(names, "quasi")}
+    high, original, released = reported({"unit": "id", "columns": roles, "steps": steps}, frame)
+    order = original.with_row_index("row").sort("id", "month")["row"]
+    vectors = [f[order].select(names).to_numpy().reshape(-1, 8 * len(names)) for f in (original, released)]
+    assert original[order]["id"].to_numpy().reshape(-1, 8).shape == (60, 8)
+    scale = np.tile(frame.select(names).to_numpy().std(axis=0), 8)
+    left, other = (side / scale for side in vectors)
+    assert high >= right(((left[:, None, :] - other[None, :, :]) ** 2).sum(axis=2)) > 0.3
+
+
+def test_dates_with_one_offset_for_each_person(tmp_path: Path) -> None:
+    """The days between visits. The visits are drawn: no real file with dates of several visits is at hand."""
+    draw = np.random.default_rng(3)
+    gaps = np.cumsum(np.column_stack([np.zeros(60, int), draw.geometric(1 / 20, (60, 3))]), axis=1)
+    days = pl.Series((draw.integers(0, 700, 60)[:, None] + gaps).ravel())
+    frame = pl.DataFrame({"id": np.repeat([f"p{i}" for i in range(60)], 4), "day": days}).select(
+        "id", visit=pl.date(2020, 1, 1) + pl.duration(days=pl.col("day"))
+    )
+    steps = [{"pseudonymize": {"key": str(tmp_path / "key")}}, {"shift-dates": {"days": 300}}]
+    recipe = {"unit": "id", "columns": {"id": "identifier", "visit": "quasi"}, "steps": steps}
+    high, original, released = reported(recipe, frame)
+    order = original.with_row_index("row").sort("id", "visit")["row"]
+    known, seen = (f[order]["visit"].cast(pl.Int32).to_numpy().reshape(-1, 4) for f in (original, released))
+    cost = np.abs(np.diff(known, axis=1)[:, None, :] - np.diff(np.sort(seen, axis=1), axis=1)[None, :, :]).sum(axis=2)
+    assert high >= right(cost.astype(float)) > 0.8
+
+
+def test_whole_households_with_noise() -> None:
+    names = ("age", "expend", "income")
+    frame = families().filter(pl.col("ori_hid") <= 50).select(pl.col("ori_hid").alias("home"), *names)
+    shuffled = pl.Series(np.random.default_rng(1).permutation(51))
+    frame = frame.with_columns(home=shuffled.gather(frame["home"]))
+    roles = {"home": "household", **dict.fromkeys(names, "quasi")}
+    steps = [{"noise": {"variance_ratio": 0.5, "columns": list(names)}}]
+    high, original, released = reported({"columns": roles, "steps": steps}, frame)
+    cost = squares(original, released, names)
+    total, numbers = by_group(cost, original["home"].to_numpy())
+    first, second = linear_sum_assignment(total)
+    hits = 0
+    for i, j in zip(first, second, strict=True):
+        own, other = (np.flatnonzero(original["home"].to_numpy() == numbers[n]) for n in (i, j))
+        person, row = linear_sum_assignment(cost[np.ix_(own, other)])
+        hits += int((own[person] == other[row]).sum())
+    assert high >= hits / original.height > 0.3
+
+
+def test_a_wrong_likelihood_finds_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The duels have power: with a channel of the wrong fuzziness the attack finds far less."""
+    from sfumato.masking.methods.microaggregate import Microaggregate
+
+    right_channels: Callable[..., Any] = Microaggregate.channels
+    frame = incomes(150)
+    recipe = {
+        "columns": quasi(frame),
+        "steps": [{"microaggregate": {"k": 5, "fuzzy": 2.0}}],
+        "attacks": ["posterior-linkage"],
+    }
+    good = reported(recipe, frame)[0]
+    monkeypatch.setattr(
+        Microaggregate,
+        "channels",
+        lambda published, knowledge: right_channels(
+            {**published, "parameters": {**published["parameters"], "aggregate": "median"}}, knowledge
+        ),
+    )
+    assert reported(recipe, frame)[0] < good - 0.2
+
+
+def test_a_sample_does_not_hide_the_step_before_it() -> None:
+    """Sampling changes no value: what microaggregation did to a column is still known."""
+    draw = np.random.default_rng(5)
+    names = ("a", "b", "c", "d")
+    frame = pl.DataFrame({name: draw.normal(size=300) for name in names})
+    groups = [{"columns": ["a", "b"], "k": 8}, {"columns": ["c", "d"], "k": 8}]
+    recipe = {
+        "columns": dict.fromkeys(names, "sensitive"),
+        "steps": [{"microaggregate": {"groups": groups}}, {"sample": {"fraction": 0.5}}],
+    }
+    high, original, released = reported(recipe, frame)
+    assert high + 0.02 >= right(squares(original, released, names)) > 0.6
+
+
+def test_a_kept_order_places_the_people_of_a_sample() -> None:
+    """The number of rows before a person is known up to its spread; a script pairs rows and people in both orders."""
+    draw = np.random.default_rng(6)
+    frame = pl.DataFrame({"a": draw.normal(size=300), "b": draw.normal(size=300)})
+    steps = [{"sample": {"fraction": 0.5}}, {"noise": {"columns": ["a", "b"], "variance_ratio": 1}}]
+    high, original, released = reported({"columns": quasi(frame), "order": "kept", "steps": steps}, frame)
+    rows = {values: place for place, values in enumerate(frame.rows())}
+    place = np.array([rows[values] for values in original.rows()])
+    cost = squares(original, released, ("a", "b")) / 2 + ((place[:, None] / 2 - np.arange(150)[None, :]) / 6) ** 2
+    assert high >= right(cost) > 0.25
