@@ -262,7 +262,7 @@ def test_the_command_publishes_statistics(tmp_path: Path, capsys: pytest.Capture
     pl.DataFrame({"a": names.gather(ends[:, 0]), "b": names.gather(ends[:, 1])}).write_csv(tmp_path / "friends.csv")
     FRIENDS.nodes.write_csv(tmp_path / "people.csv")
     recipe, ledger, out = tmp_path / "graph.yaml", str(tmp_path / "ledger.db"), tmp_path / "out"
-    asked = "statistics: {protect: edges, epsilon: 2, ledger: ledger.db, dataset: friends}\n"
+    asked = "dataset: friends\nledger: ledger.db\nstatistics: {protect: edges, epsilon: 2}\n"
     recipe.write_text("sfumato: 1\ngraph: {edges: friends.csv}\n" + asked)
     words = ["protect", str(recipe), "--out", str(out)]
     assert main(words) == 2
@@ -280,7 +280,10 @@ def test_the_command_publishes_statistics(tmp_path: Path, capsys: pytest.Capture
     assert main([*words, "--force"]) != 0  # the budget is spent
     assert main(["check", str(out)]) == 1  # not checked is not "holds"
     # Another kind of release never takes the place of figures that were paid for, not even with --force.
-    (tmp_path / "plan.yaml").write_text("data: people.csv\nstatistics: [{of: node}]\nthreshold: 3\nunit: row\n")
+    (tmp_path / "plan.yaml").write_text(
+        "sfumato: 1\ndata: people.csv\nunit: row\ncolumns: {node: {kind: category}}\n"
+        + "statistics: [{of: node}]\nthreshold: 3\n"
+    )
     assert main(["protect", str(tmp_path / "plan.yaml"), "--out", str(out), "--force"]) == 2
     assert "graph-statistics" in capsys.readouterr().err
     assert (out / "counts.csv").is_file()

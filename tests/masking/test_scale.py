@@ -40,8 +40,8 @@ from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.masking.models.k_map import KMap
 from sfumato.masking.models.l_diversity import LDiversity
 from sfumato.masking.models.t_closeness import TCloseness
-from sfumato.masking.out_of_core import ProtectedFile, check_file, protect_file
 from sfumato.masking.pipeline import MaskingResult, protect
+from sfumato.masking.protect_file import ProtectedFile, check_file, protect_file
 from sfumato.registry import registry
 from sfumato.release import State
 from sfumato.rng import KeyedRng, Rng

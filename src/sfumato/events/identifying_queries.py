@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from sfumato.profiling.check_digits import iban, luhn
+from sfumato.profiling.detectors.check_digits import iban, luhn
 from sfumato.profiling.words import word_list
 
 __all__ = ["KINDS", "QueryKind", "identifying_kinds", "own_names"]

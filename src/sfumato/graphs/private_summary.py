@@ -79,12 +79,17 @@ def private_graph_summary(
     statistics: Sequence[GraphStatistic] = (),
     max_degree: int | None = None,
     max_triangles: int | None = None,
+    unit: str | None = None,
 ) -> GraphSummary:
     """Charge ``ledger`` once and publish statistics. Everything that can be refused is refused before the charge.
 
     ``max_degree`` and ``max_triangles`` bound what one person contributes under ``protect="nodes"``; choose them
-    without looking at the data.
+    without looking at the data. ``unit`` is what the ledger calls a person, where nodes are people who are charged for
+    other releases too: a person with all friendships is protected.
     """
+    if unit is not None and protect != "nodes":
+        raise BadParameter("one friendship is not a person.", fix="Protect `nodes`, or leave `unit` out.")
+    whose = unit or _UNITS[protect] if protect in _UNITS else ""
     wanted = _statistics(protect, statistics, max_degree, max_triangles)
     total = rational(epsilon)
     if total <= 0:
@@ -96,7 +101,7 @@ def private_graph_summary(
             check_triangle_size(graph)
     bounds = {name: most for name, most in (("max_degree", max_degree), ("max_triangles", max_triangles)) if most}
     run = Charge.of_run(
-        pure(total), unit=_UNITS[protect], name=f"graph statistics that protect {protect}",
+        pure(total), unit=whose, name=f"graph statistics that protect {protect}",
         public={"statistics": wanted, "epsilon": total, **bounds},
     )  # fmt: skip
     receipt = charge_run(run, ledger=ledger, dataset=dataset)
@@ -110,7 +115,7 @@ def private_graph_summary(
     kinds = {"statistic": pl.String, "value": pl.Int64, "noise_95": pl.Int64}
     public = {"people": graph.size} if protect == "edges" else {}
     guarantee = Guarantee(
-        loss=pure(total), unit=_UNITS[protect], neighbours=_NEIGHBOURS[protect], proof=_PROOF,
+        loss=pure(total), unit=whose, neighbours=_NEIGHBOURS[protect], proof=_PROOF,
         parameters={"statistics": list(wanted), **public, **bounds},
     ).charged(receipt)  # fmt: skip
     return GraphSummary(counts=pl.DataFrame(rows, schema=kinds, orient="row"), degrees=degrees, guarantee=guarantee)

@@ -16,7 +16,7 @@ import polars as pl
 
 from sfumato.data import read
 from sfumato.data.declared import column_names, read_declared
-from sfumato.data.url import file_and_options
+from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter, DuplicateColumns, InvalidGraph, UnknownColumn
 from sfumato.graphs.edge_columns import released_columns
 from sfumato.graphs.edge_labels import labelled_graph
@@ -248,7 +248,7 @@ def edge_table(source: Any) -> pl.DataFrame:
 
 
 def _require_room(source: Any) -> None:
-    if isinstance(source, str | Path) and "://" not in str(source):
+    if isinstance(source, str | Path) and not is_url(str(source)):
         file = Path(file_and_options(source)[0])
         if file.is_file():
             require_memory(_GROWTH * file.stat().st_size, f"Reading the edge or node table {file.name}")

@@ -7,13 +7,15 @@ here, with an answer on each method. No other module keeps a list of method name
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from sfumato.dataset import Column, Data
-from sfumato.errors import NotApplicable, UnknownPart
+from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.errors import NotApplicable, SfumatoError, UnknownPart
+from sfumato.masking.channel import PublicKnowledge, StepChannel, image, same_values
 from sfumato.masking.model import PrivacyModel
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
@@ -24,9 +26,12 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     import polars as pl
 
-    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+    from sfumato.engines.stored_table import StoredTable
 
-__all__ = ["Context", "Step", "UnknownStep", "method_of"]
+__all__ = ["Context", "Step", "StoredChange", "UnknownStep", "method_of"]
+
+_MAX_RERUN = 20_000
+"""Known people up to whom a step without randomness is rerun to find its result for each of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +48,16 @@ class Context:
     def class_models(self) -> tuple[PrivacyModel, ...]:
         """The models that are conditions on equivalence classes."""
         return tuple(model for model in self.models if model.on_classes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredChange:
+    """What one step did to a table in an engine; the counterpart of :class:`~sfumato.release.Change`."""
+
+    table: StoredTable
+    public: Mapping[str, Any] = field(default_factory=dict)
+    private: Mapping[str, Any] = field(default_factory=dict)
+    touched: frozenset[str] = frozenset()
 
 
 class Step(Part):
@@ -132,7 +147,7 @@ class Step(Part):
     def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
         """Mask a table that lies in an engine. By default the columns of :meth:`column_passes` are loaded; a method
         overrides this if it works by SQL or on counts."""
-        from sfumato.masking.out_of_core.columns import apply_by_columns
+        from sfumato.masking.by_columns import apply_by_columns
 
         return apply_by_columns(self, table, context)
 
@@ -159,6 +174,25 @@ class Step(Part):
             return f"changed by {cls.part_name()}"
 
     @classmethod
+    def rows_in_words(cls, published: Mapping[str, Any]) -> str:
+        """What a published step did to the rows, in words; empty if it kept all of them.
+
+        ``published`` is the step's entry in the manifest, so the words are public.
+        """
+        return ""
+
+    @classmethod
+    def changed_columns(cls, published: Mapping[str, Any], columns: Iterable[str]) -> tuple[str, ...]:
+        """The columns among these that a published step may have changed. One that lists none may have changed all.
+
+        ``published`` is the step's entry in the manifest.
+        """
+        if cls.leaves_values:
+            return ()
+        named = published.get("columns")
+        return tuple(name for name in columns if named is None or name in named)
+
+    @classmethod
     def joint_columns(cls, published: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
         """Groups of columns that a published step masked together, so that no column can be rerun without the others.
 
@@ -177,6 +211,35 @@ class Step(Part):
         if published.get("columns") and "columns" in cls.model_fields:
             parameters["columns"] = [name for name in published["columns"] if name in columns]
         return parameters
+
+    @classmethod
+    def channels(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+        """log P(released | original) under the published parameters, for the columns of ``knowledge`` that the step
+        masked; empty if no formula is known. Attacks then estimate it by rerunning the step.
+
+        By default a step without randomness has one possible result for each person (:meth:`certain_result`).
+        """
+        return () if cls.draws or cls.synthetic else cls.certain_result(published, knowledge)
+
+    @classmethod
+    def certain_result(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+        """The result of a step without randomness for each person: it is rerun on the known people. None if the result
+        is not what was released."""
+        if not knowledge.complete or published.get("truthful", False):
+            return ()
+        names = tuple(name for name in published.get("columns", ()) if name in knowledge.people.columns)
+        if len(names) < len(published.get("columns", ())) or not names or knowledge.people.height > _MAX_RERUN:
+            return ()
+        schema = Schema(columns={name: Column(role=Role.QUASI) for name in knowledge.people.columns})
+        data = Data(table=Table(frame=knowledge.people), schema=schema)
+        try:
+            step = cls.build(dict(published.get("parameters", {})))
+            masked = step.apply(data, Context(rng=Rng(0))).table.frame.select(names)
+        except SfumatoError:
+            return ()
+        if not same_values(masked, knowledge.released.select(names)):
+            return ()
+        return (image(names, masked[knowledge.target_rows], knowledge.released),)
 
     @classmethod
     def pooled_label(cls, parameters: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.row_codes import first_rows, number_rows
-from sfumato.dataset import Data
+from sfumato.data.table import Table
+from sfumato.dataset import Data, Schema
 from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.errors import BadParameter, NotApplicable
 
@@ -124,6 +125,33 @@ class EquivalenceClasses:
                 column=name,
             )
         return self.tracked[name]
+
+    def take(self, chosen: Mask) -> EquivalenceClasses:
+        """Some of the classes; their rows are not told."""
+        place = np.cumsum(chosen) - 1
+        tracked = {}
+        for name, column in self.tracked.items():
+            inside = chosen[column.cells]
+            cells = place[column.cells[inside]].astype(np.int32)
+            tracked[name] = replace(column, cells=cells, values=column.values[inside], counts=column.counts[inside])
+        people = None if self.population is None else self.population[chosen]
+        kept = replace(self, codes=self.codes[chosen], sizes=self.sizes[chosen], tracked=tracked)
+        return replace(kept, population=people, of_row=None)
+
+    def combinations(self, schema: Schema, most: int | None = None) -> Data:
+        """The classes of the compressed table as rows with their values: all of them, or the first."""
+        columns = [
+            hierarchy.leaves.gather(self.codes[:most, i]).alias(name)
+            for i, (name, hierarchy) in enumerate(zip(self.columns, self.hierarchies, strict=True))
+        ]
+        return Data(table=Table(frame=pl.DataFrame(columns)), schema=schema)
+
+    def spread_over(self, table: EquivalenceClasses) -> EquivalenceClasses:
+        """Classes made of :meth:`combinations` as rows, with the counts of the true rows."""
+        of = table.of_row
+        assert of is not None
+        tracked = {name: replace(one, cells=of[one.cells].astype(np.int32)) for name, one in self.tracked.items()}
+        return replace(table, sizes=_sum(of, self.sizes, len(table)), tracked=tracked, of_row=None)
 
     def partition(self, levels: Sequence[int]) -> tuple[npt.NDArray[np.intp], int]:
         """The coarser class of each class at ``levels``, and the number of coarser classes."""

@@ -13,6 +13,7 @@ import polars as pl
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, root_only, with_missing
+from sfumato.dataset.rows import RowGroups
 from sfumato.errors import HierarchyGap, NotApplicable
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, compress
 from sfumato.masking.wildcard_matching import wildcard_sums
@@ -26,6 +27,7 @@ __all__ = [
     "evaluate_classes",
     "evaluate_model",
     "not_checked",
+    "reference_of",
     "rows_without_values",
     "suppressed_rows",
     "wildcard_groups",
@@ -139,7 +141,15 @@ def classes_as_shown(
     columns = dict(data.schema.columns)
     columns |= {name: Column(role=Role.QUASI, missing=columns[name].missing) for name in quasi}
     released = Data(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
-    references = {name: _reference(name, data, original) for name in released.sensitive}
+    references = {
+        name: reference_of(
+            name,
+            data.schema,
+            data.group([name]),
+            original.group([name]) if original is not None and name in original.columns else None,
+        )
+        for name in released.sensitive
+    }
     for name, (hierarchy, _) in references.items():
         released._bound_hierarchies[name] = hierarchy
     table = compress(released, population=population)
@@ -147,24 +157,30 @@ def classes_as_shown(
     return replace(table, tracked=tracked)
 
 
-def _reference(name: str, data: Data, original: Data | None) -> tuple[BoundHierarchy, npt.NDArray[np.int64]]:
-    """The values of a sensitive column and their frequencies in the reference table.
+def reference_of(
+    name: str, schema: Schema, shown: RowGroups, original: RowGroups | None
+) -> tuple[BoundHierarchy, npt.NDArray[np.int64]]:
+    """The values of a sensitive column and their frequencies in the reference table, from the counts of both tables.
 
     The reference is the original if it has all values of the release; else values were altered and it is the release.
     """
-    for whole in (original, data):
-        if whole is None or name not in whole.table.columns:
+    values = shown.values.to_series()
+    for counts in (original, shown):
+        if counts is None:
             continue
-        hierarchy = whole.bound_hierarchy(name)
         try:
-            hierarchy.encode(data.table.column(name))
+            hierarchy = Data(table=Table(frame=counts.values), schema=schema).bound_hierarchy(name)
+            hierarchy.encode(values)
         except HierarchyGap:
             continue
-        codes = hierarchy.encode(whole.table.column(name))
-        return hierarchy, np.bincount(codes, minlength=len(hierarchy.leaves)).astype(np.int64)
-    values = data.table.column(name)
+        return hierarchy, _totals(hierarchy, counts)
     hierarchy = with_missing(root_only(name, values.drop_nulls())) if values.null_count() else root_only(name, values)
-    return hierarchy, np.bincount(hierarchy.encode(values), minlength=len(hierarchy.leaves)).astype(np.int64)
+    return hierarchy, _totals(hierarchy, shown)
+
+
+def _totals(hierarchy: BoundHierarchy, counts: RowGroups) -> npt.NDArray[np.int64]:
+    codes = hierarchy.encode(counts.values.to_series())
+    return np.bincount(codes, weights=counts.rows, minlength=len(hierarchy.leaves)).astype(np.int64)
 
 
 def _generalized_like(

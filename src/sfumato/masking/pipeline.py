@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 from sfumato.data.declared import refuse_found_types
 from sfumato.dataset import Data
-from sfumato.masking.base import Context, Step
-from sfumato.masking.methods.remove import Remove
+from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.masking.model import PrivacyModel, about_released, models_of_run
 from sfumato.progress import SILENT, Progress
+from sfumato.registry import registry
 from sfumato.release import Change, Lineage, Verdict
 from sfumato.rng import Rng
 
-__all__ = ["MaskingResult", "StepResult", "protect"]
+__all__ = ["MaskingResult", "StepResult", "protect", "run_steps"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,7 @@ class StepResult:
     """A completed step with its public and private outcome."""
 
     step: Step
-    change: Change
+    change: Change | StoredChange
 
     def public(self) -> dict[str, Any]:
         """Parameters and public outcome, for the manifest."""
@@ -63,6 +65,40 @@ class MaskingResult:
         return all(verdict.holds for verdict in self.verdicts)
 
 
+def run_steps(
+    table: T,
+    steps: Sequence[Step],
+    models: Sequence[PrivacyModel],
+    rng: Rng,
+    progress: Progress,
+    *,
+    apply: Callable[[Step, T, Context], tuple[T, Change | StoredChange]],
+    columns: Callable[[T], Data],
+) -> tuple[T, tuple[StepResult, ...]]:
+    """Run the steps in order on a table in memory or in an engine, then remove the identifiers that are left.
+
+    ``apply`` runs one step where the rows lie; ``columns`` gives the columns and types of a table.
+    """
+    results: list[StepResult] = []
+
+    def run(step: Step) -> None:
+        nonlocal table
+        position = len(results)
+        own = rng.child(position, step.part_name())
+        context = Context(rng=own, models=tuple(models), progress=progress, before=position)
+        table, change = apply(step, table, context)
+        results.append(StepResult(step=step, change=change))
+
+    for step in steps:
+        run(step)
+    left = columns(table).removed({name for result in results for name in result.change.touched})
+    if left:
+        remove = registry("method").get("remove").build({"columns": left})
+        assert isinstance(remove, Step)
+        run(remove)
+    return table, tuple(results)
+
+
 def protect(
     data: Data,
     *,
@@ -79,27 +115,18 @@ def protect(
     """
     original, lineage = data, Lineage.identity(data.rows)
     models = models_of_run(models, data.sensitive)
-    results: list[StepResult] = []
-    safe: set[str] = set()
+    verdicts: list[Verdict] = []
 
-    def run(step: Step, position: int) -> None:
-        nonlocal data, lineage
-        context = Context(
-            rng=rng.child(position, step.part_name()), models=tuple(models), progress=progress, before=position
-        )
+    def apply(step: Step, table: Data, context: Context) -> tuple[Data, Change]:
+        nonlocal lineage
         if step.formal_guarantee:
-            refuse_found_types(data.table)
-        change = step.apply(data, context)
-        data = Data(table=change.table, schema=data.schema)
+            refuse_found_types(table.table)
+        change = step.apply(table, context)
         lineage = lineage.then(change.rows)
-        safe.update(change.touched)
-        results.append(StepResult(step=step, change=change))
+        verdicts.extend(change.verdicts)
+        return Data(table=change.table, schema=table.schema), change
 
-    for position, step in enumerate(steps):
-        run(step, position)
-    left = data.removed(safe)
-    if left:
-        run(Remove(columns=left), len(steps))
+    data, results = run_steps(data, steps, models, rng, progress, apply=apply, columns=lambda table: table)
     if order == "shuffled":
         rows = rng.child("order").generator.permutation(data.rows)
         data = data.with_frame(data.table.frame[rows])
@@ -111,10 +138,10 @@ def protect(
     return MaskingResult(
         data=data,
         lineage=lineage,
-        steps=tuple(results),
+        steps=results,
         models=models,
         step_verdicts=(
-            *(verdict for result in results for verdict in result.change.verdicts),
+            *verdicts,
             *(v for result in results for v in result.step.verify_release(result.public(), data.table.frame)),
         ),
         model_verdicts=tuple(model.check(data, original=None if promise else original) for model in models),

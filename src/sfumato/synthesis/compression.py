@@ -73,7 +73,28 @@ def merge_cells(noisy: Floats, *, deviation: float, ordered: bool, bins: int, to
     if rare.any():
         own = float(noisy[rare].sum()) >= least * np.sqrt(rare.sum()) or groups.max() < 0
         groups[rare] = groups.max() + 1 if own else _smallest(noisy, groups)
-    return MergedCells(groups=groups, shares=project_to_simplex(noisy, max(total, 1.0)) / max(total, 1.0))
+    shrunk = _shrunk(noisy, groups, deviation)
+    return MergedCells(groups=groups, shares=project_to_simplex(shrunk, max(total, 1.0)) / max(total, 1.0))
+
+
+def _shrunk(noisy: Floats, groups: Groups, deviation: float) -> Floats:
+    """Noisy counts of the cells of a group, shrunk towards their mean as far as they differ by noise alone.
+
+    The positive-part estimator of James and Stein (Efron, Morris 1973, doi:10.2307/2284155). A missing value that the
+    noise could have made is left out of its group.
+    """
+    counts = noisy.copy()
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        members = members[members > 0]
+        if len(members) > 3:
+            mean = counts[members].mean()
+            around = counts[members] - mean
+            kept = max(0.0, 1 - (len(members) - 3) * deviation**2 / max(float(around @ around), 1e-300))
+            counts[members] = mean + kept * around
+    if np.count_nonzero(groups == groups[0]) > 1 and noisy[0] < 2 * deviation:
+        counts[0] = -np.inf
+    return counts
 
 
 def _merge_neighbours(noisy: Floats, groups: Groups, *, least: float) -> None:

@@ -204,26 +204,54 @@ def _fit_table(
     codes = [smallest(cells.encode(frame.get_column(name))) for name, cells in columns.items()]
     shape = [cells.size for cells in columns.values()]
     fine = PrivateCounts(codes, shape, max_contribution=max_contribution, receipt=run.receipt)
-    one_way = squared * _ONE_WAY[plan.chosen]
-    measured = [
-        fine.measure((number,), one_way * share)
-        for number, share in enumerate(_shares([c.size for c in columns.values()]))
-    ]
+    one_way = squared * _ONE_WAY[plan.chosen] if len(columns) > max(1, len(known)) else squared
+    measured = _measured_columns(fine, one_way)
+    merged, estimates = _merged(measured, columns, plan, known)
+    if one_way < squared:
+        counts = fine.merged([groups.groups for groups in merged])
+        left = _measure(run, counts, estimates, squared - one_way, list(columns))
+        pairs = [marginal for marginal in estimates.measured if len(marginal) > 1]
+        if pairs:
+            for marginal, share in zip(pairs, _shares([prod(counts.shape[c] for c in m) for m in pairs]), strict=True):
+                if left:
+                    estimates.add(counts.measure(marginal, left * share))
+        elif left:
+            again = _measured_columns(fine, left)
+            measured = [_pooled(one, other) for one, other in zip(measured, again, strict=True)]
+            merged, estimates = _merged(measured, columns, plan, known)
+    tree = estimates.tree(sweeps=60 if plan.chosen == "adaptive" else 2)
+    return SynthesisModel(columns=columns, merged=merged, estimates=estimates, tree=tree, guarantee=run.guarantee)
+
+
+def _measured_columns(counts: PrivateCounts, squared: Fraction) -> list[NoisyMarginal]:
+    """The noisy counts of every column."""
+    return [counts.measure((number,), squared * share) for number, share in enumerate(_shares(counts.shape))]
+
+
+def _pooled(one: NoisyMarginal, other: NoisyMarginal) -> NoisyMarginal:
+    """Two measurements of the same counts as one: their average, weighted by inverse variances."""
+    precision = 1 / one.variance + 1 / other.variance
+    noisy = (one.noisy / one.variance + other.noisy / other.variance) / precision
+    return NoisyMarginal(columns=one.columns, noisy=noisy, variance=1 / precision)
+
+
+def _merged(
+    measured: Sequence[NoisyMarginal],
+    columns: Mapping[str, ColumnCells],
+    plan: SynthesisPlan,
+    known: Mapping[str, MergedCells],
+) -> tuple[list[MergedCells], MarginalEstimates]:
+    """Cells whose noisy counts are too small are merged; what was measured, on the merged cells."""
     total = _total(measured)
     merged = [
         known.get(name)
         or merge_cells(one.noisy, deviation=one.variance**0.5, ordered=cells.ordered, bins=plan.bins, total=total)
         for one, (name, cells) in zip(measured, columns.items(), strict=True)
     ]
-    counts = fine.merged([groups.groups for groups in merged])
-    order = list(columns)
-    estimates = MarginalEstimates(counts.shape, given=tuple(range(len(known))))
+    estimates = MarginalEstimates([groups.size for groups in merged], given=tuple(range(len(known))))
     for one, groups in zip(measured, merged, strict=True):
         estimates.add(_merged_measurement(one, groups))
-    if len(order) > max(1, len(known)):
-        _measure(run, counts, estimates, squared - one_way, order)
-    tree = estimates.tree(sweeps=60 if plan.chosen == "adaptive" else 2)
-    return SynthesisModel(columns=columns, merged=merged, estimates=estimates, tree=tree, guarantee=run.guarantee)
+    return merged, estimates
 
 
 def _learned(plan: SynthesisPlan) -> list[str]:
@@ -246,8 +274,12 @@ def _all_cells(frame: pl.DataFrame, plan: SynthesisPlan, receipt: Receipt) -> di
 
 
 def _shares(sizes: Sequence[int]) -> list[Fraction]:
-    """Shares of the budget that minimize the sum of L1 errors: proportional to cells^(2/3)."""
-    weights = [Fraction(round(size ** (2 / 3) * 1000)) for size in sizes]
+    """Shares of the budget, proportional to sqrt(cells).
+
+    cells^(2/3) would minimize the sum of the L1 norms of the noise. Cells that the noise hides are merged, so the error
+    of a column with many cells grows more slowly than that.
+    """
+    weights = [Fraction(round(size ** (1 / 2) * 1000)) for size in sizes]
     return [weight / sum(weights) for weight in weights]
 
 
@@ -265,19 +297,24 @@ def _merged_measurement(one: NoisyMarginal, merged: MergedCells) -> NoisyMargina
 
 def _measure(
     run: FitRun, counts: PrivateCounts, estimates: MarginalEstimates, squared: Fraction, order: list[str]
-) -> None:
+) -> Fraction:
+    """Measure combinations of columns with at most ``squared``, and return what is left of it."""
     plan = run.plan
     candidates = [c for c in _candidates(plan, order) if not set(c) <= set(estimates.given)]
+    # A column whose cells are all merged has no relation to another one.
+    candidates = [c for c in candidates if sum(counts.shape[column] > 1 for column in c) > 1]
     candidates = [c for c in candidates if prod(counts.shape[column] for column in c) <= _TREE_CELLS]
     favoured = order.index(plan.target) if plan.target in order else -1
     weights = {columns: _TARGET_WEIGHT if favoured in columns else 1 for columns in candidates}
     if plan.chosen == "mst":
         measure_spanning_tree(counts, estimates, squared, weights=weights)
-    elif candidates:
-        measure_adaptively(
+        return Fraction(0)
+    if candidates:
+        return measure_adaptively(
             counts, estimates, squared, candidates=candidates, weights=weights, rounds=3 * len(order),
             max_cells=_TREE_CELLS, random=run.random, progress=run.progress,
         )  # fmt: skip
+    return squared
 
 
 def _candidates(plan: SynthesisPlan, order: list[str]) -> list[Columns]:

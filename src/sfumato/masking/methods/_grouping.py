@@ -16,7 +16,7 @@ from sfumato.masking.methods._masking import Floats, Rows, numbers_of
 from sfumato.masking.methods._mdav import mdav, v_mdav
 from sfumato.masking.methods._univariate import optimal_univariate
 
-__all__ = ["ColumnGroup", "RecordSpace", "aggregate", "common_ancestor", "draw_centroids", "group_rows"]
+__all__ = ["ColumnGroup", "RecordSpace", "aggregate", "common_ancestor", "draw_centroids", "group_rows", "memberships"]
 
 Groups = npt.NDArray[np.int32]
 
@@ -193,8 +193,8 @@ def common_ancestor(data: Data, name: str, rows: Rows, groups: Groups) -> pl.Ser
     return pl.Series(name, answer, dtype=pl.String)
 
 
-def draw_centroids(points: Floats, groups: Groups, m: float, reach: int, columns: int, random: Any) -> list[Groups]:
-    """For every column a group per record, drawn by fuzzy membership d^(-2/(m-1)) in the nearest centroids."""
+def memberships(points: Floats, groups: Groups, m: float, reach: int) -> tuple[npt.NDArray[np.int64], Floats]:
+    """For every record its nearest centroids, and its fuzzy membership d^(-2/(m-1)) in each, up to a factor."""
     from scipy.spatial import cKDTree
 
     sizes = np.bincount(groups)
@@ -205,6 +205,12 @@ def draw_centroids(points: Floats, groups: Groups, m: float, reach: int, columns
     # Memberships relative to the nearest centroid; a record that lies on a centroid belongs to that one alone.
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(distance[:, :1] > 0, distance[:, :1] / distance, distance == 0)
-    share = np.cumsum(ratio ** (2 / (m - 1)), axis=1)
+    return near, ratio ** (2 / (m - 1))
+
+
+def draw_centroids(points: Floats, groups: Groups, m: float, reach: int, columns: int, random: Any) -> list[Groups]:
+    """For every column a group per record, drawn by its fuzzy membership."""
+    near, membership = memberships(points, groups, m, reach)
+    share = np.cumsum(membership, axis=1)
     draws = random.random((columns, len(points))) * share[:, -1]
     return [near[np.arange(len(points)), (share <= draw[:, None]).sum(axis=1)].astype(np.int32) for draw in draws]

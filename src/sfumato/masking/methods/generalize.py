@@ -16,7 +16,7 @@ from sfumato.data.row_codes import number_rows
 from sfumato.dataset import Column, Data
 from sfumato.dataset.hierarchy import ROOT
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
-from sfumato.masking.base import Context, Step
+from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.metric import LossMetric, MetricName, metric_of
 from sfumato.masking.population import shared_population
@@ -27,7 +27,7 @@ from sfumato.release import Change
 from sfumato.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
-    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+    from sfumato.engines.stored_table import StoredTable
     from sfumato.masking.search.lattice.survey import LatticeSurvey
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -101,7 +101,7 @@ class Generalize(Step):
         )
 
     def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
-        from sfumato.masking.out_of_core.generalization import generalize_stored
+        from sfumato.masking.methods._stored_generalization import generalize_stored
 
         return generalize_stored(self, table, context)
 

@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
-from sfumato.dataset import Column, Data, Kind, Role
+from sfumato.data.table import Table
+from sfumato.dataset import Column, Data, Kind, Role, Schema
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows
-from sfumato.masking.base import Context, Step
+from sfumato.masking.base import Context, Step, StoredChange
+from sfumato.masking.channel import IMPOSSIBLE, PublicKnowledge, StepChannel, TableChannel, as_numbers, rounded
 from sfumato.masking.methods._grouping import (
     NUMBER_LIKE,
     ColumnGroup,
@@ -21,18 +23,21 @@ from sfumato.masking.methods._grouping import (
     common_ancestor,
     draw_centroids,
     group_rows,
+    memberships,
 )
 from sfumato.masking.methods._masking import Masking, Rows, fitting, refuse_not_finite, weights_of
 from sfumato.release import Change
 
 if TYPE_CHECKING:
-    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+    from sfumato.engines.stored_table import StoredTable
 
 __all__ = ["Microaggregate"]
 
 _UNIVARIATE = frozenset({"individual", "optimal"})
 _QUADRATIC = frozenset({"mdav", "v-mdav"})
 """Algorithms whose time grows with the square of the rows."""
+_MOST_ENTRIES = 20_000_000
+"""Entries of a table of fuzzy memberships."""
 _MOST_ROWS = 3_000_000
 """Rows that these algorithms take on in a file larger than memory: about an hour of CPU time for ten columns."""
 
@@ -215,6 +220,51 @@ class Microaggregate(Masking):
         public: dict[str, Any] = {"columns": list(masked), "groups": [[list(names), k] for names, k in tasks]}
         table = data.table.with_frame(frame.with_columns(new))
         return Change(table=table, public=public, private={"cells_blanked_for_rare_gaps": blanked})
+
+    @classmethod
+    def channels(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+        """Fuzzy memberships: the groups are computed again from the known people, and each released value is the
+        centroid of one of the groups near a person, with the probability of its membership."""
+        step = cls.build(dict(published["parameters"]))
+        if step.fuzzy is None:
+            return super().channels(published, knowledge)
+        channels: list[StepChannel] = []
+        for names, k in published["groups"] if knowledge.complete and not step.strata and not step.weighted else ():
+            if set(names) <= set(knowledge.people.columns):
+                channels += step._memberships(tuple(names), k, knowledge)
+        return tuple(channels)
+
+    def _memberships(self, names: tuple[str, ...], k: int, knowledge: PublicKnowledge) -> list[StepChannel]:
+        people = knowledge.people
+        data = Data.of(Table(frame=people), Schema(columns={name: Column(role=Role.QUASI) for name in people.columns}))
+        holes = any(people[name].null_count() for name in names)
+        if holes or any(data.kind(name) not in NUMBER_LIKE for name in names):
+            return []
+        points = RecordSpace(data, names, np.arange(data.rows, dtype=np.uint32), standardize=self.standardize).points
+        groups = group_rows(points, k, self.algorithm, self.gamma, refine=self.refine, block=self.block)
+        assert self.fuzzy is not None
+        near, share = memberships(points, groups, self.fuzzy, 2 * k)
+        share = share / share.sum(axis=1, keepdims=True)
+        rows, channels = knowledge.target_rows, list[StepChannel]()
+        for name in names:
+            centres = as_numbers(aggregate(people[name], data.kind(name), groups, self.aggregate, None))
+            labels, code = np.unique(rounded(centres), return_inverse=True)
+            seen = rounded(as_numbers(knowledge.released[name]))
+            place = np.minimum(np.searchsorted(labels, np.nan_to_num(seen)), len(labels) - 1)
+            if not np.array_equal(labels[place], seen) or len(rows) * len(labels) > _MOST_ENTRIES:
+                return []  # other groups, or steps that changed the values again
+            table = np.zeros((data.rows, len(labels)))
+            np.add.at(table, (np.arange(data.rows)[:, None], code[near]), share)
+            channels.append(
+                TableChannel(
+                    columns=(name,),
+                    known=np.arange(len(rows)),
+                    released=place.astype(np.int64),
+                    log=np.log(np.maximum(table, np.exp(IMPOSSIBLE)))[rows],
+                    weight=np.full(len(rows), 1 / len(rows)),
+                )
+            )
+        return channels
 
     def _tasks(self, data: Data) -> list[tuple[tuple[str, ...], int]]:
         """The columns that are grouped together, and the k of each group."""

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from sfumato.dataset import Column, Data, Kind, Role, Schema
 from sfumato.errors import BadParameter, NotApplicable, WrongKind
-from sfumato.masking.base import Context, Step
+from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.search.mondrian.axes import Axes, Axis, axes_of
 from sfumato.masking.search.mondrian.kernels import BY, cut_cells, extents
@@ -23,7 +23,7 @@ from sfumato.progress import Progress
 from sfumato.release import Change
 
 if TYPE_CHECKING:
-    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+    from sfumato.engines.stored_table import StoredTable
 
 __all__ = ["Mondrian"]
 
@@ -89,18 +89,18 @@ class Mondrian(Step):
     def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
         if self.cuts == "relaxed":  # shares out rows, so it needs them
             return super().apply_stored(table, context)
-        from sfumato.masking.out_of_core.counting import count_classes, with_class_labels
-        from sfumato.masking.out_of_core.stored_table import StoredChange
+        from sfumato.masking.stored_classes import count_for_models, with_class_labels
 
         data = table.empty
         self._check_columns(data)
         ordered = frozenset(name for name in data.quasi if data.kind(name) in _ORDERED)
-        counts = count_classes(table, context.class_models, without_hierarchy=ordered)
-        missing = [column.name for column in counts.columns if column.values.null_count()]
+        quasi, classes = count_for_models(table, context.class_models, without_hierarchy=ordered)
+        missing = [column.name for column in quasi if column.values.null_count()]
         refuse_wildcards(table.schema, missing, self.part_name())
-        kinds = tuple(data.kind(name) for name in counts.names)
-        boxes, labels, public, private = self._cut(counts.classes(), kinds, context)
-        return StoredChange(table=with_class_labels(table, counts, boxes.of, labels), public=public, private=private)
+        kinds = tuple(data.kind(name) for name in classes.columns)
+        boxes, labels, public, private = self._cut(classes, kinds, context)
+        labelled = with_class_labels(table, quasi, classes, boxes.of, labels)
+        return StoredChange(table=labelled, public=public, private=private)
 
     def _check_columns(self, data: Data) -> None:
         unknown = [name for name in self.weights if name not in data.quasi]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from pydantic import Field
 from sfumato.dataset import Data
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
+from sfumato.masking.channel import PointChannel, PublicKnowledge, StepChannel
 from sfumato.masking.methods._covariance import moments, robust_moments, square_root
 from sfumato.masking.methods._masking import Floats, Masking, Strata, matrix_of, split
 from sfumato.masking.methods._rotation import rotate
@@ -131,6 +133,80 @@ class Noise(Masking):
                 _add(matrix, square_root(ratio * covariance), random, np.where(outlying, self.outlier_factor**0.5, 1.0))
             case "orthogonal":
                 rotate(matrix, ratio, random)
+
+    @classmethod
+    def channels(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+        """Gaussian, with the covariance of the published ratio; of the logarithms under ``multiplicative``.
+
+        The original's moments are those of the known people, or follow from the release's if not all are known.
+        """
+        step = cls.build(dict(published["parameters"]))
+        names = tuple(name for name in published["columns"] if name in knowledge.targets.columns)
+        robust = step.variant in ("robust", "outlier-aware")
+        whole = knowledge.complete and len(names) == len(published["columns"])
+        if not names or step.strata or step.variant == "orthogonal" or (robust and not whole):
+            return ()
+        known, people, released = (
+            frame.select(pl.col(names).cast(pl.Float64)).fill_null(np.nan).to_numpy()
+            for frame in (knowledge.targets, knowledge.people, knowledge.released)
+        )
+        if step.variant in ("additive", "multiplicative"):
+            return tuple(
+                channel
+                for place, name in enumerate(names)
+                for channel in step._column(name, known[:, place], people[:, place], released[:, place], knowledge)
+            )
+        if any(np.isnan(side).any() for side in (known, people, released)):
+            return ()
+        part, spread = cls.part_name(), None
+        if robust:
+            mean, covariance = robust_moments(people.copy(), part, np.random.default_rng(0))
+            if step.variant == "outlier-aware":
+                outlying = _outlying(people, mean, covariance)[knowledge.target_rows]
+                spread = np.where(outlying, step.outlier_factor**0.5, 1.0)
+        else:
+            mean, covariance = moments(people if knowledge.complete else released, part)
+            if step.variant == "correlated" and not knowledge.complete:
+                covariance = covariance / (1 + step.variance_ratio)
+        noise = step.variance_ratio * covariance
+        if step.variant == "corrected":
+            known = mean + (known - mean) / np.sqrt(1 + step.variance_ratio)
+            noise /= 1 + step.variance_ratio
+        # Columns in their own units, so that no direction is lost because another column has larger numbers.
+        unit = np.sqrt(np.diag(noise))
+        varied = unit > 0
+        if not varied.any():
+            return ()
+        known, released, unit = known[:, varied], released[:, varied], unit[varied]
+        values, vectors = np.linalg.eigh(noise[np.ix_(varied, varied)] / np.outer(unit, unit))
+        kept = values > values.max() * 1e-10
+        turn = vectors[:, kept] / np.sqrt(values[kept]) / unit[:, None]
+        return (PointChannel(columns=names, known=known @ turn, released=released @ turn, spread=spread),)
+
+    def _column(
+        self, name: str, known: Floats, people: Floats, released: Floats, knowledge: PublicKnowledge
+    ) -> tuple[StepChannel, ...]:
+        """The channel of a column that is masked by itself; none if it is constant."""
+        source = people if knowledge.complete else released
+        source = source[~np.isnan(source)]
+        if len(source) < 2:
+            return ()
+        variance, square = float(source.var(ddof=1)), float((source**2).mean())
+        if not knowledge.complete:
+            original = variance / (1 + self.variance_ratio)
+            variance, square = original, square - (variance - original)
+        if variance <= 0 or square <= 0:
+            return ()
+        if self.variant == "additive":
+            scale, shift = np.sqrt(self.variance_ratio * variance), 0.0
+        else:
+            scale = np.sqrt(np.log1p(self.variance_ratio * variance / square))
+            shift = scale**2 / 2
+            # A zero stays zero; its logarithm is missing on both sides.
+            known, released = (np.log(np.abs(np.where(side == 0, np.nan, side))) for side in (known, released))
+        return (
+            PointChannel(columns=(name,), known=(known[:, None] - shift) / scale, released=released[:, None] / scale),
+        )
 
     def recover(self, masked: pl.DataFrame, columns: tuple[str, ...] | None = None) -> tuple[Floats, Floats]:
         """Unbiased estimates of the original's mean and covariance, from a release made by this step alone.

@@ -12,10 +12,11 @@ import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.dataset import Column, Data, Kind
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, ColumnsDiffer
 from sfumato.masking.base import Context
+from sfumato.masking.channel import IMPOSSIBLE, PublicKnowledge, StepChannel, TableChannel
 from sfumato.masking.methods._masking import Masking, fitting, split
-from sfumato.masking.methods._pram_matrix import TransitionMatrix
+from sfumato.masking.methods._pram_matrix import TransitionMatrix, published_transitions
 from sfumato.release import Change
 
 __all__ = ["Pram"]
@@ -141,6 +142,40 @@ class Pram(Masking):
             }
         table = data.table.with_frame(frame.with_columns(masked))
         return Change(table=table, public={**self.public_columns(names), "transitions": published})
+
+    @classmethod
+    def channels(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+        """The published matrix; under ``invariant`` followed by the second stage, which needs all known people."""
+        step = cls.build(dict(published["parameters"]))
+        if step.joint or (step.invariant and (step.strata or not knowledge.complete)):
+            return ()
+        channels: list[StepChannel] = []
+        for name, matrix in published_transitions(published).items():
+            if name not in knowledge.targets.columns:
+                continue
+            known, people, released = (
+                frame[name] for frame in (knowledge.targets, knowledge.people, knowledge.released)
+            )
+            try:
+                codes = matrix.encode(people)
+                here = matrix.invariant(_counts(matrix, codes)) if step.invariant else matrix
+                size = len(matrix.categories)
+                log = np.full((size + 1, size + 1), IMPOSSIBLE)
+                log[:-1, :-1] = np.log(np.maximum(here.probabilities, np.exp(IMPOSSIBLE)))
+                log[-1, -1] = 0.0
+                weight = np.bincount(np.minimum(codes, size), minlength=size + 1) / len(codes)
+                channels.append(
+                    TableChannel(
+                        columns=(name,),
+                        known=np.minimum(matrix.encode(known), size).astype(np.int64),
+                        released=np.minimum(matrix.encode(released), size).astype(np.int64),
+                        log=log,
+                        weight=weight,
+                    )
+                )
+            except ColumnsDiffer:
+                continue  # another step changed the values again
+        return tuple(channels)
 
     def _matrix(self, series: pl.Series) -> TransitionMatrix:
         categories = series.drop_nulls().unique().sort().to_list()

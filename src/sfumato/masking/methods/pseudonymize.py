@@ -15,13 +15,13 @@ from sfumato.data import write_secret
 from sfumato.data.key_file import load_key, write_key
 from sfumato.dataset import Data
 from sfumato.errors import BadParameter, OutputExists, WriteFailed
-from sfumato.masking.base import Context, Step
+from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.params import InputFile
 from sfumato.release import Change
 from sfumato.secret import Permit, SecretValue
 
 if TYPE_CHECKING:
-    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+    from sfumato.engines.stored_table import StoredTable
 
 __all__ = ["Pseudonymize"]
 
@@ -66,8 +66,7 @@ class Pseudonymize(Step):
     def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
         if self.map is not None:
             return super().apply_stored(table, context)
-        from sfumato.masking.out_of_core.pseudonyms import with_pseudonyms
-        from sfumato.masking.out_of_core.stored_table import StoredChange
+        from sfumato.masking.methods._stored_pseudonyms import with_pseudonyms
 
         names = self._names(table.empty)
         key, created = _load_or_make(self.key)

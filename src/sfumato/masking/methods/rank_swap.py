@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ from pydantic import Field
 from sfumato.dataset import Data
 from sfumato.kernels import kernel
 from sfumato.masking.base import Context
+from sfumato.masking.channel import IMPOSSIBLE, PublicKnowledge, StepChannel, TableChannel, as_numbers
 from sfumato.masking.methods._masking import ORDERED, Masking, Rows, refuse_not_finite, sorted_rows
 from sfumato.release import Change
 
@@ -20,6 +23,14 @@ __all__ = ["RankSwap"]
 
 _TRIES = 64
 """Random draws before the free ranks are searched in order."""
+
+
+_CELLS = 250
+"""Cells of ranks in which swaps are counted for the channel."""
+_TRANSITIONS = 1_000_000
+"""Swaps that are counted."""
+_MOST_ENTRIES = 4_000_000
+"""Entries of a table of distinct values; beyond it, values are compared by cells of ranks."""
 
 
 class RankSwap(Masking):
@@ -89,6 +100,38 @@ class RankSwap(Masking):
             private={"values_without_partner": kept},
         )
 
+    @classmethod
+    def channels(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+        """Ranks to ranks. The release has the values of the original, so that the rank of a known value is known.
+
+        How often one rank is swapped with another does not depend on the values. It is counted in many rounds of the
+        algorithm on ranks alone, in cells of ranks (:func:`rank_transitions`).
+        """
+        step = cls.build(dict(published["parameters"]))
+        channels: list[StepChannel] = []
+        for name in published["columns"]:
+            if step.strata or name not in knowledge.targets.columns:
+                continue
+            known, people, released = (
+                as_numbers(frame[name]) for frame in (knowledge.targets, knowledge.people, knowledge.released)
+            )
+            ordered = np.sort(released[np.isfinite(released)])
+            if len(ordered) < 2:
+                continue
+            ranks = _RankCells(ordered, rank_transitions(step.p, step.variant, len(ordered)))
+            table, rows, columns = ranks.table(known, released)
+            weight = np.bincount(ranks.codes(people, rows), minlength=len(table)).astype(np.float64)
+            channels.append(
+                TableChannel(
+                    columns=(name,),
+                    known=ranks.codes(known, rows),
+                    released=ranks.codes(released, columns),
+                    log=table,
+                    weight=weight / max(weight.sum(), 1.0),
+                )
+            )
+        return tuple(channels)
+
     def _partners(self, offsets: npt.NDArray[np.int64], random: np.random.Generator) -> tuple[Rows, int]:
         """For each sorted position, the position its new value comes from, and the number of unchanged values."""
         source = np.arange(offsets[-1], dtype=np.uint32)
@@ -104,6 +147,73 @@ class RankSwap(Masking):
                 case "p-distribution":
                     alone += _distribution(part, window, random)
         return source, alone
+
+
+@lru_cache(maxsize=8)
+def rank_transitions(p: float, variant: str, count: int) -> npt.NDArray[np.float64]:
+    """The probability that a value of one cell of ranks is released in place of one of another, by rows."""
+    step = RankSwap.build({"p": p, "variant": variant})
+    cells = min(count, _CELLS)
+    cell = (np.arange(count) * cells) // count
+    total = np.zeros((cells, cells))
+    random = np.random.default_rng(0)
+    for _ in range(max(1, _TRANSITIONS // count)):
+        source = step._partners(np.array([0, count]), random)[0]
+        total += np.bincount(cell[source] * cells + cell, minlength=cells * cells).reshape(cells, cells)
+    smooth = total + 1e-6 * total.sum() / cells**2
+    return np.asarray(smooth / smooth.sum(axis=1, keepdims=True))
+
+
+class _RankCells:
+    """The sorted values of a column, and the transitions between cells of their ranks."""
+
+    def __init__(self, ordered: npt.NDArray[np.float64], transitions: npt.NDArray[np.float64]) -> None:
+        self._ordered = ordered
+        self._cells = len(transitions)
+        share = transitions / len(transitions)
+        self._sums = np.zeros((len(share) + 1, len(share) + 1))
+        self._sums[1:, 1:] = share.cumsum(axis=0).cumsum(axis=1)
+
+    def codes(self, values: npt.NDArray[np.float64], labels: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """The position of each value among these labels; the last one for missing values."""
+        place = np.clip(np.searchsorted(labels, np.nan_to_num(values), side="right") - 1, 0, len(labels) - 1)
+        return np.where(np.isfinite(values), place, len(labels)).astype(np.int64)
+
+    def table(
+        self, known: npt.NDArray[np.float64], released: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """log P of each released label for each known one, with a last row and column for missing values, and the
+        labels: the distinct values, or where there are too many the lowest values of cells."""
+        rows, columns = (np.unique(side[np.isfinite(side)]) for side in (known, released))
+        if len(rows) * len(columns) > _MOST_ENTRIES:
+            rows = columns = np.unique(self._ordered[(np.arange(self._cells) * len(self._ordered)) // self._cells])
+        upper = [np.append(labels[1:], np.inf) for labels in (rows, columns)]
+        in_rows = self._between(self._sums, rows, upper[0])
+        mass = self._between(in_rows.T, columns, upper[1]).T
+        own = self._between(np.arange(self._cells + 1)[:, None] / self._cells, rows, upper[0])
+        table = np.full((len(rows) + 1, len(columns) + 1), IMPOSSIBLE)
+        table[:-1, :-1] = np.log(np.maximum(mass / own, np.exp(IMPOSSIBLE)))
+        table[-1, -1] = 0.0
+        return table, rows, columns
+
+    def _between(
+        self, sums: npt.NDArray[np.float64], low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """Differences of cumulated sums between the ranks of values; a value that does not occur counts as a rank."""
+        first = np.searchsorted(self._ordered, low, side="left").astype(np.float64)
+        last = np.searchsorted(self._ordered, high, side="left").astype(np.float64)
+        last = np.maximum(last, first + 1)
+        scale = self._cells / len(self._ordered)
+        return _at(sums, np.minimum(last * scale, self._cells)) - _at(
+            sums, np.minimum(first * scale, self._cells - scale)
+        )
+
+
+def _at(sums: npt.NDArray[np.float64], place: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Rows of a table at fractional positions, interpolated."""
+    below = np.minimum(place.astype(np.int64), len(sums) - 2)
+    part = (place - below)[:, None]
+    return np.asarray((1 - part) * sums[below] + part * sums[below + 1])
 
 
 def _sorted_rows(series: pl.Series, stratum: Rows | None) -> tuple[Rows, npt.NDArray[np.int64]]:

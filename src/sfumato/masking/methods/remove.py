@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
-from sfumato.masking.base import Context, Step
+from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.release import Change
 
 if TYPE_CHECKING:
-    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+    from sfumato.engines.stored_table import StoredTable
 
 __all__ = ["Remove"]
 
@@ -40,7 +40,6 @@ class Remove(Step):
         return Change(table=data.table.with_frame(frame), public={"columns": list(names)}, touched=frozenset(names))
 
     def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
-        from sfumato.masking.out_of_core.stored_table import StoredChange
 
         names = self._names(table.empty)
         return StoredChange(table=table.without(names), public={"columns": list(names)}, touched=frozenset(names))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from pydantic import Field
 from sfumato.dataset import Data
 from sfumato.errors import WrongKind
 from sfumato.masking.base import Context
+from sfumato.masking.channel import PublicKnowledge, StepChannel
 from sfumato.masking.methods._masking import Floats, Masking, Strata, numbers_of
 from sfumato.release import Change
 
@@ -51,6 +53,11 @@ class Round(Masking):
     """``nearest``: to the nearest multiple (a tie goes to the even one). ``random``: up with the probability that
     makes it right on average, else down. ``controlled``: up or down so that the column's total (of each stratum) is
     the nearest multiple of its true total; the largest remainders go up."""
+
+    @classmethod
+    def channels(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+        random = published["parameters"].get("variant") == "random"
+        return () if random else cls.certain_result(published, knowledge)
 
     def apply(self, data: Data, context: Context) -> Change:
         names, frame, strata = self.chosen(data), data.table.frame, self.parts(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -47,6 +48,15 @@ class Sample(Step):
     """Sampling fraction: 0.1 is 10 %."""
     strata: tuple[str, ...] = ()
     """Columns whose combinations are sampled separately, at the same fraction."""
+
+    @classmethod
+    def rows_in_words(cls, published: Mapping[str, Any]) -> str:
+        fraction = published.get("parameters", {}).get("fraction")
+        return "a random sample" if fraction is None else f"a random sample of {100 * fraction:.4g} %"
+
+    @classmethod
+    def changed_columns(cls, published: Mapping[str, Any], columns: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in columns if name in published.get("weights", ()))
 
     def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         data.table.require(self.strata)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
 from sfumato.dataset import Data, Kind
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.masking.base import Context, Step
-from sfumato.masking.methods._masking import Masking, numbered
+from sfumato.masking.channel import IMPOSSIBLE, PublicKnowledge, StepChannel, TableChannel, as_numbers, image
+from sfumato.masking.methods._masking import Floats, Masking, numbered
 from sfumato.release import Change
 
 __all__ = ["ShiftDates"]
+
+
+_MOST_ENTRIES = 20_000_000
+"""Entries of a table of distinct dates."""
 
 
 class ShiftDates(Masking):
@@ -67,6 +74,43 @@ class ShiftDates(Masking):
         unit = self.person or data.schema.unit
         return ((self, tuple(dict.fromkeys((*self.chosen(data), *([] if unit is None else [unit]))))),)
 
+    @classmethod
+    def channels(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+        """All dates of a person have one offset: the days since the person's first date are released unchanged."""
+        step = cls.build(dict(published["parameters"]))
+        names = tuple(name for name in published["columns"] if name in knowledge.targets.columns)
+        if not names:
+            return ()
+        columns: list[StepChannel] = []
+        own, other = (
+            np.column_stack([as_numbers(frame[name]) for name in names])
+            for frame in (knowledge.targets, knowledge.released)
+        )
+        persons = knowledge.persons
+        whole = len(names) == len(published["columns"])
+        if persons is None and len(names) > 1:
+            persons = np.arange(len(own)), np.arange(len(other))
+        if persons is not None and whole and knowledge.complete:
+            since = [_since_first(*side) for side in ((own, persons[0]), (other, persons[1]))]
+            frames = [pl.DataFrame({name: days[:, j] for j, name in enumerate(names)}) for days in since]
+            columns.append(image(names, frames[0], frames[1]))
+        for place, name in enumerate(names):
+            labels = [np.unique(side[:, place][np.isfinite(side[:, place])]) for side in (own, other)]
+            if len(labels[0]) * len(labels[1]) > _MOST_ENTRIES or not len(labels[1]):
+                continue
+            moved = labels[1][None, :] - labels[0][:, None]
+            fits = (np.abs(moved) <= step.days) & (moved != 0) & ((moved % 7 == 0) | (not step.weekdays))
+            log = np.full((len(labels[0]) + 1, len(labels[1]) + 1), IMPOSSIBLE)
+            log[:-1, :-1][fits] = -np.log(2 * (step.days // (7 if step.weekdays else 1)))
+            log[-1, -1] = 0.0
+            codes = [
+                np.where(np.isfinite(side[:, place]), np.searchsorted(label, np.nan_to_num(side[:, place])), len(label))
+                for side, label in zip((own, other), labels, strict=True)
+            ]
+            weight = np.bincount(codes[0], minlength=len(log)) / len(own)
+            columns.append(TableChannel(columns=(name,), known=codes[0], released=codes[1], log=log, weight=weight))
+        return tuple(columns)
+
     def apply(self, data: Data, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame
         unit = self.person or data.schema.unit
@@ -94,6 +138,15 @@ class ShiftDates(Masking):
         masked = [pl.col(name) + pl.duration(days=pl.lit(moved)) for name in names]
         table = data.table.with_frame(frame.with_columns(masked))
         return Change(table=table, public=self.public_columns(names))
+
+
+def _since_first(days: Floats, person: npt.NDArray[np.int64]) -> Floats:
+    """Days since the first date of the person, over all columns."""
+    with np.errstate(invalid="ignore"):
+        low = np.nanmin(np.where(np.isnan(days), np.inf, days), axis=1)
+    first = np.full(int(person.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(first, person[person >= 0], low[person >= 0])
+    return np.asarray(days - np.where(person >= 0, first[person], low)[:, None])
 
 
 def _refuse_placeholders(series: pl.Series, days: int) -> None:

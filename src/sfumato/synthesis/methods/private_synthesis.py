@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.data.declared import refuse_found_types
-from sfumato.dataset import Column, Data, Role
+from sfumato.dataset import Column, Data, RangeDomain, Role, ValuesDomain
+from sfumato.dataset.domain import AnyDomain
 from sfumato.dp.contribution_bounds import bound_rows
 from sfumato.dp.loss import approximate
 from sfumato.errors import BadParameter, NotApplicable
@@ -34,32 +34,13 @@ from sfumato.synthesis.household_model import HouseholdModel
 from sfumato.synthesis.model import SynthesisModel
 from sfumato.wording import did_you_mean
 
-__all__ = ["ColumnDomain", "Households", "PrivateSynthesis"]
+__all__ = ["Households", "PrivateSynthesis"]
 
 _PROOF = (
     "normal noise rounded to a grid, exponential mechanism by its bounded range (Dong, Durfee, Rogers 2020), adaptive "
     "composition in Gaussian differential privacy (Dong, Roth, Su 2022), conversion to (epsilon, delta) by Balle, Wang "
     "2018, Theorem 8"
 )
-
-
-class ColumnDomain(DocumentedModel):
-    """The public domain of a column: all values of a category, or the ends of a range of numbers or dates."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    values: tuple[Any, ...] | None = None
-    """All values of a category."""
-    low: float | date | None = None
-    """Smallest number or date. Smaller ones are raised to it."""
-    high: float | date | None = None
-    """Largest number or date. Larger ones are lowered to it."""
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        if (self.values is None) == (self.low is None or self.high is None):
-            raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
-        return self
 
 
 class Households(DocumentedModel):
@@ -139,7 +120,7 @@ class PrivateSynthesis(Step):
     is worst; more accurate. ``auto``: adaptive for up to 40 columns."""
     columns: tuple[str, ...] | None = None
     """Columns to synthesize. Default: all quasi-identifier, sensitive and plain columns."""
-    domains: dict[str, ColumnDomain] = {}
+    domains: dict[str, AnyDomain] = {}
     """Public domains by column. Default: the ``domain`` of the column in the recipe."""
     learn: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the budget with which missing domains are learned. Default: columns without a domain are refused."""
@@ -341,15 +322,15 @@ class PrivateSynthesis(Step):
         return HouseholdPlan(id=key, columns=home.columns, size=size, released=home.size, share=rational(home.share))
 
     def _cells(self, data: Data, name: str, column: Column) -> ColumnCells | None:
-        domain: Any = self.domains.get(name) or column.domain
+        domain = self.domains.get(name) or column.domain
         dtype = data.table.frame.schema[name]
         if domain is None:
             return category_cells(name, dtype, (False, True)) if dtype == pl.Boolean else None
-        if domain.values is not None:
+        if isinstance(domain, ValuesDomain):
             return category_cells(name, dtype, domain.values)
         if not dtype.is_numeric() and not dtype.is_temporal():
             raise BadParameter(
                 f"private-synthesis: `{name}` is text; its domain needs `values`.", fix="List its values."
             )
-        low, high = (domain.low, domain.high) if domain.low is not None else (domain.first, domain.last)
+        low, high = (domain.low, domain.high) if isinstance(domain, RangeDomain) else (domain.first, domain.last)
         return range_cells(name, dtype, low, high)

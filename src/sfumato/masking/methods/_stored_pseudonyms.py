@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.sql_quoting import quoted_text
-from sfumato.masking.out_of_core.stored_table import StoredTable
+from sfumato.engines.stored_table import StoredTable
 from sfumato.secret import Permit, SecretValue
 
 __all__ = ["with_pseudonyms"]

@@ -11,17 +11,23 @@ import polars as pl
 
 from sfumato.data.row_codes import number_rows
 from sfumato.data.sql_quoting import quoted_text
-from sfumato.dataset import ROOT
+from sfumato.dataset import ROOT, Schema
+from sfumato.engines.stored_table import StoredTable
 from sfumato.errors import NotApplicable
+from sfumato.masking.base import Context, StoredChange
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.masking.metric import metric_of
-from sfumato.masking.out_of_core.counting import coded_column, count_combinations, raise_levels
-from sfumato.masking.out_of_core.counts import CodedColumn, compressed, refuse_overlap, tracked_columns
-from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 from sfumato.masking.population import shared_population
+from sfumato.masking.stored_classes import (
+    CodedColumn,
+    coded_column,
+    count_classes,
+    raise_levels,
+    tracked_columns,
+    with_population,
+)
 
 if TYPE_CHECKING:
-    from sfumato.masking.base import Context
     from sfumato.masking.methods.generalize import Generalize
 
 __all__ = ["generalize_stored"]
@@ -41,9 +47,10 @@ def generalize_stored(step: Generalize, table: StoredTable, context: Context) ->
     track = tracked_columns(context.class_models, table.empty.sensitive, metric_of(step.metric).target)
     coded = [coded_column(table, name, level=step.lowest.get(name, 0)) for name in quasi]
     coded, raised = raise_levels(table, coded, step.highest)
-    counts = count_combinations(table, coded, [coded_column(table, name) for name in track])
-    refuse_overlap(counts)
-    classes = compressed(counts, shared_population(context.class_models, counts.sample()))
+    _refuse_overlap(table.schema, coded)
+    classes = count_classes(table, coded, [coded_column(table, name) for name in track])
+    population = shared_population(context.class_models, classes.combinations(table.schema, most=1))
+    classes = with_population(classes, table.schema, population)
     chosen = step.model_copy(update={"lowest": {**step.lowest, **raised}})
     space, best, public, private = chosen.decide(classes, context)
     if raised:
@@ -74,7 +81,7 @@ def _generalized(
     joins: list[str] = []
     keys: list[pl.Series] = []
     for position, (column, level) in enumerate(zip(coded, levels, strict=True)):
-        values, hierarchy, cell = column.values, column.hierarchy, column.cell
+        values, hierarchy, cell = column.values, column.hierarchy, table.cells[column.name]
         as_text = level > 0 or column.name in starred or column.name in in_part
         labels = hierarchy.decode(hierarchy.encode(values), level) if level else values
         labels = labels.cast(pl.String) if as_text else labels
@@ -93,17 +100,31 @@ def _generalized(
     if not len(failed):
         return labelled
     fate = pl.DataFrame(keys).with_columns(pl.Series("fate", np.where(whole[failed], 1, 2).astype(np.int32)))
-    on = " AND ".join(f"t.{column.cell} IS NOT DISTINCT FROM f.k_{column.cell}" for column in coded)
+    cells = {column.name: table.cells[column.name] for column in coded}
+    on = " AND ".join(f"t.{cell} IS NOT DISTINCT FROM f.k_{cell}" for cell in cells.values())
     stars: dict[str, str] = {}
-    for column in coded:
-        fates = [*(["1"] if column.name in starred else []), *(["2"] if column.name in in_part else [])]
+    for name, cell in cells.items():
+        fates = [*(["1"] if name in starred else []), *(["2"] if name in in_part else [])]
         if fates:
-            stars[column.name] = f"CASE WHEN f.fate IN ({', '.join(fates)}) THEN '{ROOT}' ELSE t.{column.cell} END"
+            stars[name] = f"CASE WHEN f.fate IN ({', '.join(fates)}) THEN '{ROOT}' ELSE t.{cell} END"
     return labelled.with_expressions(
         stars,
         joins=f"LEFT JOIN {table.put('fate', fate)} AS f ON {on}",
         where="WHERE f.fate IS NULL OR f.fate <> 1" if drop else "",
     )
+
+
+def _refuse_overlap(schema: Schema, coded: Sequence[CodedColumn]) -> None:
+    """Refuse empty quasi-identifier cells that match every value: classes would overlap."""
+    for column in coded:
+        meaning = schema.column(column.name).missing
+        if meaning != "category" and column.values.null_count():
+            raise NotApplicable(
+                f"Empty cells of `{column.name}` are declared `{meaning}`, so classes overlap, which the search over "
+                "levels cannot handle.",
+                fix="Declare them `missing: category`, or fill them first.",
+                column=column.name,
+            )
 
 
 def _one_of_each(table: EquivalenceClasses, levels: Sequence[int], chosen: Mask) -> npt.NDArray[np.intp]:

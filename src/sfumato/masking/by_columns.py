@@ -6,19 +6,17 @@ The step is the one that runs in memory, with the same random numbers, so the ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.dataset import Data
+from sfumato.engines.stored_table import ROW, StoredTable
 from sfumato.errors import NotApplicable
-from sfumato.masking.out_of_core.stored_table import ROW, StoredChange, StoredTable
+from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.registry import registry
-
-if TYPE_CHECKING:
-    from sfumato.masking.base import Context, Step
 
 __all__ = ["apply_by_columns"]
 
@@ -36,7 +34,7 @@ def apply_by_columns(step: Step, table: StoredTable, context: Context) -> Stored
     touched: frozenset[str] = frozenset()
     for part, names in passes:
         _check_memory(step, table, names)
-        frame = table.load(names)
+        frame = table.numbered(names)
         numbers, data = frame.get_column(ROW), Data(table=Table(frame=frame.select(names)), schema=table.schema)
         del frame
         change = part.apply(data, context)

@@ -16,20 +16,20 @@ import polars as pl
 
 from sfumato.data.atomic import replacing
 from sfumato.dataset import Role, Schema
+from sfumato.engines import stored_sql
 from sfumato.engines.choice import masking_engine
 from sfumato.engines.engine import Engine
+from sfumato.engines.stored_table import COMBINATIONS, StoredTable
 from sfumato.errors import BadParameter, EmptyTable, UnknownFormat
-from sfumato.masking.base import Context, Step
-from sfumato.masking.methods.remove import Remove
+from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.masking.model import PrivacyModel, about_released, models_of_run
-from sfumato.masking.out_of_core import sqlgen
-from sfumato.masking.out_of_core.stored_table import COMBINATIONS, StoredChange, StoredTable
-from sfumato.masking.out_of_core.verdicts import judge_table, references_of
+from sfumato.masking.pipeline import run_steps
+from sfumato.masking.stored_verdicts import judge_table, value_counts
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
-from sfumato.rng import KeyedRng, Rng
+from sfumato.rng import KeyedRng
 
-__all__ = ["ProtectedFile", "protect_file"]
+__all__ = ["ProtectedFile", "check_file", "protect_file"]
 
 MEMORY = "4GB"
 """Default memory limit of an engine."""
@@ -117,60 +117,61 @@ def protect_file(
             if not original.rows:
                 raise EmptyTable("The source has no rows.", fix="There is nobody in it to protect.")
             models = models_of_run(models, original.empty.sensitive)
-            references = references_of(original, models)
-            table, done = _run_steps(original, steps, models, rng, progress)
+            originals = value_counts(original, models)
+            table, done = run_steps(
+                original, steps, models, rng, progress, apply=_apply, columns=lambda table: table.empty
+            )
             # the number of rows goes in, so that the same seed gives next month's file another order
             key = rng.child("order", original.rows).generator.bytes(16).hex()
             shuffle = table.put("key", pl.DataFrame({"shuffle": [key]})) if order == "shuffled" else None
-            statement = sqlgen.released(table.sql, table.cells, order=workspace.order, key=shuffle)
+            statement = stored_sql.released(table.sql, table.cells, order=workspace.order, key=shuffle)
             workspace.write(statement, written.resolve(), path.suffix.lower())
             if mapped is not None:
                 os.close(
                     os.open(mapped, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 )  # closed to others from the start
-                statement = sqlgen.row_map(table.sql, order=workspace.order, key=shuffle)
+                statement = stored_sql.row_map(table.sql, order=workspace.order, key=shuffle)
                 workspace.write(statement, mapped.resolve(), ".parquet")
                 mapped.chmod(0o600)
         with backend.workspace(path, temporary=temporary, progress=progress) as workspace:
             release = StoredTable.open(workspace, schema, original=False)
             models = about_released(models, release.cells)
-            verdicts = judge_table(release, models, references)
+            verdicts = judge_table(release, models, originals)
             rows = release.rows
     return ProtectedFile(
         path=path,
         rows=rows,
         original_rows=original.rows,
-        steps=tuple(
-            {"step": step.part_name(), "parameters": step.public(), "truthful": step.truthful, **change.public}
-            for step, change in done
-        ),
-        private=tuple({"step": step.part_name(), **change.public, **change.private} for step, change in done),
+        steps=tuple(result.public() for result in done),
+        private=tuple(result.private() for result in done),
         verdicts=verdicts,
         models=tuple(models),
     )
 
 
-def _run_steps(
-    table: StoredTable, steps: Sequence[Step], models: Sequence[PrivacyModel], rng: Rng, progress: Progress
-) -> tuple[StoredTable, list[tuple[Step, StoredChange]]]:
-    """Run the steps in order, then remove the identifiers that are left."""
-    done: list[tuple[Step, StoredChange]] = []
-    safe: set[str] = set()
+def check_file(
+    path: str | Path,
+    *,
+    schema: Schema,
+    models: Sequence[PrivacyModel],
+    engine: Engine | str = "duckdb",
+    memory: str = MEMORY,
+    threads: int | None = None,
+    temporary: Path | None = None,
+    progress: Progress = SILENT,
+) -> tuple[Verdict, ...]:
+    """Judge a file of any size by the values it shows; nothing of a search is used.
 
-    def run(step: Step, position: int) -> None:
-        nonlocal table
-        context = Context(rng=rng.child(position, step.part_name()), models=tuple(models), progress=progress)
-        change = step.apply_stored(table, context)
-        table = change.table
-        safe.update(change.touched)
-        done.append((step, change))
+    Models that compare with the distribution of a whole table take that of this file.
+    """
+    backend = masking_engine(engine, memory=memory, threads=threads)
+    with backend.workspace(path, temporary=temporary, progress=progress) as workspace:
+        return judge_table(StoredTable.open(workspace, schema, original=False), models)
 
-    for position, step in enumerate(steps):
-        run(step, position)
-    left = table.empty.removed(safe)
-    if left:
-        run(Remove(columns=left), len(steps))
-    return table, done
+
+def _apply(step: Step, table: StoredTable, context: Context) -> tuple[StoredTable, StoredChange]:
+    change = step.apply_stored(table, context)
+    return change.table, change
 
 
 def _refuse_bad_weights(table: StoredTable) -> None:
