@@ -15,7 +15,7 @@ import pytest
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.number_domain import NumberDomain
 from sfumato.auditing.rules import AuditRules
-from sfumato.dataset import Domain
+from sfumato.dataset import Domain, RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter, MetadataMissing
 
 pytest.importorskip("ortools")
@@ -39,16 +39,16 @@ def declared(draw: Random) -> tuple[Domain, list[Any]]:
     match draw.randrange(4):
         case 0:
             numbers: list[Any] = sorted(draw.sample(range(60), draw.randint(3, 7)))
-            return Domain(values=tuple(numbers)), numbers
+            return ValuesDomain(values=tuple(numbers)), numbers
         case 1:
             step, count = draw.choice([1000, 25]), draw.choice([3, 5, 40])
-            return Domain(low=0, high=step * count - 1, step=step), [i * step for i in range(count)]
+            return RangeDomain(low=0, high=step * count - 1, step=step), [i * step for i in range(count)]
         case 2:
             low, count = draw.choice([0, -3, 50]), draw.choice([4, 36])
-            return Domain(low=low - 0.5, high=low + count - 0.5), list(range(low, low + count))
+            return RangeDomain(low=low - 0.5, high=low + count - 0.5), list(range(low, low + count))
         case _:
             count = draw.choice([5, 41])
-            return Domain(low=0, high=(count - 1) / 4, step=0.25), [i / 4 for i in range(count)]
+            return RangeDomain(low=0, high=(count - 1) / 4, step=0.25), [i / 4 for i in range(count)]
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -84,7 +84,7 @@ def test_everybody_keeps_k_of_the_declared_numbers(seed: int) -> None:
 def worlds_of(seed: int) -> tuple[Domain, list[Any], int, list[str], dict[str, Any]]:
     draw = Random(seed)
     numbers = sorted(draw.sample(range(9), 3)) if seed % 2 else [0, 1, 2]
-    domain = Domain(values=tuple(numbers)) if seed % 2 else Domain(low=0, high=2)
+    domain = ValuesDomain(values=tuple(numbers)) if seed % 2 else RangeDomain(low=0, high=2)
     rules: dict[str, Any] = {"k": 2, "simulatable": True}
     if seed:
         rules |= {"allow": 0.4, "shares": {"s": {str(number): 1 / 3 for number in numbers}}}
@@ -120,7 +120,8 @@ def test_simulatable_decisions_are_a_function_of_the_answers(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("domain", "numbers"),
-    [(Domain(low=0, high=9999, step=0.01), [0.0, 0.0, 0.0]), (Domain(low=0, high=5000), [0, 0, 0]), (None, [0, 0, 0])],
+    [(RangeDomain(low=0, high=9999, step=0.01), [0.0, 0.0, 0.0]), (RangeDomain(low=0, high=5000), [0, 0, 0]),
+     (None, [0, 0, 0])],
 )  # fmt: skip
 def test_simulatable_sums_of_many_numbers_are_refused_whatever_they_are(domain: Any, numbers: list[Any]) -> None:
     """Without a look at the data: everybody who is asked about might have the lowest number."""
@@ -134,25 +135,25 @@ def test_simulatable_sums_of_many_numbers_are_refused_whatever_they_are(domain: 
 
 
 def test_numbers_are_read_as_they_are_written() -> None:
-    cents = NumberDomain.declared(Domain(low=0.1, high=0.5, step=0.1), whole=False)
+    cents = NumberDomain.declared(RangeDomain(low=0.1, high=0.5, step=0.1), whole=False)
     assert cents is not None
     assert cents.labels == [0.1, 0.2, 0.3, 0.4, 0.5]
     assert cents.codes(pl.Series([0.1 + 0.2, 0.5])).tolist() == [2, 4]  # type: ignore[union-attr]
     assert cents.codes(pl.Series([0.25])) is None
     assert cents.total(3, 3) == 0.6
-    whole = NumberDomain.declared(Domain(low=-0.5, high=2.5), whole=True)
+    whole = NumberDomain.declared(RangeDomain(low=-0.5, high=2.5), whole=True)
     assert whole is not None
     assert whole.labels == [0, 1, 2]
-    assert NumberDomain.declared(Domain(low=0, high=2), whole=False) is None  # no step
-    listed = NumberDomain.declared(Domain(values=(25, 0, 10)), whole=True)
+    assert NumberDomain.declared(RangeDomain(low=0, high=2), whole=False) is None  # no step
+    listed = NumberDomain.declared(ValuesDomain(values=(25, 0, 10)), whole=True)
     assert listed is not None
     assert (listed.labels, listed.places) == ([0, 10, 25], (0, 2, 5))
     with pytest.raises(BadParameter, match="whole"):
-        NumberDomain.declared(Domain(low=0, high=2, step=0.5), whole=True)
+        NumberDomain.declared(RangeDomain(low=0, high=2, step=0.5), whole=True)
 
 
 def test_a_coarser_grid_than_declared_is_no_coincidence() -> None:
-    wages = NumberDomain.declared(Domain(low=0, high=9999), whole=True)
+    wages = NumberDomain.declared(RangeDomain(low=0, high=9999), whole=True)
     assert wages is not None
     thousands = wages.coarser(np.array([1500, 3500, 4500, 9500]))
     assert thousands is not None
@@ -166,11 +167,11 @@ def test_wages_in_thousands_are_audited_in_thousands() -> None:
     """A sum of 2,000 over two: 2,001 pairs of whole numbers, and three pairs of thousands."""
     frame = pl.DataFrame({"id": range(6), "s": [1000, 1000, 3000, 4000, 7000, 9000]})
     for declared_step in (None, 1000):
-        domains = {"s": Domain(low=0, high=90_000, step=declared_step)}
+        domains = {"s": RangeDomain(low=0, high=90_000, step=declared_step)}
         for k, verdict in ((3, "answered"), (4, "refused")):
             auditor = Auditor(frame, secrets=["s"], rules=AuditRules(k=k), domains=domains)
             assert auditor.ask("SELECT SUM(s) FROM t WHERE id < 2").verdict == verdict
     simulatable = AuditRules(k=2, simulatable=True)
     every = pl.DataFrame({"s": range(0, 9000, 1000)})
     with pytest.raises(MetadataMissing, match="coarser grid"):
-        Auditor(every, secrets=["s"], rules=simulatable, domains={"s": Domain(low=0, high=9500, step=100)})
+        Auditor(every, secrets=["s"], rules=simulatable, domains={"s": RangeDomain(low=0, high=9500, step=100)})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.dp.loss import approximate
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
@@ -25,11 +25,11 @@ from sfumato.secret import Permit
 
 COLUMNS = {
     "person": Column(role=Role.PLAIN, kind=Kind.INTEGER),
-    "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=("a", "b", "c"))),
+    "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=ValuesDomain(values=("a", "b", "c"))),
     "word": Column(role=Role.PLAIN, kind=Kind.CATEGORY),
-    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=-10, high=10)),
-    "y": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=1e6)),
-    "n": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=50)),
+    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=-10, high=10)),
+    "y": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=1e6)),
+    "n": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=50)),
     "flag": Column(role=Role.PLAIN, kind=Kind.BOOLEAN),
 }
 WORDS = ["'a'", "'B'", "'%'", "'a\\'"]

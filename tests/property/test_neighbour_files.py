@@ -167,19 +167,33 @@ for part in registry("method"):
 # --- learning ---------------------------------------------------------------------------------------------------
 
 
+PEOPLE = """
+sfumato: 1
+dataset: people
+data: people.csv
+unit: row
+ledger: ledger.db
+columns:
+  pay: {domain: {low: 0, high: 100}}
+  age: {domain: {low: 0, high: 100}}
+  code: {domain: {values: [1, 2, 3]}}
+  sex: {domain: {values: [f, m]}}
+  ill: {domain: {values: ["no", "yes"]}}
+"""
+
+
 def learning_door(name: str) -> Door:
     known = set(estimator(name)().get_params())
     plan: dict[str, Any] = {
-        "learn": name, "data": "people.csv", "unit": "row", "epsilon": 200, "delta": 1e-6, "ledger": "ledger.db",
-        "dataset": "people", "columns": {"age": {"low": 0, "high": 100}, "pay": {"low": 0, "high": 100}},
+        **yaml.safe_load(PEOPLE), "learn": name, "features": ["age", "pay"], "epsilon": 200, "delta": 1e-6
     }  # fmt: skip
     if "categories" in known:
-        plan["columns"] |= {"code": {"values": [1, 2, 3]}, "sex": {"values": ["f", "m"]}}
+        plan["features"] += ["code", "sex"]
     if "classes" in known:
-        plan["target"] = {"column": "ill", "values": ["no", "yes"]}
+        plan["target"] = "ill"
     elif "target_bounds" in known:
-        plan["target"] = {"column": "pay", "low": 0, "high": 100}
-        del plan["columns"]["pay"]
+        plan["target"] = "pay"
+        plan["features"].remove("pay")
     return Door(
         people=staff(),
         files={"plan.yaml": yaml.safe_dump(plan), "probe.csv": staff(30).write_csv()},
@@ -198,22 +212,16 @@ for estimator_name in estimator_names():
 # --- tables -----------------------------------------------------------------------------------------------------
 
 PLANS: dict[type[PlanFile], str] = {
-    SummaryFile: """
-data: people.csv
+    SummaryFile: PEOPLE
+    + """
 statistics: [{of: pay, by: [code]}, {of: pay, by: [sex, ill]}, {of: pay, on: [age]}]
-budget: {rho: 10000, ledger: ledger.db, dataset: people}
-columns:
-  pay: {low: 0, high: 100}
-  age: {low: 0, high: 100}
-  code: {values: [1, 2, 3]}
-  sex: {values: [f, m]}
-  ill: {values: ["no", "yes"]}
+budget: {rho: 10000}
 """,
-    TopDownFile: """
-data: people.csv
-budget: {rho: 10000, ledger: ledger.db, dataset: people}
+    TopDownFile: PEOPLE
+    + """
+budget: {rho: 10000}
 areas: {data: areas.csv, levels: [code]}
-columns: {sex: [f, m], ill: ["no", "yes"]}
+by: [sex, ill]
 levels: [1, 1]
 queries: [{by: [sex, ill], share: 1}]
 tables: [{level: code, by: [sex]}, {by: [ill]}]
@@ -250,7 +258,7 @@ def _() -> Door:
         people=friends(),
         files={
             "graph.yaml": "sfumato: 1\ngraph: {edges: people.csv, nodes: nodes.csv, drop: [duplicates, self-loops]}\n"
-            "statistics: {protect: edges, ledger: ledger.db, dataset: people, epsilon: 1000}\n",
+            "dataset: people\nledger: ledger.db\nstatistics: {protect: edges, epsilon: 1000}\n",
             "nodes.csv": "node\n" + "\n".join(map(str, range(60))) + "\n",
         },
         words=("protect", "graph.yaml", "--out", "out", "--json"),
@@ -264,7 +272,7 @@ def _() -> Door:
         people=pl.DataFrame({"node": range(60), "town": ["a", "b"] * 30}),
         files={
             "graph.yaml": "sfumato: 1\ngraph: {edges: edges.csv, nodes: people.csv, drop: [duplicates, self-loops]}\n"
-            "statistics: {protect: nodes, ledger: ledger.db, dataset: people, epsilon: 1000, max_degree: 20, "
+            "dataset: people\nledger: ledger.db\nstatistics: {protect: nodes, epsilon: 1000, max_degree: 20, "
             "max_triangles: 20}\n",
             "edges.csv": friends().write_csv(),
         },

@@ -37,7 +37,7 @@ CANARY = "zyxwv8675309"
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 PERSON = {"id": column("integer"), "age": column("integer", low=0, high=100),

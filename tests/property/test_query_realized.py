@@ -57,7 +57,7 @@ MANY = int(os.environ.get("SFUMATO_GENERATED", "100"))
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 COLUMNS = {

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.noise_sums import combined_error, laplace_tail
@@ -25,7 +25,7 @@ POINTS = 400
 
 
 def plan(cost: PrivacyLoss) -> tuple[NoisePlan, Ratio]:
-    columns = {"x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=LOW, high=HIGH))}
+    columns = {"x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=LOW, high=HIGH))}
     table = PrivateTable(name="t", schema=Schema(columns=columns))
     strategy = plan_query(parse_query("SELECT AVG(x) FROM t", Catalog(dataset="d", private={"t": table})), cost)
     [ratio] = strategy.query.outputs[0][1].leaves()

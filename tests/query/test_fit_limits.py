@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, Role, Schema, ValuesDomain
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.ledger.ledger import Ledger
@@ -34,7 +34,9 @@ DATA = visits()
 def session(unit: str | None = "person") -> Session:
     columns = {
         "person": Column(role=Role.PLAIN, kind=Kind.INTEGER),
-        "ward": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=("east", "north", "south", "west"))),
+        "ward": Column(
+            role=Role.PLAIN, kind=Kind.CATEGORY, domain=ValuesDomain(values=("east", "north", "south", "west"))
+        ),
     }
     book = Ledger.open(":memory:")
     book.set_cap(pure(100), dataset="d")

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism
 from sfumato.dp.mechanisms.partition_selection import PartitionSelection
+from sfumato.engines.expressions import constant
 from sfumato.errors import AnswerFailed, BadParameter
 from sfumato.query.catalog import Catalog, PrivateTable
-from sfumato.query.plan.aggregates import Aggregate
+from sfumato.query.plan.aggregates import Aggregate, Sum
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
@@ -35,7 +36,7 @@ CASES = {
 def plan(name: str) -> NoisePlan:
     columns = {"p": Column(role=Role.PLAIN, kind=Kind.INTEGER), "k": Column(role=Role.PLAIN, kind=Kind.BOOLEAN),
                "c": Column(role=Role.PLAIN, kind=Kind.CATEGORY),
-               "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=9))}  # fmt: skip
+               "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=9))}  # fmt: skip
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit="p"), rows=3, groups=20)
     sql, cost = CASES[name]
     question = parse_query(sql, Catalog(dataset="d", private={"t": table}))
@@ -133,15 +134,37 @@ def test_private_keys_are_named_at_large_epsilon(epsilon: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Unknown(Aggregate):
-    """An aggregate that claims a sensitivity, and that the second computation has no rule for."""
+class _Claimed(Aggregate):
+    """An aggregate that claims a sensitivity, and has no rule for the second computation."""
+
+    title = "Claim"
 
     def sensitivity(self, rows: int) -> int:
         return rows
 
+    def described(self, written: object) -> str:
+        return "A claim"
 
-def test_an_unknown_aggregate_is_refused() -> None:
+
+class _Larger(_Claimed):
+    def worst(self, rows: int) -> int:
+        return rows + 1
+
+
+def test_an_aggregate_without_a_second_computation_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="worst"):
+        _Claimed()  # type: ignore[abstract]
+
+
+def test_an_aggregate_that_moves_farther_than_it_claims_is_refused() -> None:
     honest = plan("laplace")
-    made_up = replace(honest, query=replace(honest.query, aggregates=(_Unknown(),)))
-    with pytest.raises(AnswerFailed, match="no rule for _Unknown"):
+    made_up = replace(honest, query=replace(honest.query, aggregates=(_Larger(),)))
+    with pytest.raises(AnswerFailed, match="disagree"):
         check_loss(made_up)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-7, 3), (2, 9), (-4, -1), (0, 5)])
+def test_a_sum_moves_by_its_farther_bound_in_both_computations(low: int, high: int) -> None:
+    for rows in (1, 3):
+        total = Sum(steps=constant(1), low=low, high=high, grid=Fraction(1))
+        assert total.sensitivity(rows) == total.worst(rows) == rows * max(abs(low), abs(high))

@@ -91,7 +91,7 @@ def test_ledger_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     entries = [json.loads(line) for line in out.splitlines()]
     assert [entry["kind"] for entry in entries] == ["cap", "spend"]
     assert "age" not in out
-    assert run(capsys, "ledger", "show", book)[1].count("hospital") == 3  # two accounts, and answers to one analyst
+    assert run(capsys, "ledger", "show", book)[1].count("hospital") == 4  # two accounts, its delta, and the answers
     assert run(capsys, "ledger", "cap", book, "--dataset", "x")[0] == 2
 
 

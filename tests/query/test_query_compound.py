@@ -17,7 +17,7 @@ from sfumato.query.sql.parse import parse_query
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 COLUMNS = {

@@ -114,7 +114,7 @@ def test_refusals_name_what_is_answered(sql: str, words: str) -> None:
 
 def bounded(**domain: Any) -> Catalog:
     """The same table with a declared range of days."""
-    columns = {name: column.model_copy(update={"domain": Domain(**domain)}) if name in ("day", "moment") else column
+    columns = {name: column.model_copy(update={"domain": Domain.of(domain)}) if name in ("day", "moment") else column
                for name, column in COLUMNS.items()}  # fmt: skip
     return Catalog(dataset="d", private={"t": PrivateTable(name="t", schema=Schema(columns=columns, unit=None))})
 
@@ -170,11 +170,11 @@ def test_differences_of_bounded_days_are_bounded(difference: str, low: int, high
 )  # fmt: skip
 def test_a_range_of_days_has_two_ends(domain: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Domain(**domain)
+        Domain.of(domain)
 
 
 def test_a_range_of_days_is_for_dates_alone() -> None:
     for kind, domain in (("integer", {"first": "2024-01-01", "last": "2024-01-02"}), ("date", {"low": 0, "high": 9})):
-        column = Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain))
+        column = Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain))
         with pytest.raises(MetadataMissing, match="first"):
             PrivateTable(name="t", schema=Schema(columns={"x": column}, unit=None))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from sfumato.cli import main
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.dp.loss import pure
 from sfumato.engines.aggregation import CountRows
 from sfumato.engines.backends.duckdb.engine import Duckdb
@@ -28,9 +28,9 @@ from sfumato.testing.engines import _select
 
 COLUMNS = {
     "id": Column(role=Role.PLAIN, kind=Kind.INTEGER),
-    "ward": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=("east", "west"))),
-    "bill": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=100)),
-    "code": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=9)),
+    "ward": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=ValuesDomain(values=("east", "west"))),
+    "bill": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=100)),
+    "code": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=9)),
 }
 
 

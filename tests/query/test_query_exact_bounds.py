@@ -26,6 +26,7 @@ from sfumato.query.execute.sqlgen import additive_sql
 from sfumato.query.plan.aggregates import BinCounts, DistinctCount, FittingUnits, ValueCounts
 from sfumato.query.plan.first_rows import MOST_JOINED_ROWS
 from sfumato.query.plan.noise import NoisePlan, grid_of
+from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.secret import Permit
@@ -35,7 +36,7 @@ PERMIT = Permit("a test")
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 COLUMNS = {
@@ -182,8 +183,12 @@ def test_a_value_beyond_the_bounds_counts_as_the_bound(n: int, x: float, bounds:
     running = Duckdb(threads=1).start({"t": frame})
     for what, bound in zip(("n", "x"), bounds, strict=True):
         found = plan(f"SELECT SUM({what}) FROM t", pure(1), rows=50)
-        [(total, _)] = totals(found, running, "sql")
-        assert total * grid_of(found.query.aggregates[0], "sample") == bound
+        [(*shares, _)] = totals(found, running, "sql")
+        [(_, output)] = found.query.outputs
+        [number] = output.leaves()
+        assert isinstance(number, LinearCombination)
+        grid = grid_of(found.query.aggregates[0], "sample")
+        assert sum(weight * shares[index] * grid for index, weight in number.terms) == bound
         found = plan(f"SELECT MEDIAN({what}) FROM t", pure(1))
         [cells] = found.query.aggregates
         assert isinstance(cells, BinCounts)

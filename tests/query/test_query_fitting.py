@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.dp.loss import approximate, concentrated, pure, sequential
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.engines.backends.duckdb.engine import Duckdb
@@ -23,8 +23,8 @@ from sfumato.query.sql.parse import parse_query
 
 COLUMNS = {
     "who": Column(role=Role.PLAIN, kind=Kind.INTEGER),
-    "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=tuple("abcd"))),
-    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=10)),
+    "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=ValuesDomain(values=tuple("abcd"))),
+    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=10)),
 }
 
 
@@ -111,3 +111,51 @@ def test_a_share_must_leave_something() -> None:
     for fit in (1, -1, Fraction(3, 2)):
         with pytest.raises(BadParameter, match="fit"):
             plan_query(query, pure(1), fit=fit)
+
+
+def people_with(numbers: list[int], **limits: int) -> Session:
+    """One person for each number of rows."""
+    who = [person for person, own in enumerate(numbers) for _ in range(own)]
+    frame = pl.DataFrame({"who": who, "city": ["a"] * len(who), "x": [1.0] * len(who)})
+    book = Ledger.open(":memory:")
+    book.set_cap(approximate(10**6, "0.1"), dataset="d")
+    return Session(catalog(**limits), {"t": frame}, ledger=book, analyst="a")
+
+
+def test_an_interval_that_would_miss_is_not_shown() -> None:
+    """300 people with 3 to 21 rows of which 3 count: 40 of 60 answers had an interval, and all of these missed."""
+    asked = people_with([3 + i % 19 for i in range(300)], rows=3)
+    for i in range(20):
+        [[cell]] = asked.ask(f"SELECT COUNT(*) FROM t WHERE {i} = {i}", epsilon=1).rows
+        assert (cell.low, cell.high) == (None, None)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", 1, 3])
+def test_a_few_people_with_most_of_the_rows_leave_no_interval(epsilon: Any) -> None:
+    """25 of 3,000 people have 89 % of the rows; the answer said 3,000 (2,997 to 3,003)."""
+    answer = people_with([1000] * 25 + [1] * 2975, rows=1).ask("SELECT COUNT(*) FROM t", epsilon=epsilon)
+    assert answer.rows[0][0].low is None
+    assert answer.limits in ("cut", "not shown")
+
+
+def test_what_was_not_measured_was_not_shown() -> None:
+    answer = session(own=1, rows=1).ask("SELECT COUNT(*) FROM t", epsilon=5, fit=0)
+    assert answer.limits == "not shown"
+    assert answer.rows[0][0].low is None
+    assert "no intervals" in str(answer.explanation)
+
+
+def test_every_door_says_whether_the_limits_fit() -> None:
+    for own, state in ((1, "fit"), (4, "cut")):
+        asked = session(own=own, rows=1)
+        answer = asked.ask("SELECT COUNT(*) AS n FROM t", epsilon=5)
+        assert answer.limits == answer.to_dict()["limits"] == state
+        assert answer.to_frame()["limits"].to_list() == answer.to_pandas()["limits"].tolist() == [state]
+        cursor = asked.connect(epsilon=5).cursor().execute("SELECT COUNT(*) AS n FROM t")
+        assert [name for name, *_ in cursor.description or ()] == ["n", "limits"]
+        assert (cursor.fetchone() or ())[1] == state
+    [[value, state]] = session(own=1).ask("SELECT COUNT(*) AS limits FROM t", epsilon=5).to_frame().select(
+        "limits", "limits_"
+    ).rows()  # fmt: skip
+    assert (round(value / 100), state) == (30, "fit")
+    assert "limits" not in session(own=1, unit=None).ask("SELECT COUNT(*) FROM t", epsilon=5).to_frame().columns

@@ -28,7 +28,7 @@ WARDS, SEXES = ("a", "b", "c"), ("f", "m")
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 COLUMNS = {

@@ -15,7 +15,7 @@ from sfumato.query import Catalog, PrivateTable, Session
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 COLUMNS = {"x": column("number", low=-3, high=7), "n": column("integer", low=0, high=9), "free": column("number"),

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema
 from sfumato.dp.loss import pure
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
@@ -23,8 +23,8 @@ from sfumato.secret import Permit
 PERMIT = Permit("a test of exact rows")
 COLUMNS = {
     "who": Column(role=Role.PLAIN, kind=Kind.INTEGER),
-    "n": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=999)),
-    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=10)),
+    "n": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=999)),
+    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=10)),
 }
 CATALOG = Catalog(
     dataset="d",

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.table import Table
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Domain, Kind, RangeDomain, Role, Schema
 from sfumato.dataset.document import Dataset
 from sfumato.dp.loss import approximate, pure
 from sfumato.dp.mechanisms.laplace import Laplace
@@ -30,7 +30,7 @@ from sfumato.secret import Permit
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 def session(
@@ -461,6 +461,6 @@ def test_a_kept_answer_is_not_shown_with_the_interval_of_other_noise() -> None:
 
 
 def test_missing_codes_are_not_read_as_values_in_silence() -> None:
-    coded = Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=120), missing_codes=(99,))
+    coded = Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=120), missing_codes=(99,))
     with pytest.raises(MetadataMissing, match="NULLIF"):
         PrivateTable(name="t", schema=Schema(columns={"age": coded}))

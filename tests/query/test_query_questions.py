@@ -20,7 +20,7 @@ from sfumato.query.sql.parse import parse_query
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 @cache
@@ -233,5 +233,5 @@ def test_refused_with_the_nearest_thing_that_is_answered(sql: str, nearest: str)
 
 def test_the_documentation_counts_them() -> None:
     assert len(set(ANSWERED)) == len(ANSWERED) >= 100
-    page = (Path(__file__).parents[2] / "docs" / "query.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
     assert f"{len(ANSWERED)} of {len(ANSWERED) + len(REFUSED)} questions" in page

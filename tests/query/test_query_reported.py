@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from postgres import empty_postgres
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Domain, Kind, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.demos.private_hospital import flu
 from sfumato.dp.loss import pure
 from sfumato.dp.mechanisms.quantile import Quantile
@@ -38,10 +38,10 @@ def gaps() -> Session:
     flags = [True, False, None, None, True] * 200
     return session(
         pl.DataFrame({"age": ages, "word": words, "flag": flags, "code": [1, 5, 7, 9] * 250}),
-        age=column(Kind.INTEGER, Domain(low=0, high=100)),
-        word=column(Kind.CATEGORY, Domain(values=("east", "west"))),
+        age=column(Kind.INTEGER, RangeDomain(low=0, high=100)),
+        word=column(Kind.CATEGORY, ValuesDomain(values=("east", "west"))),
         flag=column(Kind.BOOLEAN),
-        code=column(Kind.INTEGER, Domain(values=(1, 5))),
+        code=column(Kind.INTEGER, ValuesDomain(values=(1, 5))),
     )
 
 
@@ -73,7 +73,7 @@ def test_cells_that_no_query_tells_apart_are_one() -> None:
 
 
 def test_a_maximum_far_below_its_bound_is_found() -> None:
-    wide = column(Kind.INTEGER, Domain(low=0, high=1_000_000))
+    wide = column(Kind.INTEGER, RangeDomain(low=0, high=1_000_000))
     asked = session(pl.DataFrame({"n": list(range(65)) * 100}), n=wide)
     for query, wanted in (("MAX(n)", 64), ("MIN(n)", 0), ("QUANTILE_CONT(n, 1)", 64)):
         [[cell]] = asked.ask(f"SELECT {query} FROM t", epsilon=1000).rows
@@ -110,7 +110,7 @@ def test_empty_calls_and_empty_sums_are_refused(item: str) -> None:
 
 @pytest.mark.parametrize("item", ["MEDIAN", "MIN", "MAX", "AVG", "STDDEV"])
 def test_a_domain_of_one_point_has_one_answer(item: str) -> None:
-    only = session(pl.DataFrame({"n": [3, 4, 5]}), n=column(Kind.INTEGER, Domain(low=4, high=4)))
+    only = session(pl.DataFrame({"n": [3, 4, 5]}), n=column(Kind.INTEGER, RangeDomain(low=4, high=4)))
     spread = item == "STDDEV"
     assert only.ask(f"SELECT {item}(n) FROM t", epsilon=1000).value == (0 if spread else 4)
     assert only.ask(f"SELECT {item}(CLIP(n, 2.5, 2.5)) FROM t", epsilon=1000).value == (0 if spread else 2.5)
@@ -144,7 +144,7 @@ def test_the_ledger_keeps_what_was_asked() -> None:
 
 def served(postgresql: str, ledger: Ledger) -> Session:
     """A table and a public table, which is copied, in PostgreSQL."""
-    ward = column(Kind.CATEGORY, Domain(values=("east", "west")))
+    ward = column(Kind.CATEGORY, ValuesDomain(values=("east", "west")))
     catalog = Catalog(
         dataset="d", private={"lost": PrivateTable(name="lost", schema=Schema(columns={"ward": ward}))},
         public={"sides": PublicTable(name="sides", frame=pl.DataFrame({"ward": ["east"]}), key=("ward",))},
@@ -289,7 +289,7 @@ def test_an_approximate_distinct_count_is_the_private_one() -> None:
 
 def test_a_number_cast_to_a_whole_one_is_in_a_group() -> None:
     """2.5 becomes 2 or 3, depending on the rule of the engine: both are public groups."""
-    asked = session(pl.DataFrame({"x": [2.5, 2.4]}), x=column(Kind.NUMBER, Domain(low=2.4, high=2.5)))
+    asked = session(pl.DataFrame({"x": [2.5, 2.4]}), x=column(Kind.NUMBER, RangeDomain(low=2.4, high=2.5)))
     answer = asked.ask("SELECT CAST(x AS INTEGER) AS k, COUNT(*) AS n FROM t GROUP BY 1", epsilon=10**6)
     assert [row[0].value for row in answer.rows] == [2, 3]
     assert sum(round(row[1].value) for row in answer.rows) == 2
@@ -299,7 +299,7 @@ def test_whole_quotients_are_cut_towards_zero_and_refused_for_fractions() -> Non
     numbers = [-7, -6, -1, 0, 1, 6, 7, None]
     asked = session(
         pl.DataFrame({"n": numbers, "z": [0] * 8}),
-        n=column(Kind.INTEGER, Domain(low=-7, high=7)), z=column(Kind.INTEGER, Domain(low=0, high=0)),
+        n=column(Kind.INTEGER, RangeDomain(low=-7, high=7)), z=column(Kind.INTEGER, RangeDomain(low=0, high=0)),
     )  # fmt: skip
     for divisor in (2, -3):
         answer = asked.ask(f"SELECT n // {divisor} AS q, COUNT(*) AS m FROM t GROUP BY q", epsilon=10**6)

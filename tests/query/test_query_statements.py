@@ -28,7 +28,7 @@ MANY = tuple(f"it's {i}" for i in range(40))
 
 
 def column(kind: str, **domain: Any) -> Column:
-    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
 
 def catalog(groups: int = 2, unit: str | None = "person") -> Catalog:

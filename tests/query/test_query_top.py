@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from bounding_reference import groups_of_totals
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, Role, Schema, ValuesDomain
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.top_keys import TopKeys
@@ -31,7 +31,7 @@ from sfumato.query.sql.parse import parse_query
 
 COLUMNS = {
     "who": Column(role=Role.PLAIN, kind=Kind.INTEGER),
-    "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=tuple("abcdef"))),
+    "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=ValuesDomain(values=tuple("abcdef"))),
     "drug": Column(role=Role.PLAIN, kind=Kind.CATEGORY),
     "n": Column(role=Role.PLAIN, kind=Kind.INTEGER),
 }
@@ -112,13 +112,11 @@ def test_no_neighbour_is_told_apart_and_mutants_are() -> None:
     assert broken(private, lambda top: top.model_copy(update={"limit": top.limit - 2})) > 0
 
 
-@pytest.mark.parametrize("order", ["COUNT(*)", "SUM(CLIP(n, 0, 1)) DESC", "SUM(CLIP(n, -1, 0)) DESC"])
-def test_small_counts_and_sums_are_told_apart_by_no_more(order: str) -> None:
-    found = plan(f"SELECT city FROM t GROUP BY city ORDER BY {order} LIMIT 2", pure(4))
+def test_small_counts_are_told_apart_by_no_more() -> None:
+    found = plan("SELECT city FROM t GROUP BY city ORDER BY COUNT(*) LIMIT 2", pure(4))
     assert found.top_keys is not None
     assert broken(found, lambda top: top) == 0
-    if "-1" not in order:  # every n is 1
-        assert broken(found, lambda top: top.model_copy(update={"rate": top.rate * Fraction(5, 4)})) > 0
+    assert broken(found, lambda top: top.model_copy(update={"rate": top.rate * Fraction(5, 4)})) > 0
 
 
 def test_a_selection_in_rho_is_of_bounded_range() -> None:
@@ -144,20 +142,16 @@ def test_a_selection_in_rho_is_of_bounded_range() -> None:
     assert exceeded(found.top_keys.model_copy(update={"rate": 2 * found.top_keys.rate}))
 
 
-def test_sums_of_selected_groups_are_measured_on_their_grid() -> None:
+def test_sums_are_measured_in_all_groups_and_mean_the_same_with_a_limit() -> None:
+    """A sum is bounded together with the number of its rows, which a selection by the sum alone would not do."""
     asked = session()
     asked.ledger.set_cap(pure(10**6), dataset="d")
-    in_rho = session()
-    in_rho.ledger.set_cap(concentrated(10**6), dataset="d")
-    sql = "SELECT city, SUM(CLIP(n / 4.0, 0, 1.5)) AS s FROM t GROUP BY city ORDER BY s {} LIMIT 2"
-    every = asked.ask("SELECT city, SUM(CLIP(n / 4.0, 0, 1.5)) AS s FROM t GROUP BY city", epsilon=9000)
+    sql = "SELECT city, SUM(CLIP(n / 4.0, 0, 1.5)) AS s FROM t GROUP BY city"
+    every = asked.ask(sql, epsilon=9000)
     truth = sorted((row[1].value, row[0].value) for row in every.rows)
     for order, expected in (("DESC", truth[::-1][:2]), ("ASC", truth[:2])):
-        for one, cost in ((asked, {"epsilon": 300}), (in_rho, {"rho": 300})):
-            answer = one.ask(sql.format(order), **cost)
-            assert "selects 2 groups" in str(answer.explanation)
-            assert [row[0].value for row in answer.rows] == [city for _, city in expected]
-            assert [row[1].value for row in answer.rows] == pytest.approx([s for s, _ in expected], abs=2)
+        answer = asked.ask(f"{sql} ORDER BY s {order} LIMIT 2", epsilon=9000)
+        assert [(row[1].value, row[0].value) for row in answer.rows] == expected
 
 
 def test_a_selection_does_not_pay_for_every_group_of_a_person() -> None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.sql.bind import Binder
@@ -14,9 +14,9 @@ from sfumato.query.sql.parse import parse_query
 from sfumato.query.sql.statement import parse_statement
 
 COLUMNS = {
-    "n": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=50)),
-    "m": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=-9, high=50)),
-    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=-0.25, high=1.25)),
+    "n": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=50)),
+    "m": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=-9, high=50)),
+    "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=-0.25, high=1.25)),
     "code": Column(role=Role.PLAIN, kind=Kind.CATEGORY),
     "day": Column(role=Role.PLAIN, kind=Kind.DATE),
     "seen": Column(role=Role.PLAIN, kind=Kind.DATETIME),

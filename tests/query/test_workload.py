@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from fractions import Fraction
 
 import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, PeriodDomain, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.demos.private_hospital import flu, patients
 from sfumato.dp.loss import approximate, pure
 from sfumato.errors import BadParameter, OverBudget, QueryRefused
@@ -40,7 +41,7 @@ def test_answers_are_right_when_noise_vanishes() -> None:
 
 def long_domain() -> Session:
     """One column with 1,000 declared values."""
-    column = Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=999))
+    column = Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=999))
     table = PrivateTable(name="patients", schema=Schema(columns={"age": column}))
     book = Ledger.open(":memory:")
     book.set_cap(pure(10), dataset="d")
@@ -126,7 +127,7 @@ def test_the_builder_compiles_to_the_same_plan() -> None:
 @pytest.mark.parametrize(("rows", "intervals"), [(9, True), (2, False)])
 def test_a_workload_says_whom_the_limits_cut(rows: int, intervals: bool) -> None:
     """A hundred people of nine rows each, of whom one in ten has only one: the limits fit all, or a tenth."""
-    column = Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=9))
+    column = Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=9))
     schema = Schema(columns={"id": Column(role=Role.PLAIN, kind=Kind.INTEGER), "age": column}, unit="id")
     book = Ledger.open(":memory:")
     book.set_cap(pure(10**6), dataset="d")
@@ -146,3 +147,53 @@ def test_a_workload_says_whom_the_limits_cut(rows: int, intervals: bool) -> None
     assert asked.workload(queries, epsilon=10**4, fit=0).kept is None
     with pytest.raises(BadParameter, match="fit"):
         asked.workload(queries, epsilon=1, fit=1)
+
+
+WIDE_COLUMNS = {
+    "age": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=110)),
+    "k": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=ValuesDomain(values=("a", "b", "c"))),
+    "d": Column(role=Role.PLAIN, kind=Kind.DATE, domain=PeriodDomain(first=date(2024, 1, 1), last=date(2024, 12, 31))),
+    "w": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=ValuesDomain(values=(1.5, 2.5, 3.5))),
+}
+CONDITIONS = {
+    "age": ["2 * age - 3 > 281", "COALESCE(age, 120) > 115", "age > 140", "age = 111",
+            "age < 0", "age IN (150, 3)", "age BETWEEN 100 AND 149.5", "age <> 150",
+            "age IS NULL", "NOT (age > 50)", "age >= 111.5"],
+    "k": ["k = 'zoo'", "k <> 'a'", "k IN ('a', 'zoo', 'q')", "k > 'b'", "k < 'a'", "k IS NOT NULL"],
+    "d": ["d > DATE '2025-01-10'", "d < DATE '2024-01-01'", "d = DATE '2025-01-03'",
+          "d BETWEEN DATE '2024-03-01' AND DATE '2025-01-15'"],
+    "w": ["w > 3", "w = 7", "w < 2", "w >= 100"],
+}  # fmt: skip
+
+
+def undeclared() -> Session:
+    """Values beyond what the owner declared, in every kind of column."""
+    draw = np.random.default_rng(5)
+    ages = [*draw.integers(0, 111, 800).tolist(), *[150] * 200, *[111] * 30, *[-5] * 7, *[None] * 11]
+    days = [date(2024, 1, 1) + timedelta(days=int(i)) for i in draw.integers(-30, 400, len(ages))]
+    words = [["a", "b", "c", "zoo", None, ""][i] for i in draw.integers(0, 6, len(ages))]
+    numbers = draw.choice([1.5, 2.5, 7.0, 100.0], len(ages))
+    book = Ledger.open(":memory:")
+    book.set_cap(pure(10**9), dataset="d")
+    table = PrivateTable(name="t", schema=Schema(columns=WIDE_COLUMNS))
+    frame = pl.DataFrame({"age": ages, "k": words, "d": days, "w": numbers})
+    return Session(Catalog(dataset="d", private={"t": table}), {"t": frame}, ledger=book, analyst="a")
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_undeclared_values_count_as_in_a_single_query(name: str) -> None:
+    asked = undeclared()
+    queries = [f"SELECT COUNT(*) FROM t WHERE {condition}" for condition in CONDITIONS[name]]
+    truth = [asked.ask(sql, epsilon=10**6).value for sql in queries]
+    assert len(set(truth)) > 2
+    assert [round(cell.value) for cell in asked.workload(queries, epsilon=10**6).values] == truth
+    alone = [asked.workload([sql], epsilon=10**6).values[0].value for sql in queries]
+    assert [round(value) for value in alone] == truth
+
+
+@pytest.mark.parametrize("condition", ["age % 7 = 3", "k LIKE 'z%'", "age > w", "age * age > 30"])
+def test_conditions_that_no_few_values_decide_are_refused(condition: str) -> None:
+    asked = undeclared()
+    with pytest.raises(QueryRefused, match="undeclared values"):
+        asked.workload([f"SELECT COUNT(*) FROM t WHERE {condition}"], epsilon=1)
+    assert asked.ledger.balance(dataset="d").spent.size == 0

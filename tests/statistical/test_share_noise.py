@@ -45,7 +45,7 @@ def answers(items: str, cost: PrivacyLoss, unit: str | None) -> list[list[NoisyV
     """One list of answers for each item: every group holds the same rows."""
 
     def column(kind: str, **domain: Any) -> Column:
-        return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+        return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain.of(domain) if domain else None)
 
     columns = {"p": column("integer"), "k": column("category", values=tuple(KEYS)),
                "x": column("number", low=LOW, high=HIGH)}  # fmt: skip

@@ -53,8 +53,6 @@ class Cut(IntEnum):
     """One sum, clipped."""
     MEAN = 1
     """Shares of a weight: too many rows are cut in the same proportion, so that the unit's mean stays."""
-    SUM = 2
-    """Two shares of a weight that stand for a sum between ``low`` and ``high`` a row: the sum is kept if it can be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +69,10 @@ class Term:
     """Bounds to which the unit's sum within one group is clipped; for shares see ``cut``."""
     times: int = 1
     bound: int = 0
-    """Squared norm to which a unit's vector over all groups is scaled down, where vectors are scaled."""
+    """Squared norm to which a unit's vector over all groups is scaled down, where vectors are scaled; in units of
+    4**``shift``."""
+    shift: int = 0
+    """Binary digits that a unit's numbers lose, rounded up, where their norm is computed: so that it fits 64 bits."""
     every: bool = False
     """Each row counts 1; there is no column for it."""
     shares: int = 1
@@ -112,7 +113,8 @@ class Bounded:
             return False
         for term in self.terms:
             own = rows * max(term.reach, abs(term.low), abs(term.high)) * max(1, term.rows)
-            squares = 0 if self.ends else max(self.groups * term.shares * term.farthest**2, term.bound)
+            far = (term.farthest >> term.shift) + 1 if term.shift else term.farthest
+            squares = 0 if self.ends else max(self.groups * term.shares * far**2, term.bound)
             if max(own, rows * term.farthest, squares) >= _WIDE:
                 return False
         return True
@@ -181,7 +183,8 @@ def _starts(bounded: Bounded) -> Iterable[tuple[Term, int]]:
 def _parts(groups: list[Sums], term: Term, start: int, scaled: bool) -> list[Sums]:
     """One unit's contribution to a term: a number per share and group, scaled down to the norm if the term has one."""
     cut = [[share * term.times for share in _cut(sums[start : start + term.shares], term)] for sums in groups]
-    square = sum(part * part for own in cut for part in own)
+    # Rounded up, so that the norm is not below the true one.
+    square = sum((-(-abs(part) >> term.shift)) ** 2 for own in cut for part in own)
     if scaled and square > term.bound:
         factor = sqrt(float(term.bound) / float(square)) * SAFE
         cut = [[int(float(part) * factor) for part in own] for own in cut]
@@ -196,11 +199,6 @@ def _cut(own: Sums, term: Term) -> Sums:
             return [max(min(own[0], term.high), term.low)]
         case Cut.MEAN:
             return own if total <= rows * whole else [share * rows // max(total // whole, 1) for share in own]
-        case Cut.SUM:
-            count = total // whole
-            kept = max(min(own[1] + term.low * count, rows * term.high), rows * term.low)
-            upper = kept - term.low * min(count, rows)
-            return [min(total, rows * whole) - upper, upper]
 
 
 def sampled_rows(

@@ -6,21 +6,19 @@ taken from the data would give the largest value away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from sfumato.data.declared import read_declared
-from sfumato.dataset import Column, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, PeriodDomain, RangeDomain, Role, Schema
 from sfumato.dataset.document import Dataset, PublicSource, TableDeclaration
 from sfumato.errors import BadParameter, MetadataMissing
-from sfumato.rationals import rational
 
-__all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values", "distinct_values"]
+__all__ = ["Catalog", "PrivateTable", "PublicTable"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +46,14 @@ class PrivateTable:
                     column=name,
                 )
             try:
-                declared_values(column)
+                _ = column.values
             except (BadParameter, ValueError):
                 raise MetadataMissing(
                     f"Not every declared value of column `{name}` of `{self.name}` is a {column.kind}.",
                     fix="Change its kind or its values.", column=name,
                 ) from None  # fmt: skip
-            domain = column.domain
             dated = column.kind in (Kind.DATE, Kind.DATETIME)
-            if domain is not None and ((domain.first is not None and not dated) or (domain.low is not None and dated)):
+            if isinstance(column.domain, RangeDomain if dated else PeriodDomain):
                 raise MetadataMissing(
                     f"The domain of column `{name}` of `{self.name}` is not that of a {column.kind}.",
                     fix="Dates have {first: ..., last: ...}, numbers {low: ..., high: ...}.", column=name,
@@ -71,55 +68,7 @@ class PrivateTable:
     @cached_property
     def values(self) -> Mapping[str, tuple[Any, ...] | None]:
         """The declared values of each column; worked out once, not for every query."""
-        return {name: declared_values(column) for name, column in self.schema.columns.items()}
-
-
-def declared_values(column: Column) -> tuple[Any, ...] | None:
-    """The declared values of a column as values of its kind, each once: two ways to write a value are one group."""
-    kind, domain = column.kind, column.domain
-    if domain is None or domain.values is None or kind is None:
-        return None
-    return distinct_values((_fitted(value, kind) for value in domain.values), kind)
-
-
-def distinct_values(values: Iterable[Any], kind: Kind) -> tuple[Any, ...]:
-    """Values that engines tell apart: as floats, neighbouring whole numbers above 2**53 are one.
-
-    >>> distinct_values((2**53, 2**53 + 1), Kind.NUMBER), distinct_values((2**53, 2**53 + 1), Kind.INTEGER)
-    ((9007199254740992,), (9007199254740992, 9007199254740993))
-    """
-    found: dict[Any, Any] = {}
-    for value in values:
-        found.setdefault(float(value) if kind is Kind.NUMBER else value, value)
-    return tuple(found.values())
-
-
-def _fitted(value: Any, kind: Kind) -> Any:
-    match kind:
-        case Kind.CATEGORY:
-            return str(value)
-        case Kind.INTEGER:
-            number = rational(value)
-            if number.denominator != 1:
-                raise ValueError("not whole")
-            return int(number)
-        case Kind.NUMBER:
-            number = rational(value)
-            return value if isinstance(value, int | float) else float(number)
-        case Kind.BOOLEAN:
-            if not isinstance(value, bool):
-                raise ValueError("neither true nor false")
-            return value
-        case Kind.DATE:
-            day = value if isinstance(value, date) else date.fromisoformat(str(value))
-            if isinstance(day, datetime):
-                raise ValueError("a time, not a date")
-            return day
-        case Kind.DATETIME:
-            if isinstance(value, date) and not isinstance(value, datetime):
-                return datetime(value.year, value.month, value.day)
-            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-            return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+        return {name: column.values for name, column in self.schema.columns.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping
-from datetime import date
 from typing import Any
 
 import polars as pl
 
-from sfumato.dataset import Column, Domain, Schema
+from sfumato.dataset import Column, Schema, ValuesDomain
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 
 __all__ = ["catalog_from_dict", "catalog_to_dict"]
@@ -23,7 +22,7 @@ __all__ = ["catalog_from_dict", "catalog_to_dict"]
 def catalog_to_dict(catalog: Catalog) -> dict[str, Any]:
     """A catalog as plain data. Public tables are Arrow streams in base64.
 
-    >>> column = Column(role="plain", kind="integer", domain=Domain(low=0, high=99))
+    >>> column = Column(role="plain", kind="integer", domain={"low": 0, "high": 99})
     >>> table = PrivateTable(name="people", schema=Schema(columns={"age": column}))
     >>> catalog = Catalog(dataset="town", private={"people": table})
     >>> catalog_from_dict(catalog_to_dict(catalog)) == catalog
@@ -66,18 +65,15 @@ def catalog_from_dict(shown: Mapping[str, Any]) -> Catalog:
 
 def _column(table: PrivateTable, name: str) -> dict[str, Any]:
     column, values = table.schema.columns[name], table.values[name]
-    bounds = column.domain
-    domain = None if bounds is None else {
-        "values": None if values is None else [v.isoformat() if isinstance(v, date) else v for v in values],
-        "low": bounds.low, "high": bounds.high, "step": bounds.step,
-        **{end: None if (day := getattr(bounds, end)) is None else day.isoformat() for end in ("first", "last")},
-    }  # fmt: skip
-    return {"name": name, "role": str(column.role), "kind": str(column.kind), "domain": domain}
+    domain = column.domain if values is None else ValuesDomain(values=values)
+    shown = None if domain is None else domain.model_dump(mode="json", exclude_none=True)
+    return {"name": name, "role": str(column.role), "kind": str(column.kind), "domain": shown}
 
 
 def _declared(shown: Mapping[str, Any]) -> Column:
-    domain = None if shown["domain"] is None else Domain(**shown["domain"])
-    return Column(role=shown["role"], kind=shown["kind"], domain=domain)
+    column = Column(role=shown["role"], kind=shown["kind"], domain=shown["domain"])
+    # Days and moments are text in JSON.
+    return column if column.values is None else column.model_copy(update={"domain": ValuesDomain(values=column.values)})
 
 
 def _stream(frame: pl.DataFrame) -> str:

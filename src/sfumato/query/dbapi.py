@@ -20,6 +20,8 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Self
 
+import polars as pl
+
 from sfumato.data.sql_quoting import quoted_text
 from sfumato.errors import (
     AnswerDenied,
@@ -177,6 +179,8 @@ class Cursor:
             kind = next((error for cause, error in _ERRORS if isinstance(refusal, cause)), DatabaseError)
             raise kind(f"{refusal.code}  {refusal}") from refusal
         frame = answer.intervals if self.connection.intervals else answer.frame
+        if answer.limits is not None and answer.limits_title not in frame.columns:
+            frame = frame.with_columns(pl.lit(answer.limits).alias(answer.limits_title))
         self.answer, self.rowcount, self._rows = answer, frame.height, iter(frame.rows())
         self.description = [
             (name, _type_code(dtype), None, None, None, None, True) for name, dtype in frame.schema.items()

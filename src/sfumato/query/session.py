@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 from uuid import uuid4
 
@@ -43,7 +44,7 @@ from sfumato.query.results.analysis import analysis
 from sfumato.query.results.answer import Answer, answer_rows, column_titles, html_table
 from sfumato.query.results.compound import ask_parts, explain_parts
 from sfumato.query.results.explain import Explanation, explain
-from sfumato.query.results.kept import kept_share
+from sfumato.query.results.kept import kept_share, limits_of
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.results.public_schema import describe_table, list_tables, schema_answer
 from sfumato.query.results.workload import WorkloadAnswer, answer_workload, plan_workload
@@ -377,13 +378,14 @@ class Session:
     def remaining(self) -> PrivacyLoss | None:
         """The smallest remaining budget: of the data set, of this analyst on it, and of this analyst."""
         accounts = (self.catalog.dataset, ""), (self.catalog.dataset, self.analyst), ("", self.analyst)
-        left = [self.ledger.balance(dataset=dataset, analyst=analyst).left for dataset, analyst in accounts]
+        unit = self.catalog.unit
+        left = [self.ledger.balance(dataset=dataset, analyst=analyst, unit=unit).left for dataset, analyst in accounts]
         known = [loss for loss in left if loss is not None]
-        return min(known, key=lambda loss: loss.size, default=None)
+        return min(known, key=lambda loss: loss.composable().rho, default=None)
 
     def plan_noise(self, query: Query, options: CheckedOptions) -> NoisePlan:
         def budget_part(share: Number) -> Sequence[PrivacyLoss]:
-            return self.ledger.part(share, dataset=self.catalog.dataset, analyst=self.analyst)
+            return self.ledger.part(share, dataset=self.catalog.dataset, analyst=self.analyst, unit=self.catalog.unit)
 
         return plan_at_cost(query, options, budget_part)
 
@@ -394,11 +396,13 @@ class Session:
 
     def answer(self, plan: NoisePlan, table: NoisyTable, *, cached: bool) -> Answer:
         """The answer to a plan from its noisy numbers."""
+        kept = kept_share(plan, table)
         return Answer(
             columns=column_titles(plan.query), rows=answer_rows(plan, table), loss=plan.cost, cached=cached,
-            remaining=self.remaining(), explanation=explain(plan), kept=kept_share(plan, table),
+            remaining=self.remaining(), explanation=explain(plan), kept=kept, limits=limits_of(plan, kept),
         )  # fmt: skip
 
 
 def _arrow(source: Any) -> Any:
-    return source.to_arrow() if isinstance(source, pl.DataFrame) else source
+    # A name of a file or a table is the common case; it loads no Polars, which the command line defers.
+    return source.to_arrow() if not isinstance(source, str | Path) and isinstance(source, pl.DataFrame) else source

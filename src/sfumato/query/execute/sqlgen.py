@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isqrt
 from typing import Any
 
@@ -53,6 +54,8 @@ __all__ = ["additive_sql", "bounding_pieces", "tells_fitting", "with_fitting_row
 _FEW = 6
 """Up to this number of groups per unit, they are kept from both ends of the unit's order; more from its beginning."""
 
+_NORM_BITS, _FINE_NORM = 60, 20
+"""Binary digits of a squared norm that a machine integer holds, and of a number in it at least."""
 _FACTOR = 1.0, 2.0**-70
 """Bounds of the factor by which a vector is scaled down: the square of its norm has at most 127 bits."""
 
@@ -285,11 +288,11 @@ def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
     times = refinement(aggregate) if clip else 1
     bound = plan.groups * (aggregate.sensitivity(plan.rows) * times) ** 2 if clip else 0
     if isinstance(aggregate, BernsteinSum):
-        low, high = aggregate.ends or (0, 0)
-        cut = Cut.MEAN if clip or aggregate.ends is None else Cut.SUM
         rows = isqrt(plan.groups * plan.rows**2) + 1 if clip else plan.rows
-        return Term(reach=reach, low=low, high=high, times=times, bound=bound, shares=aggregate.parts, cut=cut,
-                    rows=rows)  # fmt: skip
+        term = Term(reach=reach, low=0, high=0, times=times, shares=aggregate.parts, cut=Cut.MEAN, rows=rows)
+        room = (_NORM_BITS - (plan.groups * (plan.query.combinations or 1) * term.shares).bit_length()) // 2
+        shift = max(0, term.farthest.bit_length() - max(room, _FINE_NORM)) if clip else 0
+        return replace(term, bound=bound >> 2 * shift, shift=shift)
     low, high = _part(aggregate, plan.rows)
     if clip:
         far = isqrt(bound) // times + 1
@@ -305,32 +308,21 @@ def _part(aggregate: Count | Sum, rows: int) -> tuple[int, int]:
 
 
 def _share(term: Term, index: int, place: int) -> Expression:
-    """A unit's contribution to one share within a group, as :class:`Cut` says; the share's place among all of them.
+    """A unit's contribution to one share within a group; the share's place among all of them.
 
     The rows of a unit have a total weight of n rows. If n exceeds the limit, every share is reduced in the same
-    proportion, so that the unit's mean does not change. Where a sum matters more than a mean, the sum is kept as far
-    as ``rows`` rows allow, and the shares are computed from it.
+    proportion, so that the unit's mean does not change.
     """
     shares = [ColumnRef(f"m{index - place + other}", "huge") for other in range(term.shares)]
-    own, r, low = shares[place], term.rows, term.low
+    own, r = shares[place], term.rows
     total: Expression = shares[0]
     for other in shares[1:]:
         total = Arithmetic("+", total, other)
     most, rows = constant(r * term.reach), Quotient(total, constant(term.reach))
-    if term.cut is Cut.MEAN:
-        part = Arithmetic("*", own, constant(r)) if r > 1 else own
-        scaled = Quotient(part, Extreme((rows, constant(1)), False))
-        kept = Cast(when(Compare("<=", total, most), own, scaled), "int")
-        return Arithmetic("*", kept, constant(term.times)) if term.times > 1 else kept
-    count, weight = Extreme((rows, constant(r)), True), Extreme((total, most), True)
-    above: Expression = shares[1]
-    if low:
-        above = Arithmetic("+", above, Arithmetic("*", constant(low), rows))
-    inside: Expression = Extreme((above, constant(r * term.high)), True)
-    if low:
-        inside = Extreme((inside, constant(r * low)), False)
-        inside = Arithmetic("-", inside, Arithmetic("*", constant(low), count))
-    return Cast(inside if place else Arithmetic("-", weight, inside), "int")
+    part = Arithmetic("*", own, constant(r)) if r > 1 else own
+    scaled = Quotient(part, Extreme((rows, constant(1)), False))
+    kept = Cast(when(Compare("<=", total, most), own, scaled), "int")
+    return Arithmetic("*", kept, constant(term.times)) if term.times > 1 else kept
 
 
 def _beside(
@@ -365,7 +357,11 @@ def _scaled(
         place, count = (aggregate.place, aggregate.parts) if isinstance(aggregate, BernsteinSum) else (0, 1)
         start = i - place
         factor = ColumnRef(f"f{start}", "float", size=_FACTOR)
-        squares.append((f"s{i}", Total(Arithmetic("*", Cast(numbers[i], "huge"), numbers[i]))))
+        far, shift = numbers[i], _term(aggregate, plan).shift
+        whole: Expression = far
+        if shift:  # none is negative: they are shares
+            whole = Quotient(Arithmetic("+", far, constant((1 << shift) - 1)), constant(1 << shift))
+        squares.append((f"s{i}", Total(Arithmetic("*", Cast(whole, "huge"), whole))))
         if start == i:
             norm: Expression = ColumnRef(f"s{i}", "huge")
             for k in range(i + 1, i + count):

@@ -42,7 +42,8 @@ def _target(query: Query) -> ErrorTarget:
 def _error(plan: NoisePlan, confidence: Fraction) -> float:
     """The largest error of the outputs."""
     numbers = [leaf.number for _, output in plan.query.outputs for leaf in output.measured()]
-    return max(plan.error(number, confidence) for number in numbers if not isinstance(number, Ratio))
+    plain = [number for number in numbers if not isinstance(number, Ratio)]
+    return max(plan.error(number, confidence) + plan.rounding(number) for number in plain)
 
 
 def plan_for_error(query: Query, delta: Fraction, limits: dict[str, Any]) -> NoisePlan:

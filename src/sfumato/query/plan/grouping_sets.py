@@ -125,7 +125,7 @@ def plan_sets(
     own = tuple(replace(draw.measurement, reservation=0) for draw in draws if draw.keys == draws[0].keys)
     shown = tuple(
         GroupingSetPlan(
-            query=_rewritten(part, cells.query), bounding=cells.bounding, rows=cells.rows, groups=cells.groups,
+            query=_rewritten(part, cells), bounding=cells.bounding, rows=cells.rows, groups=cells.groups,
             measurements=(*own, *fitting), parts=losses, cost=total, draws=draws,
             terms=tuple(marginals.terms(place)),
         )
@@ -169,9 +169,10 @@ def _coded(key: GroupKey) -> GroupKey:
     return GroupKey(scalar=Scalar(node=code, kind=Kind.INTEGER), values=tuple(range(len(values) + 1)))
 
 
-def _rewritten(part: Query, cells: Query) -> Query:
+def _rewritten(part: Query, cells: NoisePlan) -> Query:
     """The query of a set over the aggregates of the cells."""
-    return replace(combine_aggregates(part, sums=True), aggregates=cells.aggregates)
+    same = replace(part, aggregates=tuple(aggregate.for_rows(cells.rows) for aggregate in part.aggregates))
+    return replace(combine_aggregates(same), aggregates=cells.query.aggregates)
 
 
 def _best(

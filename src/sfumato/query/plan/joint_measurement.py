@@ -18,8 +18,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.engines.expressions import TRUE, Arithmetic, ColumnRef, Expression, Not, Quotient, all_of, constant, when
-from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, FixedPoint, Moments, Sum
+from sfumato.engines.expressions import Arithmetic, ColumnRef, Expression, Not, Quotient, all_of, constant, when
+from sfumato.query.plan.aggregates import (
+    Aggregate,
+    BernsteinSum,
+    BinCounts,
+    Count,
+    FixedPoint,
+    Moments,
+    Sum,
+)
 from sfumato.query.plan.outputs import (
     Composite,
     LinearCombination,
@@ -33,22 +41,12 @@ from sfumato.query.plan.outputs import (
 from sfumato.query.plan.row_steps import changed_step
 from sfumato.query.sql.parse import Query
 
-__all__ = ["bernstein_weights", "combine_aggregates", "joint_ranks"]
+__all__ = ["combine_aggregates", "joint_ranks"]
 
 _FINE = 20
 """Squares of up to 2**20 steps are summed; a wider number is first put on a coarser grid."""
 _HOSTS = 2
 """A count that several sums could give is the mean of this many at most."""
-
-
-def bernstein_weights(width: int, degree: int, step: int) -> tuple[int, ...]:
-    """The shares of a row whose value lies ``step`` steps above the lower end, the upper end's last.
-
-    >>> bernstein_weights(10, 1, 3), bernstein_weights(10, 2, 3)
-    ((7, 3), (49, 42, 9))
-    """
-    rest = width - step
-    return (rest, step) if degree == 1 else (rest * rest, 2 * step * rest, step * step)
 
 
 @dataclass
@@ -88,7 +86,8 @@ class _Block:
         has = all_of(self.condition, self.of.present)
         inside = self.of.node if self.rows is None else when(has, self.of.node, constant(0))
         up: Expression = Arithmetic("-", inside, constant(low))
-        up = Quotient(up, constant(self.coarse)) if self.coarse > 1 else up
+        if self.coarse > 1:  # to the nearest
+            up = Quotient(Arithmetic("+", up, constant(self.coarse // 2)), constant(self.coarse))
         whole = width**self.degree
         x = ColumnRef(f"x{self.first}", "int", size=(float(width), 1.0))
         down = Arithmetic("-", constant(width), x)
@@ -101,7 +100,6 @@ class _Block:
             none = ColumnRef(f"x{self.first + len(steps)}", "int", size=(float(whole), 1.0))
             columns[len(steps)] = (none.name, when(all_of(self.condition, Not(self.of.present)), constant(whole)))
             steps.append(none)
-        ends = None if self.rows is None else (low, low + width)
         common: dict[str, Any] = {
             "low": 0,
             "high": whole,
@@ -110,9 +108,14 @@ class _Block:
             "degree": self.degree,
         }
         return [
-            BernsteinSum(steps=step, column=columns.get(place), place=place, ends=ends, **common)
+            BernsteinSum(steps=step, column=columns.get(place), place=place, **common)
             for place, step in enumerate(steps)
         ]
+
+    @property
+    def rounding(self) -> Fraction:
+        """The most that rounding changes one row's number."""
+        return self.of.rounding + (self.of.grid * self.coarse / 2 if self.coarse > 1 else 0)
 
     def _linear(self, weights: tuple[Fraction | int, ...], unit: Fraction, what: str) -> LinearCombination:
         terms = tuple((self.first + i, Fraction(weight)) for i, weight in enumerate(weights) if weight)
@@ -128,7 +131,8 @@ class _Block:
         bottom, high = self.of.grid * low, self.of.grid * (low + width * self.coarse)
         weights = (bottom, high) if self.degree == 1 else (bottom, (bottom + high) / 2, high)
         unit = max(abs(self.of.low), abs(self.of.high)) * self.of.grid
-        return self._linear(weights, unit or Fraction(1), "Sum")
+        rows = tuple(range(self.first, self.first + self.degree + 1))
+        return replace(self._linear(weights, unit or Fraction(1), "Sum"), rounding=self.rounding, rows=rows)
 
     def spread(self) -> tuple[LinearCombination, LinearCombination]:
         """The sums of squared and of plain distances from the middle of the range."""
@@ -137,11 +141,12 @@ class _Block:
         return second, self._linear((-span / 2, Fraction(0), span / 2), span / 2, "Sum of distances")
 
 
-def combine_aggregates(query: Query, *, sums: bool, counted: bool = False) -> Query:
+def combine_aggregates(query: Query, *, counted: bool = False) -> Query:
     """Rewrite a query so that aggregates of the same rows are measured jointly as shares.
 
-    Without ``sums``, sums and counts without a mean of the same rows stay as they are. With ``counted``, a sum without
-    a count of its rows is measured together with one: private keys can then be selected by that count.
+    A sum is always measured with the number of the rows that its condition keeps, unless each row is a unit. Of a unit
+    with too many rows it then loses the same share, whatever stands beside it, and so does that number: a sum divided
+    by a count is a mean. With ``counted`` this holds for all sums: private keys can then be selected by that count.
     """
     blocks: list[_Block] = []
     for moments in (m for m in query.aggregates if isinstance(m, Moments)):
@@ -152,24 +157,22 @@ def combine_aggregates(query: Query, *, sums: bool, counted: bool = False) -> Qu
             block.degree = max(block.degree, moments.degree)
     means = list(blocks)
     counts = {m.condition for m in query.aggregates if isinstance(m, Count) and not m.once}
-    if counted and not counts and not means:
-        counts = {TRUE}
+    sums = [m for m in query.aggregates if isinstance(m, Sum) and m.of is not None]
+    bounded = counted or not query.rows.by_row
     hosted = {block.counted for block in means}
     for block in means:
-        if block.condition in counts - hosted:
+        summed = bounded and any((m.of, m.condition) == (block.of, block.condition) for m in sums)
+        if summed or block.condition in counts - hosted:
             block.missing = True
             hosted.add(block.condition)
     alone: dict[Sum, _Block] = {}
-    for aggregate in query.aggregates:
-        if not isinstance(aggregate, Sum) or aggregate.of is None or not sums:
-            continue
+    for aggregate in sums:
         of, condition = aggregate.of, aggregate.condition
+        assert of is not None
         if any((b.of, b.condition) == (of, condition) for b in means):
             continue
-        fitting = (condition, all_of(condition, of.present), TRUE)
-        rows = next((c for c in fitting if c in counts - hosted), None)
-        if rows is not None:
-            alone[aggregate] = _Block(of=of, condition=condition, degree=1, rows=rows)
+        if bounded or condition in counts - hosted:
+            alone[aggregate] = _Block(of=of, condition=condition, degree=1, rows=condition)
             blocks.append(alone[aggregate])
     families = [_family(m) for m in query.aggregates if isinstance(m, BinCounts)]
     if not blocks and len(set(families)) == len(families):
@@ -244,13 +247,16 @@ def _changer(places: dict[int, Any]) -> Callable[[Output], Output]:
                 return leaf(place) if isinstance(place, LinearCombination) else replace(output, number=place)
             case Mean(index, low, high):
                 block = places[index]
-                ratio = Ratio(total=block.total(), count=block.count(all_rows=False), low=low, high=high)
+                ratio = Ratio(total=block.total(), count=block.count(all_rows=False), low=low, high=high,
+                              rounding=float(block.rounding))  # fmt: skip
                 return Measured(ratio, "mean")
             case SpreadOf(index, span, sample, root):
                 block = places[index]
                 second, first = block.spread()
                 args = (leaf(second), leaf(first), leaf(replace(block.count(all_rows=False), whole=False)))
-                return OutputSpread(args, span, sample, root)
+                # Numbers that move by r each move the variance by at most 2·r·(standard deviation) + r².
+                step = float(block.rounding)
+                return OutputSpread(args, span, sample, root, 2 * step * span**0.5 + step**2)
             case Composite(args):
                 return replace(output, args=tuple(change(arg) for arg in args))
             case _:

@@ -3,59 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isqrt
 
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanism import ContributionBounds
 from sfumato.errors import AnswerFailed, BadParameter
-from sfumato.query.plan.aggregates import (
-    Aggregate,
-    BernsteinSum,
-    BinCounts,
-    Count,
-    DistinctCount,
-    FittingUnits,
-    Sum,
-    ValueCounts,
-)
-from sfumato.query.plan.joint_measurement import bernstein_weights
+from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.noise import Measurement, NoisePlan
 
 __all__ = ["check_loss", "enforced_change", "second_loss"]
-
-
-def _worst(aggregate: Aggregate, rows: int) -> int:
-    """The most a unit can change a group's number, computed by applying the engine's rules to extreme units.
-
-    The shares of a number move together: their distances are added up, and since none is negative the root of their
-    squares is largest where one share has all.
-    """
-
-    def clip(value: int, low: int, high: int) -> int:
-        return max(low, min(high, value))
-
-    huge = 10**40
-    match aggregate:
-        case Count(once=once):
-            return max(abs(clip(n, 0, 1 if once else rows)) for n in (0, 1, huge))
-        case BernsteinSum(high=whole, degree=degree):
-            width = isqrt(whole) if degree == 2 else whole
-            steps = (0, 1, width // 3, width // 2, width - 1, width)
-            return max(sum(rows * share for share in bernstein_weights(width, degree, step)) for step in steps)
-        case Sum(low=low, high=high):
-            tries = [sum(clip(v, low, high) for v in [value] * rows) for value in (-huge, low, 0, high, huge)]
-            return max(abs(total) for total in tries)
-        case DistinctCount() | BinCounts() | ValueCounts():  # each row that the engine keeps adds 1 in one place
-            return len(range(huge)[:rows])
-        case _:  # a rule that is guessed would confirm whatever the first computation claims
-            raise AnswerFailed(f"The second computation has no rule for {type(aggregate).__name__}; no data was read.")
 
 
 def enforced_change(plan: NoisePlan, measurement: Measurement) -> Fraction:
     """How far a unit moves the number of one group, by what the engine enforces."""
     assert measurement.aggregate is not None
     aggregate = plan.query.aggregates[measurement.aggregate]
-    return _worst(aggregate, plan.rows) * (aggregate.grid if isinstance(aggregate, Sum) else Fraction(1))
+    return aggregate.worst(plan.rows) * aggregate.step
 
 
 def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
@@ -64,7 +26,7 @@ def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
         # One selection over all groups, in whole steps; the number is measured in the selected groups, and a unit may
         # be in all of them.
         if measurement.aggregate is None:
-            return ContributionBounds(groups=1, change=Fraction(_worst(plan.query.aggregates[0], plan.rows)))
+            return ContributionBounds(groups=1, change=Fraction(plan.query.aggregates[0].worst(plan.rows)))
         return ContributionBounds(groups=plan.top_keys.count, change=enforced_change(plan, measurement))
     if measurement.aggregate is None:  # private keys: each unit counts once per key
         return ContributionBounds(groups=plan.groups, change=Fraction(1))

@@ -10,7 +10,7 @@ from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.dp.noise_sums import combined_error
-from sfumato.query.plan.aggregates import Aggregate, Sum
+from sfumato.query.plan.aggregates import MOST_SUMMED, Aggregate
 from sfumato.query.plan.outputs import LinearCombination, Ratio
 from sfumato.query.plan.row_steps import step_outputs
 from sfumato.query.sql.parse import Query
@@ -80,6 +80,12 @@ class NoisePlan:
             return combined_error(parts, confidence=confidence)
         return self.query.aggregates[value].error(self.of(value).mechanism, confidence)
 
+    def rounding(self, value: int | LinearCombination) -> float:
+        """The most that rounding rows to a grid changes a measured number of ``MOST_SUMMED`` rows."""
+        if isinstance(value, LinearCombination):
+            return float(value.rounding * MOST_SUMMED)
+        return float(self.query.aggregates[value].rounding)
+
     def reported(self) -> tuple[int | LinearCombination, ...]:
         """The distinct measured numbers of the answer, in the order of the draws."""
         query = self.query
@@ -127,8 +133,7 @@ class NoisePlan:
 
 def grid_of(aggregate: Aggregate, bounding: Bounding) -> Fraction:
     """Width of one whole step. Scaling a unit's vector down needs finer steps than counting, or it would all be cut."""
-    base = aggregate.grid if isinstance(aggregate, Sum) else Fraction(1)
-    return base / refinement(aggregate) if bounding == "clip" else base
+    return aggregate.step / refinement(aggregate) if bounding == "clip" else aggregate.step
 
 
 def refinement(aggregate: Aggregate) -> int:

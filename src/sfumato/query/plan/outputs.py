@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -51,6 +51,16 @@ class LinearCombination:
     what: str
     whole: bool = False
     """Whether it is a count, reported as an integer."""
+    rounding: Fraction = Fraction(0)
+    """The most that rounding to the grid changes one row's number."""
+    rows: tuple[int, ...] = ()
+    """The measurements that add up to the number of rows that are rounded."""
+
+    def moved(self, sign: int) -> LinearCombination:
+        """What it would be at most (1) or at least (-1) without rounding: each of its rows by ``rounding`` away."""
+        weights = dict.fromkeys(self.rows, Fraction(0)) | dict(self.terms)
+        away = dict.fromkeys(self.rows, sign * self.rounding)
+        return replace(self, terms=tuple((i, w + away.get(i, 0)) for i, w in weights.items()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +71,8 @@ class Ratio:
     count: LinearCombination
     low: float
     high: float
+    rounding: float = 0.0
+    """The most that rounding rows to the grid changes it."""
 
     def beside(self, mean: Fraction) -> LinearCombination:
         """total - mean · count, which is 0 apart from noise if ``mean`` is the true mean."""
@@ -194,6 +206,8 @@ class OutputSpread(Composite):
     span: float
     sample: bool
     root: bool
+    rounding: float = 0.0
+    """The most that rounding rows to the grid changes the variance."""
 
 
 @dataclass(frozen=True)

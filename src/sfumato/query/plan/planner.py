@@ -103,6 +103,7 @@ def plan_query(
         g = min(g, query.groups)  # a unit cannot be in more groups than exist
     if cost.size <= 0:
         raise BadParameter("epsilon must be above 0.")
+    query = replace(query, aggregates=tuple(aggregate.for_rows(r) for aggregate in query.aggregates))
     whole, measures_fit = cost, share > 0 and can_be_cut(query, g)
     if measures_fit:
         cost = replace(cost, size=cost.size * (1 - share))
@@ -192,7 +193,7 @@ def _max_row_value(query: Query, value: int | LinearCombination) -> float:
     if isinstance(value, LinearCombination):
         return float(value.unit)
     aggregate = query.aggregates[value]
-    return float(aggregate.sensitivity(1) * aggregate.grid) if isinstance(aggregate, Sum) else 1.0
+    return float(aggregate.sensitivity(1) * aggregate.step)
 
 
 def _plan(
@@ -208,8 +209,7 @@ def _plan(
     bounding: Bounding = (
         "row" if query.rows.by_row else "clip" if gaussian and not select_partitions and groups > 1 else "sample"
     )
-    # Scaled down to a norm, a sum by itself keeps more of the data than one that shares its scaling with a count.
-    query = combine_aggregates(query, sums=bounding != "clip", counted=by_count)
+    query = combine_aggregates(query, counted=by_count)
     additive = _additive(query)
     special = [
         i for i, m in enumerate(query.aggregates)
@@ -327,16 +327,12 @@ def _pure_measurement(
     else:
         mechanism = ThresholdedLaplace.for_budget(
             epsilon, threshold_delta, sensitivity=sensitivity, max_contribution=reach * grid, keys=groups, grid=grid,
-            parts=_parts(aggregate),
+            parts=aggregate.parts,
         )  # fmt: skip
     return Measurement(
         aggregate=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss_at(sensitivity),
-        parts=_parts(aggregate),
+        parts=aggregate.parts,
     )  # fmt: skip
-
-
-def _parts(aggregate: Aggregate) -> int:
-    return aggregate.parts if isinstance(aggregate, BernsteinSum) else 1
 
 
 def _with_threshold(
@@ -359,5 +355,5 @@ def _gaussian_measurement(
     mechanism = noise(squared=squared, grid=grid_of(aggregate, bounding))
     return Measurement(
         aggregate=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_at(squared),
-        parts=_parts(aggregate),
+        parts=aggregate.parts,
     )  # fmt: skip

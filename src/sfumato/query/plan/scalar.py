@@ -14,7 +14,7 @@ from sfumato.engines.expressions import Cast, Expression, constant, double
 from sfumato.engines.text_patterns import reads_as
 from sfumato.errors import QueryRefused
 
-__all__ = ["MOST_VALUES", "TYPES", "Scalar", "flag", "literal", "same_family"]
+__all__ = ["FAMILY", "MOST_VALUES", "TYPES", "Scalar", "flag", "literal", "same_family"]
 
 TYPES = {
     Kind.INTEGER: "int", Kind.NUMBER: "float", Kind.CATEGORY: "text", Kind.DATE: "date", Kind.DATETIME: "time",
@@ -22,7 +22,7 @@ TYPES = {
 }  # fmt: skip
 """Type of engine expressions by kind of column."""
 
-_FAMILY = {
+FAMILY = {
     Kind.INTEGER: "number",
     Kind.NUMBER: "number",
     Kind.CATEGORY: "text",
@@ -67,7 +67,7 @@ class Scalar:
 
     @property
     def family(self) -> str:
-        return _FAMILY[self.kind]
+        return FAMILY[self.kind]
 
     @property
     def number(self) -> bool:

@@ -4,8 +4,8 @@ Measuring the counts or sums of all groups costs noise in proportion to the grou
 costs k rounds of the exponential mechanism, however many groups a unit is in; numbers that the answer shows are then
 measured for the selected groups alone, of which a unit is in k at most. The plan is used where it has less noise.
 
-A unit must move the numbers of all groups in one direction: counts, and sums of numbers that are not negative or not
-positive. Ascending order and a cost in rho have a theorem for public keys alone. Other queries measure all groups.
+A unit must move the numbers of all groups in one direction, as it does counts. Ascending order and a cost in rho have a
+theorem for public keys alone. Other queries measure all groups: a sum is bounded together with the number of its rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.dp.rational_bounds import sqrt_up
-from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, Count, Sum
+from sfumato.query.plan.aggregates import Count
 from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of
 from sfumato.query.plan.outputs import Key, Measured
 from sfumato.query.plan.row_steps import Sort, Take
@@ -32,7 +32,7 @@ def _wanted(query: Query) -> tuple[int, bool, bool] | None:
     """Number of groups, whether the largest, and whether their numbers are shown; None for queries of another form."""
     match query.aggregates, query.steps:
         case (aggregate,), (Sort(by=((Measured(number=0), descending), *ties)), Take(limit=int(limit), offset=0)) if (
-            limit > 0 and _one_direction(aggregate)
+            limit > 0 and isinstance(aggregate, Count)
         ):
             pass
         case _:
@@ -45,17 +45,6 @@ def _wanted(query: Query) -> tuple[int, bool, bool] | None:
     return limit, descending, bool(shown)
 
 
-def _one_direction(aggregate: Aggregate) -> bool:
-    """Whether adding a unit raises the numbers of all groups, or lowers all of them."""
-    if isinstance(aggregate, Sum) and not isinstance(aggregate, BernsteinSum):
-        return aggregate.low >= 0 or aggregate.high <= 0
-    return isinstance(aggregate, Count)
-
-
-def _raises(aggregate: Aggregate) -> bool:
-    return not isinstance(aggregate, Sum) or aggregate.low >= 0
-
-
 def top_plan(query: Query, cost: PrivacyLoss, rows: int, groups: int) -> NoisePlan | None:
     """The plan that selects the groups of the answer; None where it does not apply or would have more noise."""
     wanted = _wanted(query)
@@ -65,7 +54,7 @@ def top_plan(query: Query, cost: PrivacyLoss, rows: int, groups: int) -> NoisePl
     aggregate, public, in_rho = query.aggregates[0], query.public_keys, cost.measure is PrivacyMeasure.RHO
     if limit * (2 if shown else 1) >= groups:
         return None
-    if not public and (in_rho or not largest or not _raises(aggregate)):
+    if not public and (in_rho or not largest):
         return None
     reach = aggregate.sensitivity(rows)
     # Public groups are all kept: how many of them a unit is in has no effect on the loss.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.expressions import Expression
-from sfumato.query.plan.aggregates import Aggregate, BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
 from sfumato.query.plan.first_rows import FirstRows
 from sfumato.query.plan.loss_check import second_loss
 from sfumato.query.plan.noise import NoisePlan
@@ -42,29 +41,13 @@ def _measurement(plan: NoisePlan, place: int) -> str:
     else:
         aggregate = plan.query.aggregates[measurement.aggregate]
         parts = f" x {measurement.parts}" if measurement.parts > 1 else ""
-        what = f"{_aggregate(aggregate)}{parts}; one unit in one group moves it by {aggregate.sensitivity(plan.rows)}"
+        moved = aggregate.sensitivity(plan.rows)
+        what = f"{aggregate.described(_written)}{parts}; one unit in one group moves it by {moved}"
     first, second = measurement.loss, second_loss(plan, measurement)
     return (
         f"{what}; distance {measurement.sensitivity}; {measurement.mechanism.part_name()}; "
         f"loss {first}, computed again {second}"
     )
-
-
-def _aggregate(aggregate: Aggregate) -> str:
-    match aggregate:
-        case Count(condition=condition, once=once):
-            return f"Count of {'units' if once else 'rows'} where {_written(condition)}"
-        case Sum(steps=steps, low=low, high=high, grid=grid):
-            return f"Sum of {_written(steps)} in {low} .. {high} steps of {grid}"
-        case DistinctCount(value=value, condition=condition):
-            return f"Distinct {_written(value)} where {_written(condition)}"
-        case BinCounts(cell=cell, cells=cells):
-            return f"Histogram of {_written(cell)} in {cells} cells"
-        case ValueCounts(candidates=candidates):
-            return f"Counts of {len(candidates)} public values"
-        case FittingUnits():
-            return "Units that the limits fit, and units that they cut"
-    raise AssertionError("no words for this aggregate")
 
 
 def _tree(node: PlanNode, depth: int) -> list[str]:

@@ -15,7 +15,7 @@ from sfumato.errors import BadParameter
 from sfumato.query.plan.row_steps import Collapse, Compute, Keep, RowStep, Sort, Take
 from sfumato.query.results.explain import Explanation, digits
 from sfumato.query.results.intervals import OutputEvaluator
-from sfumato.query.results.kept import intervals_hold, kept_share, kept_text
+from sfumato.query.results.kept import LIMITS, Limits, kept_share, kept_text, limits_of
 from sfumato.query.results.postprocess import NoisyValue, finite
 from sfumato.query.results.windows import blank_value, sorted_rows, window_values
 
@@ -45,6 +45,9 @@ class Answer:
     """Number of false values that an auditor added."""
     kept: NoisyValue | None = None
     """Noisy share of people of whom the contribution limits cut nothing; None where it was not measured."""
+    limits: Limits | None = None
+    """Whether it was shown that the contribution limits fit nearly all people, without which there are no intervals;
+    None where they cannot cut anybody."""
 
     @property
     def policy(self) -> str:
@@ -78,14 +81,21 @@ class Answer:
 
     @property
     def intervals(self) -> pl.DataFrame:
-        """Values with ``_low`` and ``_high`` beside each number that has a 95 % interval."""
+        """Values with ``_low`` and ``_high`` beside numbers with a 95 % interval; ``limits`` where they can cut."""
         data: dict[str, list[Any]] = {}
         for i, name in enumerate(self.columns):
             data[name] = [row[i].value for row in self.rows]
             if any(row[i].low is not None for row in self.rows):
                 data[f"{name}_low"] = [row[i].low for row in self.rows]
                 data[f"{name}_high"] = [row[i].high for row in self.rows]
+        if self.limits is not None:
+            data[self.limits_title] = [self.limits] * len(self.rows)
         return pl.DataFrame(data, strict=False)
+
+    @property
+    def limits_title(self) -> str:
+        """Name of the column that says whether the limits fit: ``limits``, or one that the answer does not have."""
+        return next(name for i in range(len(self.columns) + 1) if (name := LIMITS + "_" * i) not in self.columns)
 
     @property
     def cost(self) -> str:
@@ -149,7 +159,7 @@ class Answer:
             "columns": list(self.columns), "rows": rows, "loss": self.loss.to_dict(), "cached": self.cached,
             "remaining": None if self.remaining is None else self.remaining.to_dict(),
             "explanation": self.explanation.to_dict(),
-            "kept": None if self.kept is None else asdict(self.kept),
+            "kept": None if self.kept is None else asdict(self.kept), "limits": self.limits,
         }  # fmt: skip
 
 
@@ -182,7 +192,7 @@ def answer_rows(plan: NoisePlan, table: NoisyTable) -> tuple[tuple[NoisyValue, .
     for step in query.steps:
         rows = _stepped(step, rows, outputs)
     columns = [outputs.column(output) for _, output in query.outputs]
-    if not intervals_hold(kept_share(plan, table)):
+    if limits_of(plan, kept_share(plan, table)) not in (None, "fit"):
         columns = [[replace(cell, low=None, high=None) for cell in column] for column in columns]
     return tuple(tuple([column[row] for column in columns]) for row in rows)
 

@@ -74,6 +74,7 @@ def _combined_answer(query: CompoundQuery, answers: Sequence[Answer], cost: Priv
         loss=cost,
         cached=all(answer.cached for answer in answers),
         kept=min((a.kept for a in answers if a.kept is not None), key=lambda kept: kept.high or 0, default=None),
+        limits=next((state for state in ("cut", "not shown", "fit") if state in {a.limits for a in answers}), None),
         explanation=_combined_explanation(query, [answer.explanation for answer in answers], cost, note),
     )
 

@@ -6,17 +6,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, assert_never
 
-from sfumato.query.plan.aggregates import (
-    Aggregate,
-    BernsteinSum,
-    BinCounts,
-    Count,
-    DistinctCount,
-    FittingUnits,
-    Sum,
-    ValueCounts,
-)
+from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, FittingUnits, ValueCounts
 from sfumato.query.plan.first_rows import MOST_JOINED_ROWS, FirstRows
+from sfumato.query.plan.fitting import can_be_cut
 from sfumato.query.plan.noise import NoisePlan, grid_of
 from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.relational import walk
@@ -42,7 +34,8 @@ class NoiseSummary:
     what: str
     mechanism: str
     error: float
-    """Bound on the noise of one number at 95 %, in its own unit; for a quantile in rows of rank."""
+    """Bound on the noise of one number at 95 %, in its own unit; for a quantile in rows of rank. Where an error is
+    asked for, rounding is part of it; else it depends on the number of rows, which is not known before the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,26 +73,6 @@ class Explanation:
                 "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
 
 
-def _what(aggregate: Aggregate) -> str:
-    match aggregate:
-        case Count(once=True):
-            return "Number of units"
-        case Count():
-            return "Number of rows"
-        case Sum():
-            return "Sum"
-        case DistinctCount():
-            return "Number of different values"
-        case BinCounts(rank=rank) if rank in (0, 1):
-            return f"{'Maximum' if rank else 'Minimum'} (error in rows of rank)"
-        case BinCounts(rank=rank):
-            return f"Quantile {float(rank):g} (error in rows of rank)"
-        case ValueCounts():
-            return "Mode (error in rows: how many fewer than the most frequent value)"
-        case _:
-            raise AssertionError("no words for this measurement")
-
-
 def _needed(plan: NoisePlan) -> tuple[float, str]:
     """The count at which a private key is reported with probability 0.95, as a number and as text."""
     measurement = plan.threshold_selection or plan.partition_selection
@@ -128,17 +101,21 @@ def explain(plan: NoisePlan) -> Explanation:
         if isinstance(number, LinearCombination):
             what, measurement = number.what, plan.of(number.terms[0][0])
         else:
-            what, measurement = _what(plan.query.aggregates[number]), plan.of(number)
+            what, measurement = plan.query.aggregates[number].title, plan.of(number)
         name = measurement.mechanism.part_name()
-        noises.append(NoiseSummary(what=what, mechanism=name, error=plan.error(number, "0.95")))
+        error = plan.error(number, "0.95") + (plan.rounding(number) if plan.query.target is not None else 0.0)
+        noises.append(NoiseSummary(what=what, mechanism=name, error=error))
     needed = None
     notes = ["Intervals cover the noise, not contributions beyond the bounds, which are cut."]
     fitting = [plan.of(i) for i, m in enumerate(plan.query.aggregates) if isinstance(m, FittingUnits)]
     if fitting:
         notes = [
             "Intervals cover the noise, not contributions beyond the limits, which are cut. How many people are cut is "
-            f"measured, too (±{digits(fitting[0].error('0.95'), 3)}); where it is above 1 %, there are no intervals."
+            f"measured, too (±{digits(fitting[0].error('0.95'), 3)}); there are intervals only where it is shown to be "
+            "below 1 %."
         ]
+    elif can_be_cut(plan.query, plan.groups):
+        notes = ["There are no intervals: it is not measured how many people the limits cut (`fit` is 0)."]
     if plan.top_keys is not None:
         number = plan.query.groups or 1000
         step = float(grid_of(plan.query.aggregates[0], "sample"))

@@ -76,14 +76,22 @@ class OutputEvaluator:
         aggregate = self._plan.query.aggregates[value] if isinstance(value, int) else None
         if isinstance(aggregate, ValueCounts):
             return [NoisyValue(value=aggregate.candidates[int(place)]) for place in self._numbers(value)]
-        if isinstance(aggregate, BinCounts) and aggregate.rank in (0, 1) and BEYOND * parts <= _ERROR:
-            return [_extreme(number, aggregate) for number in self._numbers(value)]
+        if isinstance(aggregate, BinCounts):
+            ends = aggregate.rank in (0, 1) and BEYOND * parts <= _ERROR
+            return [_quantile(number, aggregate, ends=ends) for number in self._numbers(value)]
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
             noisy = [NoisyValue(value=number) for number in numbers]
         elif isinstance(value, LinearCombination) and value.whole and self._plan.whole_counts:
             noisy = [NoisyValue(value=rounded, low=min(rounded, number - radius), high=max(rounded, number + radius))
                     for number, rounded in zip(numbers, map(round, numbers), strict=True)]  # fmt: skip
+        elif isinstance(value, LinearCombination) and value.rounding:
+            # The sum without rounding is at most total + rounding · rows, itself a sum of the same shares. Each end
+            # is missed by one tail of symmetric noise: by both together, no more often than by an end on either side.
+            (lows, down), (highs, up) = ((self._numbers(end), self._plan.error(end, self._level(parts)))
+                                         for end in (value.moved(-1), value.moved(1)))  # fmt: skip
+            noisy = [NoisyValue(value=number, low=min(number, low - down), high=max(number, high + up))
+                     for number, low, high in zip(numbers, lows, highs, strict=True)]  # fmt: skip
         else:
             noisy = [NoisyValue(value=number, low=number - radius, high=number + radius) for number in numbers]
         return noisy if all(abs(number) < 1 << 62 for number in numbers) else [finite(one) for one in noisy]
@@ -101,7 +109,7 @@ class OutputEvaluator:
 
     def _radius(self, value: int | LinearCombination, parts: int) -> float | None:
         chosen = isinstance(value, int) and self._plan.of(value).mechanism.noise is None
-        return None if chosen else self._plan.error(value, self._level(parts))
+        return None if chosen else self._plan.error(value, self._level(parts)) + self._plan.rounding(value)
 
     def _means(self, ratio: Ratio, parts: int) -> list[NoisyValue]:
         """Means with Fieller intervals: all m for which total - m·count is within its noise of 0 (Fieller 1954).
@@ -113,10 +121,13 @@ class OutputEvaluator:
         return [line.mean(float(total), float(count)) for total, count in pairs]
 
 
-def _extreme(number: Any, cells: BinCounts) -> NoisyValue:
-    """A minimum or maximum: not beyond the true one, which lies within the public bounds."""
-    ends = float(cells.low), float(cells.low + (cells.cells - 1) * cells.grid)
-    return NoisyValue(value=number, low=number if cells.rank else ends[0], high=ends[1] if cells.rank else number)
+def _quantile(number: float, cells: BinCounts, *, ends: bool) -> NoisyValue:
+    """A quantile. A minimum or maximum is not beyond the true one, which lies within the public bounds (``ends``)."""
+    value = cells.value(number)
+    if not ends or not isinstance(value, int | float):
+        return NoisyValue(value=value)
+    least, most = (float(cells.value(float(end))) for end in (cells.low, cells.high))  # type: ignore[arg-type]
+    return NoisyValue(value=value, low=value if cells.rank else least, high=most if cells.rank else value)
 
 
 class _Line:
@@ -129,7 +140,7 @@ class _Line:
     """
 
     def __init__(self, ratio: Ratio, plan: NoisePlan, level: Confidence) -> None:
-        self.low, self.high = ratio.low, ratio.high
+        self.low, self.high, self.rounding = ratio.low, ratio.high, ratio.rounding
         self.points = [(ratio.low * (_STEPS - i) + ratio.high * i) / _STEPS for i in range(_STEPS + 1)]
 
         @cache
@@ -150,10 +161,10 @@ class _Line:
         step = min(max(bisect_left(self.points, value), 1), _STEPS)
         radius = self.radius(step)
         if abs(total - value * count) > radius:  # far outside the range: probability at most 0.05
-            near = radius / count
+            near = radius / count + self.rounding
             return NoisyValue(value=value, low=max(self.low, value - near), high=min(self.high, value + near))
-        low, high = self._lower(total, count, step), self._upper(total, count, step)
-        return NoisyValue(value=value, low=min(low, value), high=max(high, value))
+        low, high = self._lower(total, count, step) - self.rounding, self._upper(total, count, step) + self.rounding
+        return NoisyValue(value=value, low=max(min(low, value), self.low), high=min(max(high, value), self.high))
 
     def _upper(self, total: float, count: float, step: int) -> float:
         """The largest m within the noise, searched from ``step`` on; at most the end of the range."""

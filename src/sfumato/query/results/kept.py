@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sfumato.query.plan.aggregates import FittingUnits
+from sfumato.query.plan.fitting import can_be_cut
 from sfumato.query.results.postprocess import NoisyValue
 
 if TYPE_CHECKING:
     from sfumato.query.execute.executor import NoisyTable
     from sfumato.query.plan.noise import NoisePlan
 
-__all__ = ["intervals_hold", "kept_share", "kept_text"]
+__all__ = ["LIMITS", "Limits", "kept_share", "kept_text", "limits_of"]
 
 _LEAST = 0.99
-"""Intervals are withheld where surely more than one person in a hundred is cut."""
+"""Intervals are shown where it was shown that fewer than one person in a hundred is cut."""
+Limits = Literal["fit", "cut", "not shown"]
+"""Whether the contribution limits fit the people: shown, shown not to be so, or neither."""
+LIMITS = "limits"
+"""Name of the column that says so, beside the values of an answer."""
 
 
 def kept_share(plan: NoisePlan, table: NoisyTable) -> NoisyValue | None:
@@ -26,16 +31,23 @@ def kept_share(plan: NoisePlan, table: NoisyTable) -> NoisyValue | None:
     fit, cut = (float(number) for number in table.values[place])
     fit_low, fit_high = max(0.0, fit - radius), max(0.0, fit + radius)
     cut_low, cut_high = max(0.0, cut - radius), max(0.0, cut + radius)
-    low = fit_low / (fit_low + cut_high) if fit_low > 0 else 0.0
+    low = 1.0 if cut_high < 1 else fit_low / (fit_low + cut_high)  # below 1: nobody is cut, however many there are
     high = fit_high / (fit_high + cut_low) if cut_low > 0 else 1.0
     whole = max(0.0, fit) + max(0.0, cut)
     value = max(0.0, fit) / whole if whole else high
     return NoisyValue(value=min(max(value, low), high), low=low, high=high)
 
 
-def intervals_hold(kept: NoisyValue | None) -> bool:
-    """Whether intervals of the noise may be shown: not where contributions are surely cut."""
-    return kept is None or kept.high is None or kept.high >= _LEAST
+def limits_of(plan: NoisePlan, kept: NoisyValue | None) -> Limits | None:
+    """What is known about limits that can cut somebody; None where they cannot. What was not measured was not shown."""
+    return _judged(kept) if can_be_cut(plan.query, plan.groups) else None
+
+
+def _judged(kept: NoisyValue | None) -> Limits:
+    """Limits fit where even the lower end of the share that they fit is high."""
+    if kept is None or kept.low is None or kept.high is None:
+        return "not shown"
+    return "fit" if kept.low >= _LEAST else "cut" if kept.high < _LEAST else "not shown"
 
 
 def kept_text(kept: NoisyValue) -> str:
@@ -43,9 +55,16 @@ def kept_text(kept: NoisyValue) -> str:
     assert kept.low is not None
     assert kept.high is not None
     few, many = 1 - kept.high, 1 - kept.low
-    if intervals_hold(kept):
-        return f"The limits cut {few:.1%} to {many:.1%} of the people; intervals do not cover what is cut."
-    return (
-        f"The limits cut {few:.1%} to {many:.1%} of the people, so that answers are biased and have no intervals. "
-        "Use larger `rows` and `groups`; `Session.fit_limits` chooses them privately."
-    )
+    match _judged(kept):
+        case "fit":
+            return f"The limits cut {few:.1%} to {many:.1%} of the people; intervals do not cover what is cut."
+        case "cut":
+            return (
+                f"The limits cut {few:.1%} to {many:.1%} of the people, so that answers are biased and have no "
+                "intervals. Use larger `rows` and `groups`; `Session.fit_limits` chooses them privately."
+            )
+        case "not shown":
+            return (
+                f"The limits cut up to {many:.1%} of the people. It was not shown that they cut fewer than 1 %, so "
+                "that there are no intervals. Use a larger epsilon, or `fit` for a larger share of it."
+            )

@@ -152,8 +152,8 @@ def evaluate(output: Output, keys: tuple[Any, ...], leaf: Callable[[Leaf], Noisy
         case OutputComparison(_, sign):
             a, b = args[0].value, args[1].value
             return NoisyValue(value=None if a is None or b is None else _COMPARE[sign](a, b))
-        case OutputSpread(_, span, sample, root):
-            return _spread(args, span, sample, root=root)
+        case OutputSpread(_, span, sample, root, rounding):
+            return _spread(args, span, sample, rounding, root=root)
         case Logic(_, every):
             truths = [bool(arg.value) for arg in args]
             return NoisyValue(value=all(truths) if every else any(truths))
@@ -248,7 +248,7 @@ def _applied(a: NoisyValue, function: Callable[[Any], Any], least: float) -> Noi
     return NoisyValue(value=value) if low is None or high is None else NoisyValue(value=value, low=low, high=high)
 
 
-def _spread(args: list[NoisyValue], span: float, sample: bool, *, root: bool) -> NoisyValue:
+def _spread(args: list[NoisyValue], span: float, sample: bool, rounding: float, *, root: bool) -> NoisyValue:
     """Variance or standard deviation from the noisy sums of squares and of distances from the middle, and the count."""
     squares, total, count = args
     if count.value is None or count.value <= (1 if sample else 0):
@@ -256,7 +256,10 @@ def _spread(args: list[NoisyValue], span: float, sample: bool, *, root: bool) ->
     mean = _divide(total, count)
     second = _divide(squares, count)
     square = _monotone(_absolute(mean), lambda x: x * x)
-    spread = _clip(_lift(second, square, lambda x, y: x - y), 0.0, span)
+    plain = _lift(second, square, lambda x, y: x - y)
+    if plain.low is not None and plain.high is not None:
+        plain = replace(plain, low=plain.low - rounding, high=plain.high + rounding)
+    spread = _clip(plain, 0.0, span)
     if sample:
         spread = _monotone(spread, lambda x: x * count.value / (count.value - 1))
     return _monotone(spread, lambda x: sqrt(max(x, 0.0))) if root else spread

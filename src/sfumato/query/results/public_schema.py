@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.errors import QueryRefused
+from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation
@@ -27,6 +27,10 @@ Rows = Sequence[tuple[str, ...]]
 
 def schema_answer(sql: str, catalog: Catalog, *, policy: str) -> Answer | None:
     """The answer to ``SHOW TABLES`` or ``DESCRIBE table``; None for any other query."""
+    if not isinstance(sql, str):
+        raise BadParameter(
+            f"a query is a text, not {type(sql).__name__}.", fix="Pass SQL such as SELECT COUNT(*) FROM t."
+        )
     statement = _STATEMENT.fullmatch(sql)
     if statement is None:
         return None
@@ -66,11 +70,8 @@ def _domain(table: PrivateTable, column: str) -> str:
     domain, values = table.schema.columns[column].domain, table.values[column]
     if values is not None:
         return _listed(values)
-    if domain is not None and domain.low is not None and domain.high is not None:
-        steps = "" if domain.step is None else f" in steps of {domain.step:g}"
-        return f"{domain.low:g} to {domain.high:g}{steps}"
-    if domain is not None and domain.first is not None:
-        return f"{domain.first} to {domain.last}"
+    if domain is not None:
+        return str(domain)
     return "unit of privacy" if column == table.schema.unit else "not declared"
 
 

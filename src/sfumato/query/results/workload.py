@@ -6,8 +6,9 @@ estimated by least squares, and the queries are answered from the estimate. What
 sums one person is in; how exact the answers are, on how well A covers W. Three kinds of A are compared by their exact
 expected error, before anything is spent: every cell by itself, the queries themselves, and a tree of ranges.
 
-Every row is in one cell: besides its declared values a column has a cell for NULL and cells for what the owner did not
-declare (below and above the bounds of a number; any other value of a list). Cells that no query tells apart are one.
+Every row is in one cell: besides its declared values a column has cells for NULL, for each constant that a query
+compares it with, and for what lies between two of these. Undeclared values therefore count as they do in a single
+query. Cells that no query tells apart are one.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import Measured
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.plan.relational import Filter, Scan
-from sfumato.query.results.kept import intervals_hold, kept_share
+from sfumato.query.results.kept import Limits, kept_share, limits_of
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.results.workload_cells import cell_columns, conditions_over_cells, merged_cells
 from sfumato.query.sql.parse import GroupKey, Query, parse_query
@@ -103,13 +104,15 @@ class WorkloadAnswer:
     cached: bool
     kept: NoisyValue | None = None
     """Noisy share of people of whom the contribution limits cut nothing; None where it was not measured."""
+    limits: Limits | None = None
+    """Whether it was shown that the limits fit nearly all people; None where they cannot cut anybody."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON."""
         values = [{"value": cell.value, "low": cell.low, "high": cell.high} for cell in self.values]
         return {"values": values, "strategy": self.strategy, "root_mean_square_error": self.error,
                 "alternatives": self.alternatives, "loss": self.loss.to_dict(), "cached": self.cached,
-                "kept": None if self.kept is None else asdict(self.kept)}  # fmt: skip
+                "kept": None if self.kept is None else asdict(self.kept), "limits": self.limits}  # fmt: skip
 
 
 def plan_workload(
@@ -162,7 +165,8 @@ def plan_workload(
 def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     """Reserve, measure, add noise, estimate, answer."""
     parts = [session.key_of(replace(workload.fitting or workload.bounds, cost=workload.cost)), workload.name]
-    parts.append(hashlib.sha256(workload.matrix.tobytes()).hexdigest())
+    # Both: other queries may have the same matrix over other cells.
+    parts += [hashlib.sha256(numbers.tobytes()).hexdigest() for numbers in (workload.matrix, workload.cell_of)]
     key = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
     kept = session.recall(key)
     cached = kept is not None
@@ -194,14 +198,15 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     values = solver @ np.array(numbers, dtype=np.float64)
     # Floats: an estimate of a whole number may be off by a rounding error, and so be just outside.
     reach = _intervals(solver, workload.mechanism) + 1e-9 * np.maximum(1.0, np.abs(values))
+    limits = limits_of(workload.bounds, share)
     cells_out = tuple(
-        NoisyValue(value=float(v), low=float(v - r), high=float(v + r)) if intervals_hold(share) else
+        NoisyValue(value=float(v), low=float(v - r), high=float(v + r)) if limits in (None, "fit") else
         NoisyValue(value=float(v))
         for v, r in zip(values, reach, strict=True)
     )  # fmt: skip
     return WorkloadAnswer(
         values=cells_out, strategy=workload.name, error=workload.error(), alternatives=workload.errors,
-        loss=workload.cost, cached=cached, kept=share,
+        loss=workload.cost, cached=cached, kept=share, limits=limits,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from sfumato.query.plan.aggregates import (
 )
 from sfumato.query.plan.outputs import Mean, Measured, Output, SpreadOf
 from sfumato.query.plan.scalar import Scalar
+from sfumato.query.sql.dates import dated_number
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.paired_moments import PairedMoments
 from sfumato.query.sql.refusal import called
@@ -101,7 +102,12 @@ class AggregateCompiler:
         return scalar
 
     def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: Expression) -> Output:
-        return Measured(self._add_aggregate(bin_counts_aggregate(self._bounded(inner), condition, rank)), "quantile")
+        scalar, scale, family = dated_number(self._reader, inner), None, "number"
+        if scalar is None:
+            number = self._bounded(inner)
+        else:
+            number, scale, family = scalar
+        return Measured(self._add_aggregate(bin_counts_aggregate(number, condition, rank, scale)), "quantile", family)
 
     def _sum(self, node: Any, condition: Expression) -> Output:
         scalar = self._bounded(self._argument(node))
@@ -201,12 +207,14 @@ _AGGREGATES: dict[type[exp.Expression], _Rule] = {
     exp.RegrIntercept: lambda c, node, where: c._pair(node, where).intercept(),
     exp.RegrR2: lambda c, node, where: c._pair(node, where).determination(),
     exp.ApproxQuantile: lambda c, node, where: c._quantile(
-        node, c._argument(node), c._rank(node.args["quantile"]), where
+        node, c._argument(node), c._rank(node.args.get("quantile")), where
     ),
     exp.Min: _extreme(0),
     exp.Max: _extreme(1),
     exp.Median: lambda c, node, where: c._quantile(node, c._argument(node), Fraction(1, 2), where),
     exp.PercentileCont: lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.expression), where),
     exp.PercentileDisc: lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.expression), where),
-    exp.Quantile: lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.args["quantile"]), where),
+    exp.Quantile: lambda c, node, where: c._quantile(
+        node, c._argument(node), c._rank(node.args.get("quantile")), where
+    ),
 }

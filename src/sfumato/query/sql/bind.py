@@ -10,10 +10,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.dataset import Kind
+from sfumato.dataset import Kind, PeriodDomain, RangeDomain, ValuesDomain
+from sfumato.dataset.column import distinct_values
 from sfumato.engines.aggregation import Largest
 from sfumato.engines.expressions import STORED_TEXT, ColumnRef, Read, standing_for
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
+from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
 from sfumato.query.plan.scalar import TYPES, Scalar
 from sfumato.query.plan.unit_nodes import WindowByUnit
@@ -173,13 +174,15 @@ class Binder:
             low = high = None
             values: tuple[Any, ...] | None = None
             domain = declared.domain
-            if domain is not None and domain.values is not None:
+            first = last = None
+            if isinstance(domain, ValuesDomain):
                 values = table.values[column]
                 if kind in (Kind.INTEGER, Kind.NUMBER) and values:
                     low, high = rational(min(values)), rational(max(values))
-            elif domain is not None and kind in (Kind.INTEGER, Kind.NUMBER):
-                low, high = rational(domain.low or 0), rational(domain.high or 0)
-            first, last = (None, None) if domain is None else domain.ends(time=kind is Kind.DATETIME)
+            elif isinstance(domain, RangeDomain) and kind in (Kind.INTEGER, Kind.NUMBER):
+                low, high = rational(domain.low), rational(domain.high)
+            elif isinstance(domain, PeriodDomain):
+                first, last = domain.moments if kind is Kind.DATETIME else domain.days
             unit = column == table.schema.unit
             node = standing_for(name, Read((table.name, column), TYPES[kind], STORED_TEXT))
             scalar = Scalar(

@@ -29,13 +29,14 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import AddInterval, DatePart, DateTrunc, DayNumber, JoinedText, Substring
+from sfumato.query.plan.candidate_values import DaysSince, TimesSince
 from sfumato.query.plan.scalar import MOST_VALUES, Scalar, literal
 from sfumato.query.sql.calendar import FIRST, LAST, add_interval, truncated, truncations, unit_number
 
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler
 
-__all__ = ["DATE_RULES", "date_difference", "date_part", "shifted"]
+__all__ = ["DATE_RULES", "date_difference", "date_part", "dated_number", "shifted"]
 
 _PARTS = {"YEAR": None, "QUARTER": (1, 4), "MONTH": (1, 12), "DAY": (1, 31), "DOW": (0, 6), "ISODOW": (1, 7),
           "DOY": (1, 366), "HOUR": (0, 23), "MINUTE": (0, 59), "WEEK": (1, 53)}  # fmt: skip
@@ -45,6 +46,8 @@ _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE")
 _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _MINUTES = {"HOUR": 60, "MINUTE": 1}
 _MOST = {"months": 48_000, "days": 1_400_000, "minutes": 2_000_000_000}
+_MOST_TIMES = 1 << 22
+"""Candidates of a quantile of times; a longer range has coarser ones."""
 _DIRECTIVES = {"Y": (1, 4), "m": (6, 2), "d": (9, 2), "H": (12, 2), "M": (15, 2), "S": (18, 2)}
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _MONTH_NAMES = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -230,6 +233,32 @@ def _numbered(x: Expression, unit: str) -> Expression:
         case _:
             raise AssertionError("no number of this unit")
     return _guarded(x, found)
+
+
+def dated_number(reader: ExpressionCompiler, node: Any) -> tuple[Scalar, DaysSince | TimesSince, str] | None:
+    """A date as a number of days (a time: of minutes, hours or days) since the first of its public range.
+
+    With what the number stands for and the family of the date; None for what is no date.
+    """
+    a = reader.read(node)
+    if a.kind not in (Kind.DATE, Kind.DATETIME):
+        return None
+    ends = (a.constant, a.constant) if a.constant is not None else (a.first, a.last)
+    if ends[0] is None or ends[1] is None:
+        raise reader.refuse(
+            node,
+            "These dates have no public range.",
+            "Declare `domain: {first: 2020-01-01, last: 2024-12-31}`, or compare them with two dates in WHERE.",
+        )
+    units = ("DAY",) if a.kind is Kind.DATE else ("MINUTE", "HOUR", "DAY")
+    spans = {unit: unit_number(ends[1], unit) - unit_number(ends[0], unit) for unit in units}
+    unit = next((unit for unit, span in spans.items() if span < _MOST_TIMES), "DAY")
+    since = Arithmetic("-", _numbered(a.node, unit), constant(unit_number(ends[0], unit)))
+    number = Scalar(node=since, kind=Kind.INTEGER, low=Fraction(0), high=Fraction(spans[unit]))
+    if a.kind is Kind.DATE:
+        return number, DaysSince(first=ends[0]), a.family
+    minutes = {"MINUTE": 1, "HOUR": 60, "DAY": 1440}[unit]
+    return number, TimesSince(first=truncated(ends[0], unit), minutes=minutes), a.family
 
 
 def _diff(reader: ExpressionCompiler, node: Any) -> Scalar:

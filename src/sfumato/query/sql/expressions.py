@@ -20,6 +20,7 @@ from sfumato.engines.expressions import (
     STORED_TEXT,
     Case,
     Coalesce,
+    Constant,
     Expression,
     Extreme,
     IsNull,
@@ -37,7 +38,7 @@ from sfumato.query.plan.scalar import MOST_VALUES, Scalar, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.conditions import CONDITION_RULES
 from sfumato.query.sql.dates import DATE_RULES, date_part
-from sfumato.query.sql.functions import FUNCTION_RULES
+from sfumato.query.sql.functions import DAYS, FUNCTION_RULES
 from sfumato.query.sql.refusal import called, nearest, refuse
 from sfumato.wording import did_you_mean
 
@@ -128,7 +129,8 @@ class ExpressionCompiler:
     def number(self, node: Any) -> Scalar:
         scalar = self.read(node)
         if not scalar.number:
-            raise self.refuse(node, f"A number is required here, not a {scalar.family}.", "Use CAST(... AS DOUBLE).")
+            fix = DAYS if scalar.kind in (Kind.DATE, Kind.DATETIME) else "Use CAST(... AS DOUBLE)."
+            raise self.refuse(node, f"A number is required here, not a {scalar.family}.", fix)
         return scalar
 
     def text_value(self, node: Any) -> Scalar:
@@ -237,17 +239,19 @@ def _coalesce(reader: ExpressionCompiler, node: Any) -> Scalar:
 def _extreme(*, least: bool) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         items = [reader.number(item) for item in [node.this, *node.expressions]]
-        known: dict[str, Any] = {}
         lows = [item.low for item in items if item.low is not None]
         highs = [item.high for item in items if item.high is not None]
-        if least:
-            # A missing value makes the result NULL, so the result is never above any known bound.
-            known = {"high": min(highs) if highs else None, "low": min(lows) if len(lows) == len(items) else None}
-        else:
-            known = {"low": max(lows) if lows else None, "high": max(highs) if len(highs) == len(items) else None}
-        parts = tuple(item.as_double() for item in items)
-        some = any_of(*(IsNull(part) for part in parts))
-        return Scalar(node=Case(((some, NOTHING),), Extreme(parts, least)), kind=Kind.NUMBER, **known)
+        low = min(lows) if len(lows) == len(items) else None
+        high = max(highs) if len(highs) == len(items) else None
+        # Missing values are passed over, as in the engines, so only a constant is certain to bound the result.
+        fixed = [item.high for item in items if isinstance(item.node, Constant) and item.high is not None]
+        if fixed and least:
+            high = min(fixed)
+        elif fixed:
+            low = max(fixed)
+        return Scalar(
+            node=Extreme(tuple(item.as_double() for item in items), least), kind=Kind.NUMBER, low=low, high=high
+        )
 
     return rule
 
@@ -266,6 +270,10 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
             or low.constant > high.constant
         ):
             raise reader.refuse(node, "The bounds of CLIP(x, low, high) must be constants with low ≤ high.")
+        if a.kind is low.kind is high.kind is Kind.INTEGER:
+            kept = clipped(a.node, low.node, high.node)
+            node = Case(((IsNull(a.node), NOTHING),), kept)
+            return Scalar(node=node, kind=Kind.INTEGER, low=low.constant, high=high.constant)
         x = double(a.node)
         inside = clipped(x, constant(float(low.constant)), constant(float(high.constant)))
         missing = any_of(IsNull(x), Function(x, "isnan"))

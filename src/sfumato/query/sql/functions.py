@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from sfumato.dataset import Domain, Kind
+from sfumato.dataset import Kind, PeriodDomain
 from sfumato.engines.expressions import Cast, Coalesce, constant
 from sfumato.engines.functions import Function, JoinedText, Like, Shaped, Substring
 from sfumato.engines.text_patterns import reads_as
-from sfumato.query.plan.scalar import MOST_VALUES, TYPES, Scalar, flag, literal
+from sfumato.query.plan.scalar import FAMILY, MOST_VALUES, TYPES, Scalar, flag, literal
 
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler
 
-__all__ = ["FUNCTION_RULES"]
+__all__ = ["DAYS", "FUNCTION_RULES"]
+
+DAYS = "Use DATE_DIFF('day', DATE '2020-01-01', d) for a number of days."
+"""How a date becomes a number."""
 
 _MOST_LISTED = 1_000_000
 """Characters of all possible texts of an expression; longer lists are not kept."""
@@ -37,6 +40,9 @@ _SHAPED = {
     Kind.BOOLEAN: ("flag", "`true` or `false`"),
 }  # fmt: skip
 """How the text that is cast must read, by its name among the engines' shapes and in words."""
+_CASTABLE = {"number": ("number", "boolean", "text"), "boolean": ("number", "text"), "date": ("datetime", "text"),
+             "datetime": ("date", "text")}  # fmt: skip
+"""Families into which values of a family are converted; any other cast would be missing on every row."""
 
 
 def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -50,13 +56,17 @@ def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
         return _written(reader, node, a.constant, kind)
     if a.family == "text":
         return Scalar(node=Cast(Shaped(a.node, _SHAPED[kind][0]), TYPES[kind]), kind=kind)
+    if FAMILY[kind] not in _CASTABLE[a.family]:
+        fix = DAYS if a.family in ("date", "datetime") and FAMILY[kind] == "number" else ""
+        raise reader.refuse(node, f"A {a.family} cannot be cast to a {FAMILY[kind]}: it would always be missing.", fix)
     known: dict[str, Any] = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
     if known and kind is Kind.INTEGER and a.low is not None and a.high is not None:  # 2.5 may become 2 or 3
         half = Fraction(1, 2)
         known = {"low": Fraction(ceil(a.low - half)), "high": Fraction(floor(a.high + half))}
     if a.first is not None and a.last is not None and kind in (Kind.DATE, Kind.DATETIME):
-        ends = Domain(first=a.first, last=a.last).ends(time=kind is Kind.DATETIME)
-        known = {"first": ends[0], "last": ends[1]}
+        period = PeriodDomain(first=a.first, last=a.last)
+        first, last = period.moments if kind is Kind.DATETIME else period.days
+        known = {"first": first, "last": last}
     return Scalar(node=Cast(a.node, TYPES[kind]), kind=kind, **known)
 
 

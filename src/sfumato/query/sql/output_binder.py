@@ -84,10 +84,12 @@ class OutputBinder(ABC):
             return self.output(node.this)
         if isinstance(node, exp.Window):
             return self._window(node)
-        inner = self._aliased(node)
+        # A column of the rows comes before an alias, as in standard SQL: the alias may be about that very column.
+        leaf = self.leaf(node) if isinstance(node, exp.Column) else None
+        inner = self._aliased(node) if leaf is None else None
         if inner is not None:
             return self.output(inner)
-        leaf = self.leaf(node)
+        leaf = self.leaf(node) if leaf is None else leaf
         if leaf is not None:
             self._count(node, leaf.nodes - 1)
             return leaf

@@ -200,9 +200,12 @@ class _Measured(OutputBinder):
             if node.this.isdigit() and 1 <= int(node.this) <= len(tree.expressions):
                 return tree.expressions[int(node.this) - 1].unalias()
             raise self.refuse(node, "SELECT has no column with this number.")
-        if isinstance(node, exp.Column) and not node.table and not self._relation.columns.find("", node.name):
-            return self.aliases.get(node.name.lower(), node)
-        return node
+        if not isinstance(node, exp.Column) or node.table:
+            return node
+        item = self.aliases.get(node.name.lower(), node)
+        # COALESCE(k, 'none') AS k ... GROUP BY k: the rows without a value are a group, which it names.
+        named = isinstance(item, exp.Coalesce) and isinstance(item.this, exp.Column) and item.this.name == node.name
+        return item if named or not self._relation.columns.find("", node.name) else node
 
 
 class _Builder:

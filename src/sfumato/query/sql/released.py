@@ -55,7 +55,7 @@ class _ReleasedBinder(OutputBinder):
         grouped = self._grouping is not None and not self._inside
         if grouped and (key := self._key(node)) is not None:
             return key
-        if not isinstance(node, exp.Column):
+        if not isinstance(node, exp.Column) or self._aliased(node) is not None:
             return None
         output = self._column(node)
         if grouped:

@@ -10,14 +10,27 @@ from sqlglot import exp
 
 from sfumato.dataset import Kind
 from sfumato.engines.aggregation import CountRows, Largest, Total
-from sfumato.engines.expressions import NOTHING, TRUE, Arithmetic, Case, Cast, Expression, Not, NullIf, constant, equal
+from sfumato.engines.expressions import (
+    NOTHING,
+    Arithmetic,
+    Case,
+    Cast,
+    Compare,
+    Expression,
+    Not,
+    NullIf,
+    constant,
+    equal,
+    when,
+)
 from sfumato.engines.functions import Function
-from sfumato.query.plan.aggregates import bounds_problem, present, sum_aggregate
+from sfumato.query.plan.aggregates import bounds_problem, clipped, fixed_point, present
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.expressions import ExpressionCompiler
 
 __all__ = ["UNIT_AGGREGATES"]
 
+_FAR = 1 << 61
 Rule = Callable[[ExpressionCompiler, Any], Scalar]
 """Returns the aggregate with the public bounds of its value."""
 
@@ -36,6 +49,8 @@ def _unit_count(reader: ExpressionCompiler, node: Any) -> Scalar:
 def _unit_extreme(*, least: bool) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         scalar = reader.number(node.this)
+        if scalar.kind is Kind.INTEGER:
+            return Scalar(node=Largest(scalar.node, least), kind=Kind.INTEGER, low=scalar.low, high=scalar.high)
         x, zero = scalar.as_double(), constant(0.0)
         # Zeros lose their sign: which of two equal zeros is the extreme would depend on the order of rows.
         value = Case(((equal(x, zero), zero), (Not(Function(x, "isnan")), x)), NOTHING)
@@ -45,16 +60,24 @@ def _unit_extreme(*, least: bool) -> Rule:
 
 
 def _unit_sum(*, mean: bool) -> Rule:
-    """Sums are of integer steps, exact in any order: a float sum could change with rows of *other* units."""
+    """Sums are of integer steps, exact in any order: a float sum could change with rows of *other* units.
+
+    The sum of no values is missing, as in SQL, and not 0.
+    """
 
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         scalar = reader.number(node.this)
         reason = bounds_problem(scalar)
         if reason:
             raise reader.refuse(node, reason, "Use CLIP(x, low, high) inside the aggregate.")
-        measured = sum_aggregate(scalar, TRUE)
-        total: Expression = Cast(Total(measured.steps), "float")
-        total = Arithmetic("*", total, constant(float(measured.grid)))
+        steps = fixed_point(scalar)
+        total: Expression = Total(when(steps.present, steps.node))
+        if scalar.kind is Kind.INTEGER and steps.grid == 1 and not mean:
+            # Clipped, because engines raise on sums beyond 64 bits. LEAST and GREATEST skip missing values on some.
+            some = Compare(">", CountRows(where=steps.present), constant(0))
+            inside = Cast(clipped(total, constant(-_FAR), constant(_FAR)), "int")
+            return Scalar(node=when(some, inside), kind=Kind.INTEGER)
+        total = Arithmetic("*", Cast(total, "float"), constant(float(steps.grid)))
         if not mean:
             return Scalar(node=total, kind=Kind.NUMBER)
         count = NullIf(CountRows(where=present(scalar)), constant(0))

@@ -25,7 +25,7 @@ __all__ = ["fold"]
 
 _NUMBER = np.int64((1 << CODE_BITS) - 1)
 _PLACE = 1
-_CLIP, _MEAN = int(Cut.CLIP), int(Cut.MEAN)
+_CLIP = int(Cut.CLIP)
 
 _Whole = npt.NDArray[np.int64]
 
@@ -41,13 +41,24 @@ def fold(sources: Iterable[Iterable[Any]], bounded: Bounded, most: int = MOST_RO
         # Sums lie in the order of the columns, behind the number of rows.
         start = 0 if term.every else 1 + sum(t.shares for t in bounded.terms[: len(limits)] if not t.every)
         limits.append(
-            (start, term.shares, term.cut, term.low, term.high, term.times, term.bound, term.rows, term.reach)
+            (
+                start,
+                term.shares,
+                term.cut,
+                term.low,
+                term.high,
+                term.times,
+                term.bound,
+                term.rows,
+                term.reach,
+                term.shift,
+            )
         )
     columns = 1 + sum(term.shares for term in bounded.terms if not term.every)
     numbers = sum(term.shares for term in bounded.terms)
     sums, parts, totals = (np.zeros((bounded.groups, w), np.int64) for w in (columns, numbers, numbers + 1))
     marks = np.zeros((4, bounded.groups), np.int64)
-    table = np.array(limits, np.int64).reshape(-1, 9)
+    table = np.array(limits, np.int64).reshape(-1, 10)
     first, last = bounded.ends or (-1, -1)
     limits_of = np.array(bounded.limits or (-1, -1), np.int64)
     fitting = np.zeros(2, np.int64)
@@ -141,13 +152,8 @@ def _add(
     """Add one unit's contributions to its groups, each bounded, and all scaled down to the norm if there is one."""
     to = 0
     for term in range(len(limits)):
-        start, shares, cut, times, bound = (
-            limits[term, 0],
-            limits[term, 1],
-            limits[term, 2],
-            limits[term, 5],
-            limits[term, 6],
-        )
+        start, shares, cut, times = limits[term, 0], limits[term, 1], limits[term, 2], limits[term, 5]
+        bound, shift = limits[term, 6], limits[term, 9]
         if cut == _CLIP:
             low, high = limits[term, 3], limits[term, 4]
             for t in range(groups):
@@ -158,11 +164,13 @@ def _add(
         if scaled:
             for t in range(groups):
                 for c in range(shares):
-                    square += parts[t, c] * parts[t, c]
-        # The norm of what is added is at most the root of ``bound``. In exact numbers the factor gives that root times
-        # SAFE = 1 - 2**-40. Eight roundings (two conversions, quotient, root, product; conversion and product of a
-        # part) raise a result by a relative 8 · 2**-53 at most, less than SAFE takes away, and cutting towards zero
-        # makes no part larger in absolute value.
+                    far = -(-abs(parts[t, c]) >> shift)
+                    square += far * far
+        # The norm of what is added is at most the root of ``bound``, in units of 2**shift: rounded up to these units,
+        # the norm is not below the true one. In exact numbers the factor gives that root times SAFE = 1 - 2**-40. Eight
+        # roundings (two conversions, quotient, root, product; conversion and product of a part) raise a result by a
+        # relative 8 · 2**-53 at most, less than SAFE takes away, and cutting towards zero makes no part larger in
+        # absolute value.
         if square > bound:
             factor = np.sqrt(np.float64(bound) / np.float64(square)) * SAFE
             for t in range(groups):
@@ -178,29 +186,20 @@ def _add(
 
 @kernel()
 def _share(limits: _Whole, term: int, sums: _Whole, parts: _Whole, seen: _Whole, groups: int) -> None:
-    """One unit's shares of a weight, bounded as ``Cut`` says."""
-    start, shares, cut, low, high = limits[term, 0], limits[term, 1], limits[term, 2], limits[term, 3], limits[term, 4]
+    """One unit's shares of a weight, cut in the same proportion."""
+    start, shares = limits[term, 0], limits[term, 1]
     times, rows, whole = limits[term, 5], limits[term, 7], limits[term, 8]
     for t in range(groups):
         total = np.int64(0)
         for c in range(shares):
             parts[t, c] = sums[seen[t], start + c]
             total += parts[t, c]
-        # Every row divides the weight ``whole`` exactly, so the total is the number of rows times ``whole``. After
-        # either cut the shares are not negative and add up to at most rows · whole, the sensitivity.
-        if cut == _MEAN:
-            # All shares times rows / count, rounded down: their proportions, and with them the unit's mean, stay.
-            if total > rows * whole:
-                count = max(total // whole, 1)
-                for c in range(shares):
-                    parts[t, c] = parts[t, c] * rows // count
-        else:
-            # low <= 0 <= high and whole = high - low. The sum of the unit's values stays if ``rows`` rows can have it.
-            # With no more rows than that nothing changes; else it is clipped to rows · low .. rows · high, and the
-            # share above ``low`` to 0 .. rows · whole.
-            count = total // whole
-            kept = max(min(parts[t, 1] + low * count, rows * high), rows * low)
-            parts[t, 1] = kept - low * min(count, rows)
-            parts[t, 0] = min(total, rows * whole) - parts[t, 1]
+        # Every row divides the weight ``whole`` exactly, so the total is the number of rows times ``whole``. After the
+        # cut the shares are not negative and add up to at most rows · whole, the sensitivity: all of them times
+        # rows / count, rounded down. Their proportions, and with them the unit's mean, stay.
+        if total > rows * whole:
+            count = max(total // whole, 1)
+            for c in range(shares):
+                parts[t, c] = parts[t, c] * rows // count
         for c in range(shares):
             parts[t, c] *= times

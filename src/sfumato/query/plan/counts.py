@@ -1,0 +1,70 @@
+"""Counts of rows, of units and of different values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.engines.expressions import TRUE, Expression
+from sfumato.query.plan.aggregate import HUGE, Aggregate, Writer
+
+__all__ = ["Count", "DistinctCount", "FittingUnits"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Aggregate):
+    """Rows for which a condition holds; with ``once``, units that have such a row."""
+
+    condition: Expression = TRUE
+    once: bool = False
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return "Number of units" if self.once else "Number of rows"
+
+    def sensitivity(self, rows: int) -> int:
+        return 1 if self.once else rows
+
+    def worst(self, rows: int) -> int:
+        return max(max(0, min(1 if self.once else rows, number)) for number in (0, 1, HUGE))
+
+    def described(self, written: Writer) -> str:
+        return f"Count of {'units' if self.once else 'rows'} where {written(self.condition)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistinctCount(Aggregate):
+    """Different values among the rows for which a condition holds."""
+
+    title = "Number of different values"
+
+    value: Expression
+    condition: Expression
+
+    def sensitivity(self, rows: int) -> int:
+        return rows
+
+    def worst(self, rows: int) -> int:
+        return len(range(HUGE)[:rows])  # each row that the engine keeps adds 1 in one place
+
+    def described(self, written: Writer) -> str:
+        return f"Distinct {written(self.value)} where {written(self.condition)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittingUnits(Aggregate):
+    """Two numbers over all groups: the units that the contribution limits fit, and the units that they cut.
+
+    Sensitivity: each unit counts 1 in one of the two, and which depends on its own rows alone. Adding a unit changes
+    one of the numbers by 1 and the other not.
+    """
+
+    title = "Number of units that the limits fit, and that they cut"
+
+    def sensitivity(self, rows: int) -> int:
+        return 1
+
+    def worst(self, rows: int) -> int:
+        return 1  # a unit counts once, in one of two numbers, whatever groups it is in
+
+    def described(self, written: Writer) -> str:
+        return "Units that the limits fit, and units that they cut"
