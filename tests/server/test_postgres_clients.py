@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -266,6 +267,7 @@ def test_jdbc_reads_metadata_and_asks(served: Served, generation: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", JDBC, str(driver), url, "alice", served.token, str(age)],
         capture_output=True, text=True, timeout=100, check=False,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},  # tests has a module `java`
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     lines = done.stdout.splitlines()

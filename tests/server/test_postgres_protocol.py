@@ -116,6 +116,17 @@ def healthy(served: Served) -> None:
         assert client.execute("SELECT 1").fetchone() == (1,)
 
 
+@pytest.mark.parametrize("message", [(b"P", b"s\0DELETE FROM patients\0\0\0"), (b"D", b"Sunknown\0")])
+def test_an_error_is_sent_before_sync(served: Served, message: tuple[bytes, bytes]) -> None:
+    """Drivers such as asyncpg send Flush, wait for the error, and only then Sync."""
+    client = Raw(served)
+    client.send(*message)
+    client.send(b"H")
+    assert client.read()[0] == b"E"
+    client.send(b"S")
+    assert client.until_ready()[-1][1] == b"I"
+
+
 @pytest.mark.parametrize(
     "junk",
     [

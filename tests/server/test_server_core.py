@@ -20,7 +20,6 @@ from sfumato.errors import (
     Cancelled,
     Conflict,
     LedgerBroken,
-    LedgerRolledBack,
     NoSuchItem,
     NotSignedIn,
     OverBudget,
@@ -31,10 +30,8 @@ from sfumato.errors import (
 from sfumato.ledger.accounts import Period
 from sfumato.server.accounts.tokens import PREFIX
 from sfumato.server.datasets import DatasetState
-from sfumato.server.heads import check_head, signed_head
 from sfumato.server.roles import AccountRole, Scope
 from sfumato.server.service import QueryService
-from sfumato.server.state import ServerState
 
 
 @pytest.fixture
@@ -496,22 +493,69 @@ def test_files_outside_the_data_folder_cannot_be_registered_by_request(tmp_path:
     assert service.registered.all() == ()
 
 
-def test_a_restored_ledger_is_noticed_by_the_head_of_a_client(tmp_path: Path) -> None:
+def test_refusals_do_not_measure_what_others_spent(tmp_path: Path) -> None:
+    """A search by free refusals finds the next lower power of two of what is left, and no digit more."""
+    service = hospital_service(tmp_path, epsilon=10)
+    ada, bob = analyst(service, "ada", epsilon=100), analyst(service, "bob", epsilon=100)
+    service.ask(bob, "hospital", COUNT, epsilon="6.87")
+
+    def refused(epsilon: str) -> bool:
+        try:
+            service.ask(ada, "hospital", f"{COUNT} WHERE age > 3", epsilon=epsilon)
+        except OverBudget as refusal:
+            return refusal.facts["remaining"] is None
+        return False
+
+    assert [refused(epsilon) for epsilon in ("4", "3.14", "2.5", "2.01")] == [True] * 4  # 3.13 is left
+    assert not refused("2")
+    service.state.ledger.set_cap(pure(20), dataset="hospital", by="owner", why="more")
+    assert not refused("4")
+
+
+def test_the_analyst_s_own_budget_is_told_before_a_shared_one(tmp_path: Path) -> None:
+    service = hospital_service(tmp_path, epsilon=1)
+    with pytest.raises(OverBudget, match="your budget on this data set"):
+        service.ask(analyst(service, "ada", epsilon=2), "hospital", COUNT, epsilon="3")
+
+
+def test_refusals_are_kept_in_a_ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.question_log._MOST_REFUSALS", 5)
     service = hospital_service(tmp_path)
     ada = analyst(service, "ada")
-    backup = sqlite3.connect(tmp_path / "old.db")
-    sqlite3.connect(tmp_path / "state" / "server.db").backup(backup)
-    service.ask(ada, "hospital", COUNT, epsilon="0.5")
-    head = signed_head(service.state)
-    check_head(service.state, head)
-    for forged in (head[:-1] + ("0" if head[-1] != "0" else "1"), "9999" + head[1:], "nonsense"):
-        check_head(service.state, forged)
-    service.ask(ada, "hospital", f"{COUNT} WHERE age > 1", epsilon="0.1")
-    restored = tmp_path / "restored"
-    restored.mkdir()
-    backup.backup(copy := sqlite3.connect(restored / "server.db"))
-    copy.close()
-    old = QueryService(ServerState.open(restored))
-    check_head(old.state, head)
-    with pytest.raises(LedgerRolledBack):
-        old.ask(ada, "hospital", COUNT, epsilon="0.5")
+    service.ask(ada, "hospital", COUNT, epsilon="0.1")
+    for number in range(12):
+        with pytest.raises(QueryRefused):
+            service.ask(ada, "hospital", f"SELECT age + {number} FROM patients", epsilon="0.1")
+    states = [question.state for question in service.questions(ada)]
+    assert states.count("done") == 1
+    assert states.count("refused") <= 6
+
+
+@pytest.mark.parametrize("line", ["ledger: earlier.db", "ledger: /etc/passwd", "ledger: ':memory:'"])
+def test_the_ledger_of_a_served_data_set_is_the_server_s(tmp_path: Path, line: str) -> None:
+    service = QueryService.open(tmp_path / "state")
+    path = write_hospital(tmp_path / "data")
+    text = path.read_text().replace("ledger: unused.db", line)
+    with pytest.raises(BadParameter, match="the server keeps the budget"):
+        service.registered.register(text, base=path.parent, by="o", confined=True)
+    assert not (tmp_path / "data" / "earlier.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("dataset: hospital\nperson: row\ntables:", "dataset: /etc/nothing.yaml\nabout:"),
+        ("domain: {values: [east, west]}", "hierarchy: {file: /etc/passwd}"),
+        ("data: patients.csv", "data: {file: /etc/passwd}"),
+    ],
+)
+def test_a_request_learns_nothing_about_files_elsewhere(tmp_path: Path, old: str, new: str) -> None:
+    service = QueryService.open(tmp_path / "state")
+    path = write_hospital(tmp_path / "data")
+    plain = path.read_text().replace("ledger: unused.db\n", "")
+    with pytest.raises(BadParameter, match="data set"):
+        service.registered.register(plain.replace(old, new), base=path.parent, by="o", confined=True)
+    with pytest.raises(SfumatoError) as refused:
+        service.registered.register(plain.replace("patients.csv", "none.csv"), base=path.parent, by="o", confined=True)
+    assert str(tmp_path) not in str(refused.value)
+    assert "none.csv" in str(refused.value)

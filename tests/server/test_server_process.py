@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import httpx
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra `server` is not installed")
@@ -228,6 +230,41 @@ def test_the_end_is_graceful_and_the_witness_is_current(running: dict[str, Any])
     assert process.returncode in (0, -signal.SIGTERM)
     assert running["token"] not in errors + running["said"]
     assert COUNT not in errors
-    [witness] = (running["folder"] / "home" / "sfumato").glob("witness-*.json")
+    [witness] = (running["folder"] / "home" / "sfumato").glob("witness-*.jsonl")
     number, digest = Ledger.open(running["folder"] / "state" / "server.db").head()
-    assert f'"number": {number}, "hash": "{digest}"' in witness.read_text()
+    last = json.loads(witness.read_text().splitlines()[-1])
+    assert (last["number"], last["hash"]) == (number, digest)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prlimit")
+def test_readiness_tells_of_a_full_disk_and_takes_no_lock(tmp_path: Path) -> None:
+    import resource
+    import sqlite3
+
+    module = benchmark()
+    _, tokens = module.prepare(tmp_path / "data", tmp_path / "state", analysts=1, each=5)
+    with module.servers(tmp_path / "state", tmp_path, 1) as [process]:
+        address, pid = process.address, process.process.pid
+        with sqlite3.connect(tmp_path / "state" / "server.db") as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert httpx.get(f"{address}/readyz", timeout=5).status_code == 200
+            other.execute("ROLLBACK")
+        before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, before[1]))  # as a full disk: no file grows
+        asked = httpx.post(
+            f"{address}/api/v1/datasets/hospital/ask", json={"sql": COUNT, "epsilon": "0.01"}, timeout=30,
+            headers={"Authorization": f"Bearer {tokens['analyst0']}"},
+        )  # fmt: skip
+        assert asked.status_code == 503
+        assert status_within(address, 503)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+        assert status_within(address, 200)
+
+
+def status_within(address: str, status: int) -> bool:
+    """Whether `/readyz` has a status within some seconds: it looks at the disk once in five."""
+    for _ in range(80):
+        if httpx.get(f"{address}/readyz").status_code == status:
+            return True
+        time.sleep(0.2)
+    return False

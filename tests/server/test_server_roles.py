@@ -17,7 +17,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "ready": EVERYBODY | {"nobody"},
     "sign_in": EVERYBODY | {"nobody"},
     "read_sign_in": EVERYBODY | {"nobody"},
-    **dict.fromkeys(("sign_out", "read_me", "set_password", "list_my_tokens", "create_my_token"), EVERYBODY),
+    **dict.fromkeys(("sign_out", "read_me", "list_my_tokens", "create_my_token"), EVERYBODY),
+    "set_password": frozenset(),  # in a browser only
     "revoke_my_token": EVERYBODY,
     "read_question": EVERYBODY,  # and a question of others does not exist
     "read_events": EVERYBODY,

@@ -30,15 +30,17 @@ function PasswordPanel() {
   const { change, signOut, me } = useSession();
   const [password, setPassword] = useState("");
   const [again, setAgain] = useState("");
-  const ids = [useId(), useId()];
+  const [current, setCurrent] = useState("");
+  const ids = [useId(), useId(), useId()];
   const differ = again !== "" && again !== password;
   return (
     <Panel title="Password">
       <form onSubmit={(event) => {
         event.preventDefault();
-        void change(() => send("put", "/api/v1/me/password", { password })).then((done) => { if (done) signOut(); });
+        void change(() => send("put", "/api/v1/me/password", { password, current })).then((done) => { if (done) signOut(); });
       }}>
         <input type="hidden" autoComplete="username" value={me.name} readOnly />
+        <div className="field"><label htmlFor={ids[2]}>Present password (not needed after a one-time link)</label><input id={ids[2]} type="password" autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.target.value)} /></div>
         <div className="field"><label htmlFor={ids[0]}>New password</label><input id={ids[0]} type="password" autoComplete="new-password" value={password} onChange={(event) => setPassword(event.target.value)} /></div>
         <div className="field"><label htmlFor={ids[1]}>Repeat it</label><input id={ids[1]} type="password" autoComplete="new-password" value={again} onChange={(event) => setAgain(event.target.value)} /></div>
         {differ && <Notice kind="bad">The two passwords differ.</Notice>}

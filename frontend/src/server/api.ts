@@ -29,7 +29,7 @@ export interface Token { id: string; user: string; scopes: string[]; label: stri
 export type Loss = Record<string, string>;
 export interface Budget { dataset: string; holder: string; period: string; cap: Loss | null; spent: Loss; left: Loss | null; since_beginning: Loss }
 export interface BudgetRequest { id: string; by: string; dataset: string; holder: string; period: string; cap: Loss; why: string; state: string; at: string; approvals: string[] }
-export interface Question { id: string; analyst: string; dataset: string; sql: string; options: Record<string, string>; state: string; error: { message: string; fix: string } | null; at: string; finished: string; entries: number[] }
+export interface Question { id: string; analyst: string; dataset: string; sql: string; options: Record<string, string>; state: string; error: { message: string; fix: string } | null; at: string; finished: string; charges: number }
 export interface Entry { number: number; at: string; kind: string; dataset: string; analyst: string; measure: string; size: number; delta: number; about: string; hash: string }
 export interface LossPoint { at: string; entry: number; spent: Loss; cap: Loss | null }
 

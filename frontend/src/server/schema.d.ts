@@ -501,7 +501,7 @@ export interface paths {
         get?: never;
         /**
          * Set Password
-         * @description Set the account's password. All its browser sessions end.
+         * @description Set the account's password, in the browser and with the present one. All its browser sessions end.
          */
         put: operations["set_password"];
         post?: never;
@@ -854,7 +854,7 @@ export interface paths {
         };
         /**
          * Ready
-         * @description The ledger can be written and was not rolled back: questions can be answered.
+         * @description The state can be read, its disk takes more, and the witness is current: questions can be answered.
          */
         get: operations["ready"];
         put?: never;
@@ -945,6 +945,12 @@ export interface components {
         };
         /** Password */
         Password: {
+            /**
+             * Current
+             * @description The password until now. It is not needed in a session that a one-time link opened.
+             * @default
+             */
+            current: string;
             /** Password */
             password: string;
         };

@@ -3,22 +3,26 @@
 - An answer is free only for an analyst who was charged for the same question before. Another analyst's answer is
   charged, computed anew and replaced by the stored one: neither cost nor time tells what others have asked. The data
   set is not charged twice for the same answer.
-- Nothing about budgets that are shared with others is told, except that one of them does not cover the question.
+- Nothing about budgets that are shared with others is told, except that one of them does not cover the question. After
+  such a refusal, a question that costs more than half as much is refused without looking, until a shared cap changes:
+  refusals are free, and a search by refusals would tell what others spent. So it tells the next lower power of two.
 - A question that was charged and interrupted, by a crash for example, is not charged again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure, pure
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import Conflict, NotComparable, OverBudget, UnknownBudget
 from sfumato.ledger.accounts import Period
 from sfumato.ledger.charge import Charge
-from sfumato.ledger.ledger import Balance, Ledger
+from sfumato.ledger.ledger import Balance, Ledger, Transaction
 from sfumato.rationals import Number
 from sfumato.server.roles import Principal
+from sfumato.server.state import now
 
 __all__ = ["AnalystLedger"]
 
@@ -69,6 +73,8 @@ class AnalystLedger(Ledger):
         cost = charge.loss
         self._check_limit(cost)
         self._check_own_budget()
+        if self.paid(dataset=self._dataset, analyst=self._analyst, query=charge.key) is None:
+            self._check_shared_refusals(cost)
         try:
             receipt = super().charge(
                 charge, dataset=self._dataset, analyst=self._analyst, groups=self._groups,
@@ -79,19 +85,51 @@ class AnalystLedger(Ledger):
         except OverBudget as refusal:
             if not refusal.facts["shared"]:
                 raise
-            raise OverBudget(
-                f"This costs {cost}, and a budget that you share with other analysts does not cover it.",
-                fix="Ask with a smaller epsilon (a larger error), or ask the owner for more budget.",
-                requested=cost, remaining=None, account="shared", shared=True,
-            ) from None  # fmt: skip
+            self._note_shared_refusal(cost)
+            raise _shared(cost) from None
         self.charged.append(receipt.entry)
         return receipt
 
-    def balance(self, *, dataset: str = "", analyst: str = "", period: Period = Period.LIFETIME) -> Balance:
+    def _check_shared_refusals(self, cost: PrivacyLoss) -> None:
+        with self.store.read() as transaction:
+            rows = transaction.query(
+                "SELECT size FROM sfumato_server_shared_refusals "
+                "WHERE analyst = ? AND dataset = ? AND measure = ? AND caps = ?",
+                self._analyst, self._dataset, str(cost.measure), self._shared_caps(transaction),
+            )  # fmt: skip
+        if rows and 2 * cost.size > Fraction(rows[0][0]):
+            raise _shared(cost)
+
+    def _note_shared_refusal(self, cost: PrivacyLoss) -> None:
+        key = self._analyst, self._dataset, str(cost.measure)
+        with self.store.write() as transaction:
+            caps = self._shared_caps(transaction)
+            transaction.query(
+                "DELETE FROM sfumato_server_shared_refusals WHERE analyst = ? AND dataset = ? AND measure = ?", *key
+            )
+            transaction.query(
+                "INSERT INTO sfumato_server_shared_refusals (analyst, dataset, measure, caps, size) "
+                "VALUES (?, ?, ?, ?, ?)",
+                *key, caps, str(cost.size),
+            )  # fmt: skip
+
+    def _shared_caps(self, transaction: Transaction) -> str:
+        """The newest cap of the shared accounts, and the month, in which budgets may be renewed."""
+        marks = ", ".join("?" * (1 + len(self._groups)))
+        [(newest,)] = transaction.query(
+            f"SELECT max(number) FROM sfumato_ledger WHERE kind IN ('cap', 'month', 'year', 'question') "
+            f"AND dataset IN (?, '') AND analyst IN ({marks})",
+            self._dataset, "", *self._groups,
+        )  # fmt: skip
+        return f"{newest} {now()[:7]}"
+
+    def balance(
+        self, *, dataset: str = "", analyst: str = "", period: Period = Period.LIFETIME, unit: str | None = None
+    ) -> Balance:
         """The balance of the analyst's own accounts; that of others is not told."""
         if analyst != self._analyst:
             return Balance(cap=None, spent=NOTHING, left=None)
-        return super().balance(dataset=dataset, analyst=analyst, period=period)
+        return super().balance(dataset=dataset, analyst=analyst, period=period, unit=unit)
 
     def _check_limit(self, cost: PrivacyLoss) -> None:
         if self._most is None:
@@ -116,3 +154,11 @@ class AnalystLedger(Ledger):
         own += [(where, group) for group in self._groups for where in (self._dataset, "")]
         if all(Ledger.balance(self, dataset=where, analyst=who).cap is None for where, who in own):
             raise UnknownBudget("No budget is set for you on this data set.", fix=_NO_CAP)
+
+
+def _shared(cost: PrivacyLoss) -> OverBudget:
+    return OverBudget(
+        f"This costs {cost}, and a budget that you share with other analysts does not cover it.",
+        fix="Ask with at most half the epsilon (a larger error), or ask the owner for more budget.",
+        requested=cost, remaining=None, account="shared", shared=True,
+    )  # fmt: skip

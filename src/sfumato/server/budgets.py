@@ -14,7 +14,7 @@ from typing import Any
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
 from sfumato.ledger.accounts import Period
-from sfumato.ledger.exact_budget import cap_amount
+from sfumato.ledger.exact_budget import cap_loss
 from sfumato.ledger.ledger import Balance, Entry
 from sfumato.server.state import ServerState, now
 
@@ -91,7 +91,7 @@ class Budgets:
     ) -> Entry:
         """Set a first cap, or lower one. A higher one needs :meth:`request` and two approvals."""
         old = self._state.ledger.balance(dataset=dataset, analyst=holder, period=period).cap
-        if old is not None and not cap_amount(cap).fits(cap_amount(old)):
+        if old is not None and not _fits(cap_loss(cap), old):
             raise Conflict(
                 f"The cap of this account is {old}. A higher one needs a request that two people approve.",
                 fix="Make a request.",
@@ -221,3 +221,8 @@ def _shown(dataset: str, holder: str, period: Period, balance: Balance, lifetime
         dataset=dataset, holder=holder, period=period, cap=balance.cap, spent=balance.spent, left=left,
         since_beginning=lifetime.spent,
     )  # fmt: skip
+
+
+def _fits(cap: PrivacyLoss, old: PrivacyLoss) -> bool:
+    """Whether a cap is not above an old one, in the same measure."""
+    return cap.measure is old.measure and cap.size <= old.size and cap.delta <= old.delta

@@ -8,15 +8,17 @@ names. What was charged there is carried over, and from then on it is closed, or
 from __future__ import annotations
 
 import json
+import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from sfumato.data.yaml_documents import read_text_file
+from sfumato.data.yaml_documents import parse_yaml, read_text_file
 from sfumato.dataset.document import Dataset
-from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
+from sfumato.errors import AccessDenied, BadParameter, Conflict, InvalidRecipe, NoSuchItem, SfumatoError
 from sfumato.ledger.ledger import UNKEPT, Ledger, Transaction
 from sfumato.query.open_session import open_ledger, open_session
 from sfumato.query.session import Session
@@ -73,12 +75,23 @@ class Datasets:
     ) -> RegisteredDataset:
         """Register the text of a document, or a new version of its data set.
 
-        ``confined`` is for requests over the network: only files below ``base`` can then be named, and no database.
+        ``confined`` is for requests over the network: only files below ``base`` can then be named, and neither a
+        database nor a ledger. Errors name files as the request does.
         """
+        if confined:
+            _check_confined(text, source, base)
+            try:
+                return self._register(text, base=base, by=by, source=source, confined=True)
+            except SfumatoError as refusal:
+                refusal.message = refusal.message.replace(f"{base}{os.sep}", "")
+                for problem in refusal.problems if isinstance(refusal, InvalidRecipe) else ():
+                    problem.message = problem.message.replace(f"{base}{os.sep}", "")
+                raise
+        return self._register(text, base=base, by=by, source=source, confined=False)
+
+    def _register(self, text: str, *, base: Path, by: str, source: str, confined: bool) -> RegisteredDataset:
         document = Dataset.parse(text, source=source, base=base)
         name = check_name(document.dataset, what="a data set")
-        if confined:
-            _check_confined(document, base)
         session = self._start(document)  # refuses what could not be answered
         with self._state.store.read() as transaction:
             self._refuse_taken(transaction, name, by if confined else None)
@@ -270,12 +283,15 @@ class Datasets:
             return
         earlier = Ledger.open(place)
         closed = earlier.move(dataset=name, to=self._state.name)
-        about, balance = f"earlier ledger {closed.hash}", earlier.balance(dataset=name)
-        if balance.cap is not None and ledger.balance(dataset=name).cap is None:
-            ledger.set_cap(balance.cap, dataset=name, by="server", why="cap of the earlier ledger")
-        unit = earlier.unit(name)
-        if unit is not None and ledger.paid(dataset=name, analyst="earlier", query=about) is None:
-            ledger.carry_over(balance.spent, dataset=name, analyst="earlier", unit=unit, about=about)
+        first = earlier.unit(name)
+        for unit in earlier.units(name) or (None,):
+            own = None if unit == first else unit
+            cap, about = earlier.cap(dataset=name, unit=unit), f"earlier ledger {closed.hash} {unit or ''}".strip()
+            if cap is not None and ledger.cap(dataset=name, unit=own) is None:
+                ledger.set_cap(cap, dataset=name, unit=own, by="server", why="cap of the earlier ledger")
+            spent = earlier.total(dataset=name, unit=unit)
+            if unit is not None and spent.size and ledger.paid(dataset=name, analyst="earlier", query=about) is None:
+                ledger.carry_over(spent, dataset=name, analyst="earlier", unit=unit, about=about)
 
     def _is_own(self, place: str) -> bool:
         """Whether a ledger is the server's own database."""
@@ -293,13 +309,34 @@ def _unknown() -> NoSuchItem:
     return NoSuchItem("There is no such data set.", fix="List the data sets that you may ask.")
 
 
-def _check_confined(document: Dataset, base: Path) -> None:
-    """Refuse files outside of a folder, and databases: an owner must not reach the rest of the server's machine."""
-    named = [table.data.location for table in document.tables.values()]
-    named += [table.data.location for table in document.public.values()]
-    named += [str(value) for name, value in (document.answering.policy or ()) if name == "file"]
-    named += [document.ledger] if document.ledger is not None else []
+_PATHS = ("data", "file", "location", "path")
+
+
+def _check_confined(text: str, source: str, base: Path) -> None:
+    """Refuse files outside of a folder, databases and ledgers: an owner must not reach the rest of the machine.
+
+    The plain document is checked before anything opens a file that it names.
+    """
+    plain = parse_yaml(text, source=source).value
+    if not isinstance(plain, dict) or not ("tables" in plain or "columns" in plain):
+        raise BadParameter("a request contains the data set document itself.", fix="Write its tables and columns.")
+    if "ledger" in plain:
+        raise BadParameter("`ledger` cannot be set by request: the server keeps the budget.", fix="Remove `ledger`.")
+    named = list(_named_paths(plain))
     if any("://" in place for place in named):
         raise AccessDenied("A database can be registered on the server's machine only.")
     if not all((base / place).resolve().is_relative_to(base.resolve()) for place in named):
         raise BadParameter("a file of the data set lies outside of the server's data folder.")
+
+
+def _named_paths(plain: object) -> Iterator[str]:
+    """The texts that stand for files or databases anywhere in a document."""
+    if isinstance(plain, dict):
+        for key, value in plain.items():
+            if key in _PATHS and isinstance(value, str):
+                yield value
+            else:
+                yield from _named_paths(value)
+    elif isinstance(plain, list):
+        for value in plain:
+            yield from _named_paths(value)

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import Conflict, NoSuchItem
+from sfumato.ledger.ledger import Transaction
 from sfumato.server.state import ServerState, now
 
 __all__ = ["Question", "QuestionLog"]
 
+_MOST_REFUSALS = 200
+"""Refused questions that are kept of one analyst."""
 _COLUMNS = "id, analyst, dataset, sql, options, state, error, entries, at, finished, request"
 
 
@@ -46,9 +49,14 @@ class Question:
         return tuple(json.loads(self.sql)) if "workload" in self.options else None
 
     def to_dict(self) -> dict[str, Any]:
+        """The question as its analyst sees it. Numbers of ledger entries are left out: they count what others ask."""
         return {"id": self.id, "analyst": self.analyst, "dataset": self.dataset, "sql": self.sql,
                 "options": dict(self.options), "state": self.state, "error": self.error,
-                "entries": list(self.entries or ()), "at": self.at, "finished": self.finished}  # fmt: skip
+                "charges": len(self.entries or ()), "at": self.at, "finished": self.finished}  # fmt: skip
+
+    def audited(self) -> dict[str, Any]:
+        """The question as owners and auditors see it, with the ledger entries that were charged."""
+        return {**self.to_dict(), "entries": list(self.entries or ())}
 
 
 class QuestionLog:
@@ -92,8 +100,8 @@ class QuestionLog:
     ) -> bool:
         """Note what became of a question and what was charged. False if it was cancelled, which it stays."""
         with self._state.store.write() as transaction:
-            [(before, known)] = transaction.query(
-                "SELECT state, entries FROM sfumato_server_questions WHERE id = ?", identifier
+            [(before, known, analyst)] = transaction.query(
+                "SELECT state, entries, analyst FROM sfumato_server_questions WHERE id = ?", identifier
             )
             charged = json.dumps(sorted({*json.loads(known or "[]"), *entries}))
             transaction.query("UPDATE sfumato_server_questions SET entries = ? WHERE id = ?", charged, identifier)
@@ -103,6 +111,8 @@ class QuestionLog:
                 "UPDATE sfumato_server_questions SET state = ?, error = ?, finished = ? WHERE id = ?",
                 state, "" if error is None else json.dumps(error), now(), identifier,
             )  # fmt: skip
+            if state == "refused":
+                _forget_refusals(transaction, analyst)
         return True
 
     def cancel(self, identifier: str) -> None:
@@ -131,6 +141,16 @@ class QuestionLog:
                 f"SELECT {_COLUMNS} FROM sfumato_server_questions {where}ORDER BY at DESC, id LIMIT ?", *values, most
             )
         return tuple(_question(row) for row in rows)
+
+
+def _forget_refusals(transaction: Transaction, analyst: str) -> None:
+    """Keep the newest refusals of an analyst only: they are free, so their number has no other bound."""
+    transaction.query(
+        "DELETE FROM sfumato_server_questions WHERE analyst = ? AND state = 'refused' AND at < "
+        "(SELECT min(at) FROM (SELECT at FROM sfumato_server_questions WHERE analyst = ? AND state = 'refused' "
+        "ORDER BY at DESC LIMIT ?) newest)",
+        analyst, analyst, _MOST_REFUSALS,
+    )  # fmt: skip
 
 
 def _storable(sql: str) -> str:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.errors import BadParameter
 from sfumato.extras import missing_extra
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
-from sfumato.server.state import ServerState
-from sfumato.server.witness import Witness
+from sfumato.server.witness import Witness, witness_store
 
 if TYPE_CHECKING:
     from sfumato.server.postgres.endpoint import PostgresEndpoint
+    from sfumato.server.workers import Workers
 
-__all__ = ["RunningServer", "default_witness", "run_server", "witness_of"]
+__all__ = ["RunningServer", "run_server"]
 
 _GRACE_SECONDS = 30
 
@@ -38,30 +35,24 @@ class RunningServer:
     """Ends the server as a signal does."""
 
 
-def default_witness(state: ServerState) -> Path | None:
-    """Where the witness is kept unless the settings say otherwise; None for a state in PostgreSQL."""
-    return None if isinstance(state.where, str) else witness_of(state.where)
-
-
-def witness_of(folder: Path) -> Path:
-    """The witness of a state folder: in the user's own state folder, which a backup of the server does not hold."""
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
-    return home / "sfumato" / f"witness-{name}.json"
-
-
 def run_server(
     service: QueryService,
     settings: ServerSettings,
     *,
     ready: Callable[[RunningServer], None],
+    without_witness: str | None = None,
+    by: str = "",
 ) -> None:
-    """Serve until the process is told to end; requests that run are finished first."""
+    """Serve until the process is told to end; requests that run are finished first.
+
+    ``without_witness`` is the reason to begin a new witness for a ledger that had one, given by the operator ``by``.
+    """
     try:
         import uvicorn
 
         from sfumato.server.rest.application import create_application
         from sfumato.server.slow_clients import timed_protocol
+        from sfumato.server.workers import Workers
         from sfumato.web import listening_socket
     except ImportError as failure:
         raise missing_extra("server", failure.name or "fastapi", needed_by="The server") from None
@@ -72,11 +63,10 @@ def run_server(
         )
     listener = listening_socket(settings.host, settings.port, fix="Choose another with --port.")
     port = int(listener.getsockname()[1])
-    endpoint = _postgres(service, settings)
-    path = settings.witness or default_witness(service.state)
-    witness = None if path is None else Witness(path, service.state.ledger)
-    if witness is not None:
-        witness.start()
+    workers = Workers(settings)
+    endpoint = _postgres(service, settings, workers)
+    witness = service.witness = Witness(service.state, witness_store(service.state, settings.witness))
+    witness.start(without=without_witness, by=by)
 
     def stop() -> None:
         server.should_exit = True
@@ -99,10 +89,10 @@ def run_server(
     async def stopped() -> None:
         if endpoint is not None:
             await endpoint.stop()
-        if witness is not None:
-            await asyncio.to_thread(witness.stop)
+        await asyncio.to_thread(workers.close)
+        await asyncio.to_thread(witness.stop)
 
-    app = create_application(service, settings, port=port, started=started, stopped=stopped)
+    app = create_application(service, settings, port=port, workers=workers, started=started, stopped=stopped)
     config = uvicorn.Config(
         app, http=timed_protocol(settings.request_seconds), ws="none", lifespan="on", log_config=None, access_log=False,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=30,
@@ -113,11 +103,12 @@ def run_server(
     server.run(sockets=[listener])
 
 
-def _postgres(service: QueryService, settings: ServerSettings) -> PostgresEndpoint | None:
+def _postgres(service: QueryService, settings: ServerSettings, workers: Workers) -> PostgresEndpoint | None:
     if settings.postgres_port < 0:
         return None
     from sfumato.server.postgres.endpoint import PostgresEndpoint
 
     return PostgresEndpoint(
-        service, host=settings.host, port=settings.postgres_port, certificate=settings.certificate, key=settings.key
-    )
+        service, host=settings.host, port=settings.postgres_port, certificate=settings.certificate, key=settings.key,
+        workers=workers,
+    )  # fmt: skip

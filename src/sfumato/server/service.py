@@ -38,10 +38,10 @@ from sfumato.server.accounts import Tokens, Users
 from sfumato.server.analyst_ledger import AnalystLedger
 from sfumato.server.budgets import AccountBalance, Budgets
 from sfumato.server.datasets import Datasets, DatasetState, RegisteredDataset
-from sfumato.server.heads import refuse_rolled_back
 from sfumato.server.question_log import Question, QuestionLog
 from sfumato.server.roles import AccountRole, Action, Principal, require
 from sfumato.server.state import ServerState
+from sfumato.server.witness import Witness
 
 __all__ = ["MOST_QUERIES", "MOST_SQL", "Asked", "AskedWorkload", "QueryService"]
 
@@ -84,6 +84,8 @@ class QueryService:
         self.users, self.tokens, self.budgets = Users(state), Tokens(state), Budgets(state)
         self.registered = Datasets(state, response_interval=response_interval, engine=engine)
         self.log = QuestionLog(state)
+        self.witness: Witness | None = None
+        """Set while a server runs. Questions are answered only while it is current."""
         self._one_at_a_time: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._running: dict[str, Cancellation] = {}
         """The questions that this process answers at the moment."""
@@ -92,6 +94,15 @@ class QueryService:
     def open(cls, where: str | Path, **options: Any) -> QueryService:
         """The service on the state in a folder or in a PostgreSQL database."""
         return cls(ServerState.open(where), **options)
+
+    def check_ready(self) -> None:
+        """Refuse if questions cannot be answered: the state, its disk or the witness fails."""
+        self.state.check_writable()
+        self._check_witness()
+
+    def _check_witness(self) -> None:
+        if self.witness is not None:
+            self.witness.check()
 
     def datasets(self, principal: Principal) -> tuple[RegisteredDataset, ...]:
         """The data sets that exist for a principal."""
@@ -176,7 +187,7 @@ class QueryService:
         idempotency_key: str | None,
     ) -> Question:
         self.registered.for_question(principal, dataset)
-        refuse_rolled_back(self.state)
+        self._check_witness()
         _check_text(*queries)
         given = {name: str(value) for name, value in options.items() if value is not None}
         question, _ = self.log.begin(
@@ -221,6 +232,8 @@ class QueryService:
             error = question.error or {}
             raise AnswerFailed(str(error.get("message", "")), fix=str(error.get("fix", "")))
         stored = question.state == "done" or dataset.state is DatasetState.FROZEN
+        if not stored:
+            self._check_witness()
         ledger = AnalystLedger(
             self.state.ledger, principal, dataset=dataset.name, max_epsilon=max_epsilon, only_stored=stored
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +57,8 @@ class ServerSettings(_Section):
     """TLS certificate (PEM). Needed to listen beyond this machine, unless a proxy ends TLS."""
     key: Path | None = None
     """Key of the certificate (PEM)."""
+    proxies: tuple[str, ...] = ()
+    """Addresses or networks of proxies, whose ``X-Forwarded-For`` says where a request comes from."""
     behind_proxy: bool = False
     """Whether a reverse proxy on this machine ends TLS. Cookies are then sent over HTTPS only."""
     data: Path | None = None
@@ -71,22 +74,39 @@ class ServerSettings(_Section):
     request_seconds: Annotated[float, Field(gt=0)] = 20
     """Seconds in which a client must have sent its request."""
     ask_limit: str = "600/minute"
-    """Questions of one analyst."""
+    """Questions and explanations of one person, on both endpoints together."""
+    compute_seconds: Annotated[float, Field(gt=0)] = 20
+    """Seconds of computing in a minute that one person may take, for planning above all."""
     sign_in_limit: str = "30/minute"
     """Attempts to sign in from one address."""
     failures: Annotated[int, Field(ge=1)] = 5
     """Failed attempts after which a name is locked."""
     lock_minutes: Annotated[float, Field(gt=0)] = 15
     """How long a name is locked."""
-    witness: Path | None = None
-    """File outside of the state and its backups that keeps the newest ledger head and totals."""
+    witness: str | None = None
+    """File or postgresql:// address, outside of the state and its backups, with a copy of the ledger's entries."""
     oidc: OidcSettings | None = None
     """Sign-in at an OpenID Connect provider."""
 
-    @field_validator("names", mode="before")
+    @field_validator("names", "proxies", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("proxies")
+    @classmethod
+    def _check_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            ip_network(one)
+        return value
+
+    def is_proxy(self, address: str) -> bool:
+        """Whether an address is that of a declared proxy; one on this machine is, behind a proxy."""
+        try:
+            known = ip_address(address)
+        except ValueError:
+            return False
+        return (self.behind_proxy and known.is_loopback) or any(known in ip_network(one) for one in self.proxies)
 
     @property
     def secure(self) -> bool:

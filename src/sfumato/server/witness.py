@@ -1,49 +1,90 @@
-"""Witness: the newest ledger head and the totals of all accounts in a file outside of the database and its backups.
+"""Witness: a copy of the ledger's entries outside of the database and its backups.
 
-A restored old database does not contain the head that the witness has. The difference of the totals is what the
-restored ledger would give back; ``sfumato server restore`` charges it again.
+A server appends new entries to its witness every second. A ledger that lacks an entry of its witness is an old copy:
+the server does not start on it, and ends to answer if that happens while it runs. :func:`charge_again` enters what an
+old copy lacks, so that no budget comes back. A witness that cannot be written stops questions until it can.
+
+The witness belongs to the ledger and not to a path: it is found by the name in the ledger's first entry, which every
+copy has. A ledger that had a witness is not served without it, unless the operator says why, which is entered.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
-from dataclasses import dataclass
-from fractions import Fraction
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
-from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
-from sfumato.errors import LedgerRolledBack
-from sfumato.ledger.ledger import Ledger
+from sfumato.dp.loss import PrivacyLoss
+from sfumato.errors import BadParameter, LedgerRolledBack, SfumatoError, WriteFailed
+from sfumato.ledger.accounts import Period, cap_of, charge_of, groups_of
+from sfumato.ledger.ledger import Entry, Ledger
+from sfumato.server.state import ServerState
+from sfumato.server.witness_stores import FileWitness, PostgresWitness
 
-__all__ = ["Witness", "charge_again", "check_witness"]
+__all__ = ["Witness", "WitnessStore", "charge_again", "check_witness", "missing_witness", "witness_store"]
 
-_HINT = "The operator runs `sfumato server restore`, which charges what is missing."
+_log = logging.getLogger("sfumato.server")
+_EVENT = "witness"
+_RESTORED = "restored "
+"""Before the hash of the entry that a charge repeats."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Seen:
-    number: int
-    hash: str
-    spent: dict[tuple[str, str], tuple[str, PrivacyLoss]]
-    """The unit and the loss, by data set and analyst."""
+class WitnessStore(Protocol):
+    """Entries that were seen, in the order in which they were written. Nothing is ever removed."""
+
+    @property
+    def place(self) -> str:
+        """The file or address, as operators write it."""
+        ...
+
+    def extend(self, following: Callable[[Entry | None], Iterable[Entry]]) -> None:
+        """Add what follows the newest entry, durably; nobody else adds in between."""
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries."""
+        ...
+
+
+def witness_store(state: ServerState, place: str | None) -> WitnessStore:
+    """The witness at a place; by default in the user's state folder, which a backup of the server does not hold."""
+    if place is None:
+        home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        return FileWitness(home / "sfumato" / f"witness-{state.name.rpartition(' ')[2]}.jsonl")
+    if place.startswith(("postgresql://", "postgres://")):
+        return PostgresWitness(place, name=state.name)
+    if "://" in place:
+        raise BadParameter("a witness is a file or a postgresql:// address.")
+    return FileWitness(Path(place))
 
 
 class Witness:
-    """Writes the file at most once in ``seconds``, by a thread of its own, and at the end."""
+    """Keeps a witness current, by a thread of its own."""
 
-    def __init__(self, path: Path, ledger: Ledger, *, seconds: float = 1.0) -> None:
-        self._path, self._ledger, self._seconds = path, ledger, seconds
-        self._totals: dict[tuple[str, str], PrivacyLoss] = {}
-        self._units: dict[str, str] = {}
-        self._number = 0
+    def __init__(self, state: ServerState, store: WitnessStore, *, seconds: float = 1.0) -> None:
+        self._state, self._store, self._seconds = state, store, seconds
+        self._failure: SfumatoError | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
 
-    def start(self) -> None:
-        """Check the ledger against the file, then keep the file current."""
-        check_witness(self._path, self._ledger)
+    def start(self, *, without: str | None = None, by: str = "") -> None:
+        """Check the ledger against the witness, then keep the witness current.
+
+        ``without`` is the reason to begin a new witness for a ledger that had one; it is entered in the ledger.
+        """
+        ledger = self._state.ledger
+        if next(self._store.entries(), None) is None:
+            if _was_witnessed(ledger) and not without:
+                raise missing_witness(self._store)
+            about = {"event": _EVENT, "by": by or "server", "place": self._store.place, "why": without or "first start"}
+            ledger.record_event(json.dumps(about, ensure_ascii=False))
+        elif without:
+            raise BadParameter("the witness is there, so the server does not start without it.")
         self.write()
         self._thread.start()
 
@@ -51,78 +92,110 @@ class Witness:
         """Write a last time and end."""
         self._stop.set()
         self._thread.join(timeout=10)
-        self.write()
+        self._try()
+
+    def check(self) -> None:
+        """Refuse to go on while entries cannot be witnessed, or if the ledger has become an older one."""
+        if self._failure is not None:
+            raise type(self._failure)(self._failure.message, fix=self._failure.fix)
+
+    def write(self) -> None:
+        """Append the entries that are new; refuses a ledger that does not contain what was seen before."""
+        self._store.extend(lambda seen: _following(self._state.ledger, seen, self._store))
 
     def _run(self) -> None:
         while not self._stop.wait(self._seconds):
+            self._try()
+
+    def _try(self) -> None:
+        before = self._failure
+        try:
             self.write()
-
-    def write(self) -> None:
-        """Write the present head and totals, if there are new entries."""
-        number, digest = self._ledger.head()
-        if number == self._number:
-            return
-        for entry in self._ledger.entries_after(self._number):
-            if entry.kind == "spend" and entry.number <= number:
-                key, measure = (entry.dataset, entry.analyst), PrivacyMeasure(entry.measure)
-                cost = entry.cost()
-                self._units.setdefault(entry.dataset, entry.unit)
-                self._totals[key] = cost if key not in self._totals else self._totals[key] + cost.to(measure)
-        self._number = number
-        document = {
-            "number": number,
-            "hash": digest,
-            "spent": [
-                [dataset, analyst, self._units[dataset], str(loss.measure), str(loss.size), str(loss.delta)]
-                for (dataset, analyst), loss in sorted(self._totals.items())
-            ],
-        }
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(document, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
+            self._failure = None
+        except LedgerRolledBack as failure:
+            self._failure = failure
+        except Exception:  # the thread outlives whatever fails: a restarted database, a full disk
+            self._failure = WriteFailed(
+                "The witness of the ledger cannot be written, so nothing is answered.",
+                fix="The operator checks the witness; its place is in the settings.",
+            )
+        if (before is None) != (self._failure is None):
+            (_log.info if self._failure is None else _log.error)(
+                "witness works" if self._failure is None else "witness failed",
+                extra={"facts": {} if self._failure is None else {"code": self._failure.code}},
+            )
 
 
-def check_witness(path: Path, ledger: Ledger) -> None:
-    """Refuse a ledger that does not contain the head in the file."""
-    seen = _read(path)
+def check_witness(state: ServerState, store: WitnessStore) -> None:
+    """Refuse a ledger that is older than its witness, or whose witness is gone."""
+    last = next(iter(deque(store.entries(), maxlen=1)), None)
+    if last is None and _was_witnessed(state.ledger):
+        raise missing_witness(store)
+    list(_following(state.ledger, last, store))
+
+
+def _following(ledger: Ledger, seen: Entry | None, store: WitnessStore) -> Iterator[Entry]:
     if seen is not None and not ledger.holds(seen.number, seen.hash):
         raise LedgerRolledBack(
             f"The ledger does not contain entry {seen.number}, which was written before: it is an old copy.",
-            fix=f"{_HINT} To begin anew with other data, use another state folder. The witness is {path}.",
+            fix="The operator stops the server and runs `sfumato server restore`, which charges what is missing. "
+            f"The witness is {store.place}.",
+        )
+    return ledger.entries_after(0 if seen is None else seen.number)
+
+
+def _was_witnessed(ledger: Ledger) -> bool:
+    with ledger.store.read() as transaction:
+        return bool(
+            transaction.query(
+                "SELECT 1 FROM sfumato_ledger WHERE kind = 'event' AND about LIKE ? LIMIT 1", f'{{"event": "{_EVENT}"%'
+            )
         )
 
 
-def charge_again(path: Path, ledger: Ledger, *, by: str) -> dict[tuple[str, str], PrivacyLoss]:
-    """Charge what the ledger lacks of the totals in the file, and return it by data set and analyst."""
-    seen = _read(path)
+def missing_witness(store: WitnessStore) -> LedgerRolledBack:
+    """The refusal to go on where a ledger had a witness that is not there."""
+    return LedgerRolledBack(
+        "The ledger had a witness, which is not there: whether this is an old copy is not known.",
+        fix=f"Bring the witness back to {store.place}, or set `witness` to where it is. If it is lost, use "
+        "`--without-witness REASON`; the reason is entered in the ledger.",
+    )
+
+
+def charge_again(seen: Collection[Entry], ledger: Ledger, *, by: str) -> dict[tuple[str, str], PrivacyLoss]:
+    """Enter the charges and caps that a ledger lacks of those that were seen; returns the charges by account.
+
+    Each charge is entered by itself, to the same accounts and groups, so that composition counts it as before. Its
+    query is not entered: the answer is not stored here, and asking again must be charged again. What an earlier call
+    entered is not entered twice, also if it was interrupted.
+    """
+    there = set()
+    for entry in ledger.entries():
+        there |= {entry.hash, *_repeated(entry)}
+    known = {entry.hash for entry in seen}
     charged: dict[tuple[str, str], PrivacyLoss] = {}
-    if seen is None or ledger.holds(seen.number, seen.hash):
-        return charged
-    for (dataset, analyst), (unit, total) in seen.spent.items():
-        spent = ledger.balance(dataset=dataset, analyst=analyst).spent
-        size, delta = total.size - spent.size, max(total.delta - spent.delta, Fraction(0))
-        if size > 0 or delta > 0:
-            lost = PrivacyLoss(measure=total.measure, size=max(size, Fraction(0)), delta=delta)
-            about = f"{by}: charged before the restore"
-            ledger.carry_over(lost, dataset=dataset, analyst=analyst, unit=unit, about=about)
-            charged[dataset, analyst] = lost
-    path.unlink()
+    for entry in seen:
+        if entry.hash in there or _repeated(entry) & known:
+            continue  # it is there, or it repeats a charge that is entered by itself
+        there.add(entry.hash)
+        if entry.kind == "spend":
+            loss, account = entry.stated(charge_of(entry.totals).curve), (entry.dataset, entry.analyst)
+            ledger.carry_over(
+                loss, dataset=entry.dataset, analyst=entry.analyst, groups=groups_of(entry.totals), unit=entry.unit,
+                about=f"{_RESTORED}{entry.hash}", released=entry.repeats,
+            )  # fmt: skip
+            charged[account] = charged[account] + loss if account in charged else loss
+        elif entry.kind in set(Period):
+            ledger.set_cap(
+                cap_of(entry.measure, entry.size, entry.delta, entry.totals), dataset=entry.dataset,
+                analyst=entry.analyst, unit=entry.unit or None, by=by, why=entry.about, period=Period(entry.kind),
+            )  # fmt: skip
+        elif entry.kind == "moved":
+            ledger.move(dataset=entry.dataset, to=entry.about)
     return charged
 
 
-def _read(path: Path) -> _Seen | None:
-    if not path.is_file():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
-    spent = {
-        (dataset, analyst): (
-            unit,
-            PrivacyLoss(measure=PrivacyMeasure(measure), size=Fraction(size), delta=Fraction(delta)),
-        )
-        for dataset, analyst, unit, measure, size, delta in document["spent"]
-    }
-    return _Seen(number=document["number"], hash=document["hash"], spent=spent)
+def _repeated(entry: Entry) -> set[str]:
+    """The hash of the charge that an entry repeats after a restore."""
+    _, restored, digest = entry.about.rpartition(_RESTORED)
+    return {digest} if restored and entry.kind == "spend" else set()

@@ -11,7 +11,10 @@ __all__ = ["listening_socket"]
 
 def listening_socket(host: str, port: int, *, fix: str) -> socket.socket:
     """A socket bound to this address; refused if the port is taken or not allowed. ``fix`` says what to do then."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    # asyncio sets TCP_NODELAY only where the protocol is stated; without it, the body of an answer waits for the
+    # client's delayed acknowledgement of the headers.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import threading
 import time
@@ -10,11 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sfumato.secret import digest
+
 __all__ = ["BrowserSession", "BrowserSessions", "OneTimeTokens", "session_cookie"]
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 class OneTimeTokens:
@@ -28,7 +25,7 @@ class OneTimeTokens:
 
     def __init__(self, *, seconds: float = 900.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
-        self._valid_until: dict[bytes, float] = {}
+        self._valid_until: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def issue(self) -> str:
@@ -37,13 +34,13 @@ class OneTimeTokens:
         with self._lock:
             now = self._clock()
             self._valid_until = {key: until for key, until in self._valid_until.items() if until > now}
-            self._valid_until[_digest(token)] = now + self._seconds
+            self._valid_until[digest(token)] = now + self._seconds
         return token
 
     def redeem(self, token: str) -> bool:
         """Whether the token is valid; it is not afterwards. Looked up by hash, so the time tells nothing about it."""
         with self._lock:
-            until = self._valid_until.pop(_digest(token), None)
+            until = self._valid_until.pop(digest(token), None)
         return until is not None and self._clock() < until
 
 
@@ -63,7 +60,7 @@ class BrowserSessions:
 
     def __init__(self, *, seconds: float = 12 * 3600.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
-        self._open: dict[bytes, BrowserSession] = {}
+        self._open: dict[str, BrowserSession] = {}
         self._lock = threading.Lock()
 
     def open(self, holder: Any = None) -> tuple[str, BrowserSession]:
@@ -73,18 +70,18 @@ class BrowserSessions:
         session = BrowserSession(csrf=secrets.token_urlsafe(32), holder=holder, _until=now + self._seconds)
         with self._lock:
             self._open = {key: kept for key, kept in self._open.items() if kept._until > now}
-            self._open[_digest(identifier)] = session
+            self._open[digest(identifier)] = session
         return identifier, session
 
     def get(self, identifier: str | None) -> BrowserSession | None:
         """The session of a cookie, or None if there is none or it has expired."""
-        session = self._open.get(_digest(identifier)) if identifier else None
+        session = self._open.get(digest(identifier)) if identifier else None
         return session if session is not None and self._clock() < session._until else None
 
     def close(self, identifier: str) -> None:
         """End a session."""
         with self._lock:
-            self._open.pop(_digest(identifier), None)
+            self._open.pop(digest(identifier), None)
 
 
 def session_cookie(*, secure: bool = False) -> dict[str, Any]:

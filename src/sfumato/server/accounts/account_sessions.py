@@ -5,10 +5,10 @@ Identifiers have 256 bits; only their hashes are stored.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 
+from sfumato.secret import digest
 from sfumato.server.accounts.tokens import signed_out
 from sfumato.server.accounts.users import User, find_user
 from sfumato.server.state import ServerState, later, now
@@ -23,6 +23,8 @@ class AccountSession:
     user: User
     csrf: str
     """The token that requests which change something repeat in a header."""
+    by_link: bool
+    """Whether a one-time link opened it: its user may set a password without knowing the old one."""
 
 
 class AccountSessions:
@@ -31,14 +33,15 @@ class AccountSessions:
     def __init__(self, state: ServerState, *, hours: float = 12, link_minutes: float = 30) -> None:
         self._state, self._hours, self._link_minutes = state, hours, link_minutes
 
-    def open(self, user: str) -> tuple[str, AccountSession]:
+    def open(self, user: str, *, by_link: bool = False) -> tuple[str, AccountSession]:
         """A new session and the identifier for its cookie."""
         identifier, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         with self._state.store.write() as transaction:
             transaction.query("DELETE FROM sfumato_server_sessions WHERE expires <= ?", now())
             transaction.query(
-                "INSERT INTO sfumato_server_sessions (hash, user_name, csrf, created, expires) VALUES (?, ?, ?, ?, ?)",
-                _digest(identifier), user, csrf, now(), later(hours=self._hours),
+                "INSERT INTO sfumato_server_sessions (hash, user_name, csrf, created, expires, by_link) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                digest(identifier), user, csrf, now(), later(hours=self._hours), int(by_link),
             )  # fmt: skip
         session = self.get(identifier)
         if session is None:
@@ -51,17 +54,19 @@ class AccountSessions:
             return None
         with self._state.store.read() as transaction:
             rows = transaction.query(
-                "SELECT user_name, csrf FROM sfumato_server_sessions WHERE hash = ? AND expires > ?",
-                _digest(identifier),
+                "SELECT user_name, csrf, by_link FROM sfumato_server_sessions WHERE hash = ? AND expires > ?",
+                digest(identifier),
                 now(),
             )
             user = find_user(transaction, rows[0][0]) if rows else None
-        return AccountSession(user=user, csrf=rows[0][1]) if user is not None and user.active else None
+        if user is None or not user.active:
+            return None
+        return AccountSession(user=user, csrf=rows[0][1], by_link=bool(rows[0][2]))
 
     def close(self, identifier: str) -> None:
         """End a session."""
         with self._state.store.write() as transaction:
-            transaction.query("DELETE FROM sfumato_server_sessions WHERE hash = ?", _digest(identifier))
+            transaction.query("DELETE FROM sfumato_server_sessions WHERE hash = ?", digest(identifier))
 
     def make_link(self, user: str) -> str:
         """A secret that signs a user in once, within some minutes."""
@@ -70,7 +75,7 @@ class AccountSessions:
             transaction.query("DELETE FROM sfumato_server_links WHERE expires <= ?", now())
             transaction.query(
                 "INSERT INTO sfumato_server_links (hash, user_name, expires) VALUES (?, ?, ?)",
-                _digest(secret), user, later(minutes=self._link_minutes),
+                digest(secret), user, later(minutes=self._link_minutes),
             )  # fmt: skip
         return secret
 
@@ -78,13 +83,9 @@ class AccountSessions:
         """The user of a one-time link, which is used up."""
         with self._state.store.write() as transaction:
             rows = transaction.query(
-                "SELECT user_name FROM sfumato_server_links WHERE hash = ? AND expires > ?", _digest(secret), now()
+                "SELECT user_name FROM sfumato_server_links WHERE hash = ? AND expires > ?", digest(secret), now()
             )
-            transaction.query("DELETE FROM sfumato_server_links WHERE hash = ?", _digest(secret))
+            transaction.query("DELETE FROM sfumato_server_links WHERE hash = ?", digest(secret))
         if not rows:
             raise signed_out()
         return str(rows[0][0])
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

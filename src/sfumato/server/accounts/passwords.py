@@ -6,7 +6,6 @@ error, and names without an account are locked out as others are: neither messag
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from sfumato.errors import BadParameter, NotSignedIn, TooManyRequests
 from sfumato.extras import missing_extra
 from sfumato.ledger.ledger import Transaction
+from sfumato.secret import digest
 from sfumato.server.accounts.users import User, Users, find_user
 from sfumato.server.state import ServerState, later, now
 
@@ -56,11 +56,21 @@ class Passwords:
             transaction.query("UPDATE sfumato_server_users SET password = ? WHERE name = ?", hashed, name)
             transaction.query("DELETE FROM sfumato_server_sessions WHERE user_name = ?", name)
 
-    def authenticate(self, name: str, password: str) -> User:
-        """The user with this name and password. After too many failures the name is locked for some minutes."""
+    def exists(self, name: str) -> bool:
+        """Whether a user has a password."""
+        with self._state.store.read() as transaction:
+            rows = transaction.query("SELECT password FROM sfumato_server_users WHERE name = ?", name)
+        return bool(rows and rows[0][0])
+
+    def authenticate(self, name: str, password: str, *, address: str) -> User:
+        """The user with this name and password.
+
+        After too many failures the name is locked for some minutes, for the address that they came from: nobody
+        locks somebody else out. Guesses from many addresses are bounded by the limit of each address.
+        """
         from argon2.exceptions import Argon2Error, InvalidHashError
 
-        key = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        key = digest(f"{name}\n{address}")
         with self._state.store.write() as transaction:
             failures, until = _lockout(transaction, key)
             user = find_user(transaction, name)

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sfumato.errors import BadParameter, NoSuchItem, NotSignedIn
+from sfumato.secret import digest
 from sfumato.server.accounts.users import find_user
 from sfumato.server.roles import Principal, Scope
 from sfumato.server.state import ServerState, later, now
@@ -91,13 +92,21 @@ class Tokens:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    def create(self, user: str, *, scopes: Iterable[Scope], days: float, label: str = "") -> NewToken:
-        """Make a token; the secret is in the result and is not stored."""
+    def create(
+        self, user: str, *, scopes: Iterable[Scope], days: float, label: str = "", made_by: str = ""
+    ) -> NewToken:
+        """Make a token; the secret is in the result and is not stored.
+
+        ``made_by`` is the token that a request to make it was signed in with: it is not valid for longer than that one.
+        """
         given = frozenset(scopes)
         if not given:
             raise BadParameter("a token needs at least one scope.", fix=f"Scopes: {', '.join(Scope)}.")
         if not 0 < days <= _MOST_DAYS:
             raise BadParameter(f"a token is valid for more than 0 and at most {_MOST_DAYS} days.")
+        expires = later(days=days)
+        if made_by:
+            expires = min(expires, self.get(made_by).expires)
         secret, identifier = PREFIX + secrets.token_hex(32), secrets.token_hex(6)
         with self._state.store.write() as transaction:
             rows = transaction.query("SELECT salt FROM sfumato_server_users WHERE name = ?", user)
@@ -106,9 +115,10 @@ class Tokens:
             stored_key, server_key = scram_keys(secret, bytes.fromhex(rows[0][0]))
             transaction.query(
                 "INSERT INTO sfumato_server_tokens (id, user_name, hash, stored_key, server_key, scopes, label, "
-                "created, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                identifier, user, _digest(secret), base64.b64encode(stored_key).decode(),
-                base64.b64encode(server_key).decode(), ",".join(sorted(given)), label[:200], now(), later(days=days),
+                "created, expires, made_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                identifier, user, digest(secret), base64.b64encode(stored_key).decode(),
+                base64.b64encode(server_key).decode(), ",".join(sorted(given)), label[:200], now(), expires,
+                made_by,
             )  # fmt: skip
         return NewToken(token=self.get(identifier), secret=secret)
 
@@ -123,17 +133,21 @@ class Tokens:
         return self._listed("user_name = ?", user)
 
     def revoke(self, identifier: str) -> Token:
-        """End a token for good."""
+        """End a token for good, and those that were made with it."""
         self.get(identifier)
         with self._state.store.write() as transaction:
-            transaction.query(
-                "UPDATE sfumato_server_tokens SET revoked = ? WHERE id = ? AND revoked = ''", now(), identifier
-            )
+            ending = [identifier]
+            for one in ending:
+                ending += [row[0] for row in transaction.query(
+                    "SELECT id FROM sfumato_server_tokens WHERE made_by = ?", one)]  # fmt: skip
+                transaction.query(
+                    "UPDATE sfumato_server_tokens SET revoked = ? WHERE id = ? AND revoked = ''", now(), one
+                )
         return self.get(identifier)
 
     def authenticate(self, secret: str) -> Principal:
         """Who holds a token; :class:`~sfumato.errors.NotSignedIn` for one that is not valid."""
-        return self._principal("hash = ?", _digest(secret))
+        return self._principal("hash = ?", digest(secret))
 
     def authenticated(self, identifier: str) -> Principal:
         """Who holds the token of a completed SCRAM exchange; also the check that it is still valid."""
@@ -186,10 +200,6 @@ class Tokens:
                   created=row[4], expires=row[5], last_used=row[6], revoked=row[7])
             for row in rows
         )  # fmt: skip
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def scram_keys(secret: str, salt: bytes, iterations: int = ITERATIONS) -> tuple[bytes, bytes]:

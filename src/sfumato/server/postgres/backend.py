@@ -25,7 +25,7 @@ from sfumato.server.postgres.catalog_sql import Identity
 from sfumato.server.postgres.question_columns import question_columns
 from sfumato.server.postgres.settings import VERSION, Settings
 from sfumato.server.postgres.sqlstates import SqlError
-from sfumato.server.postgres.statements import CatalogStatement
+from sfumato.server.postgres.statement_kinds import CatalogStatement
 from sfumato.server.postgres.type_mapping import PostgresType
 from sfumato.server.roles import Principal
 from sfumato.server.service import QueryService

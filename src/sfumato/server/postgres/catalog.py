@@ -70,6 +70,7 @@ class CatalogEngine:
             self._database.unregister("public_frame")
         for macro in (*HELPERS, *MACROS):
             run(f"CREATE MACRO {macro}")
+        run("SET TimeZone = 'UTC'")
         run("SET enable_external_access = false")
         run("SET lock_configuration = true")
 
@@ -111,7 +112,12 @@ class CatalogEngine:
             timer.start()
             cursor.execute(query.sql)
             described = cursor.description or []
-            rows = cursor.fetchmany(_MOST_ROWS + 1)
+            if any(str(item[1]) == "TIMESTAMP WITH TIME ZONE" for item in described):
+                # DuckDB makes such values only with another library; Arrow does without.
+                table: Any = cursor.to_arrow_table()
+                rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+            else:
+                rows = cursor.fetchmany(_MOST_ROWS + 1)
         except duckdb.InterruptException:
             raise QueryRefused(f"The query on the catalogs took longer than {_SECONDS:g} seconds.") from None
         except duckdb.Error as failure:

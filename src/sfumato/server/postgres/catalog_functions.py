@@ -77,6 +77,7 @@ MACROS = (
     "pg_stat_get_numscans(o) AS 0::BIGINT",
     "txid_current() AS 1::BIGINT",
     "pg_backend_pid() AS 0",
+    "pg_advisory_unlock_all() AS ''",
     "inet_server_addr() AS NULL::VARCHAR",
     "inet_server_port() AS NULL::INTEGER",
     # arrays
@@ -117,9 +118,9 @@ _BUILT_IN = """
     abs all and any array array_agg array_append array_cat array_concat array_contains array_length array_size
     array_to_string avg bool_and bool_or case cast ceil coalesce concat concat_ws count current_date
     current_timestamp exists exploding_generate_series explode floor format generate_series greatest
-    group_concat if ilike initcap json_object left length like listagg logical_and logical_or lower lpad ltrim
+    group_concat if ilike initcap json_object left length like listagg logical_and logical_or lower ltrim
     max md5 min mod nullif now or pi position power printf quote_literal regexp_i_like regexp_ilike regexp_like
-    regexp_replace repeat replace reverse right round row_number rpad rtrim sign split_part sqrt starts_with
+    regexp_replace replace reverse right round row_number rtrim sign split_part sqrt starts_with
     str_position string_agg string_to_array strpos substring substr sum to_char trim try_cast unnest upper xor
 """
 

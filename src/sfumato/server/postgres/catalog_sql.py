@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -23,7 +23,7 @@ from sfumato.server.postgres.type_mapping import BY_NAME, BadValue, decode
 from sfumato.server.postgres.views import VIEWS
 from sfumato.wording import did_you_mean
 
-__all__ = ["CatalogQuery", "Identity", "literal_node", "rewrite"]
+__all__ = ["CatalogQuery", "Identity", "literal_node", "rewrite", "setting_changes"]
 
 _SAME = {"regclass": "regclass_name", "regtype": "regtype_name", "regnamespace": "regnamespace_name"}
 _LOOKUPS = {"regclass": "to_regclass", "regtype": "to_regtype", "regnamespace": "to_regnamespace"}
@@ -175,7 +175,11 @@ class _Rewriter:
             case exp.CurrentVersion():
                 return exp.Literal.string(self.identity.version)
             case exp.CurrentTimestamp():
-                return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP") if not isinstance(node.parent, exp.Cast) else node
+                return _moment("TIMESTAMPTZ")
+            case exp.Localtimestamp():
+                return _moment("TIMESTAMP")
+            case exp.CurrentDate():
+                return _moment("DATE")
             case exp.Anonymous():
                 return self._function(node)
             case exp.Format() if isinstance(node.this, exp.Literal):
@@ -242,10 +246,14 @@ class _Rewriter:
 
     def _function(self, node: exp.Anonymous) -> Any:
         name = node.name.lower()
-        if name in ("current_setting", "set_config") and node.expressions:
+        if name == "set_config":
+            raise QueryRefused("set_config takes texts and stands alone in a SELECT without tables.")
+        if name == "current_setting" and node.expressions:
             asked = node.expressions[0]
             setting = self.identity.settings.get(asked.name.lower()) if isinstance(asked, exp.Literal) else None
             return exp.cast(literal_node(setting), "VARCHAR")
+        if name in _MOMENTS:
+            return _moment("TIMESTAMPTZ")
         if name == "json_build_object":
             return exp.Anonymous(this="json_object", expressions=node.expressions)
         return node
@@ -271,6 +279,38 @@ class _Rewriter:
         if name in ("name[]", '"char"[]', 'char"[]', "aclitem[]"):
             return exp.cast(inner, "VARCHAR[]", dialect="duckdb")
         return node
+
+
+_MOMENTS = ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp")
+
+
+def _moment(kind: str) -> Any:
+    """The present time, in UTC, as a constant."""
+    text = datetime.now(UTC).replace(tzinfo=None).isoformat(sep=" ")
+    stamped = exp.Literal.string(f"{text}+00" if kind == "TIMESTAMPTZ" else text)
+    return exp.cast(exp.cast(stamped, "TIMESTAMP") if kind == "DATE" else stamped, kind)
+
+
+def _constant(node: Any, parameters: Sequence[Any]) -> Any:
+    """The value of a literal or a parameter; None for anything else."""
+    inner = node.this if isinstance(node, exp.Cast) else node
+    if isinstance(inner, exp.Parameter) and inner.name.isdigit() and 0 < int(inner.name) <= len(parameters):
+        return parameters[int(inner.name) - 1]
+    return inner.this if isinstance(inner, exp.Literal | exp.Boolean) else None
+
+
+def setting_changes(tree: Any, parameters: Sequence[Any]) -> list[tuple[Any, str, str, bool]]:
+    """Calls of ``set_config`` in a SELECT without tables: node, setting, value, and whether it is local."""
+    calls = [one for one in tree.find_all(exp.Anonymous) if one.name.lower() == "set_config"]
+    if not calls or tree.find(exp.Table) is not None:
+        return []
+    found = []
+    for call in calls:
+        given = [_constant(one, parameters) for one in call.expressions]
+        if len(given) != 3 or not isinstance(given[0], str) or not isinstance(given[1], str):
+            raise QueryRefused("set_config takes the name of a setting, its value, and true or false.")
+        found.append((call, given[0], given[1], given[2] in (True, "true", "t")))
+    return found
 
 
 def _list_text(text: str) -> str:

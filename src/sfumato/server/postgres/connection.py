@@ -1,22 +1,22 @@
 """One client connection: reads messages, hands them to the conversation, sends what comes of them.
 
-Errors of a statement are told and the connection goes on; errors of the protocol end it. In the extended protocol,
-messages after an error are skipped until Sync.
+Errors of a statement are sent at once and the connection goes on; errors of the protocol end it. In the extended
+protocol, messages after an error are skipped until Sync.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 
 from sfumato.errors import NotSignedIn, SfumatoError
 from sfumato.query.dbapi import DataError
 from sfumato.server.postgres.backend import Backend, CatalogEngines
 from sfumato.server.postgres.channel import ClientChannel, TooLarge
-from sfumato.server.postgres.conversation import Conversation, Portal
+from sfumato.server.postgres.conversation import Conversation
 from sfumato.server.postgres.messages import (
     CancelRequest,
     MalformedMessage,
@@ -30,16 +30,22 @@ from sfumato.server.postgres.messages import (
     text_argument,
 )
 from sfumato.server.postgres.parameters import bound_values
+from sfumato.server.postgres.portals import Portal
 from sfumato.server.postgres.results import StatementResult, complete, copy_lines, described, encoded_rows
 from sfumato.server.postgres.settings import REPORTED, Settings, startup_settings
 from sfumato.server.postgres.sign_in import Refused, Tls, sign_in
-from sfumato.server.postgres.sqlstates import SqlError, error_message
-from sfumato.server.postgres.statement_text import split_statements
-from sfumato.server.postgres.statements import Empty
+from sfumato.server.postgres.sqlstates import SqlError, error_message, sqlstate
+from sfumato.server.postgres.statement_kinds import Empty
+from sfumato.server.postgres.statement_text import separate_numbers, split_statements
 from sfumato.server.service import QueryService
+from sfumato.server.workers import Workers
 
 __all__ = ["ClientConnection"]
 
+_log = logging.getLogger("sfumato.server")
+_RUNNING = (b"Q", b"E")
+_READY = (b"Q", b"S")
+"""Messages after which the client waits until the server is ready."""
 _FLUSH_AT = 65_536
 _MOST_PORTALS = 200
 _SIGN_IN_SECONDS = 30.0
@@ -54,20 +60,20 @@ class ClientConnection:
         *,
         service: QueryService,
         engines: CatalogEngines,
-        workers: Executor,
+        workers: Workers,
         tls: Tls | None,
         largest: int,
         process: int,
         secret: bytes,
         cancel: Callable[[CancelRequest], None],
-        turns: Callable[[str], asyncio.Semaphore],
     ) -> None:
         self._channel, self._service, self._engines = channel, service, engines
         self._workers, self._tls, self._largest = workers, tls, largest
-        self._process, self._secret, self._cancel_other, self._turns = process, secret, cancel, turns
+        self._process, self._secret, self._cancel_other = process, secret, cancel
         self.conversation: Conversation | None = None
         self._reported: dict[str, str] = {}
-        self._skipping = False
+        self._skipping = self._busy = self._stopping = False
+        self._operation = "none"
         self._handlers: dict[bytes, Callable[[bytes], Awaitable[None]]] = {
             b"Q": self._query, b"P": self._parse, b"B": self._bind, b"D": self._describe, b"E": self._execute,
             b"C": self._close, b"S": self._sync, b"H": self._flush, b"d": self._ignore, b"c": self._ignore,
@@ -84,6 +90,7 @@ class ClientConnection:
         except (ConnectionError, ssl.SSLError, TimeoutError, asyncio.IncompleteReadError):
             return  # the client has gone, or does not take part
         except Refused as refusal:
+            _log.info("connection refused", extra={"facts": {"code": refusal.code}})
             await self._farewell(refusal.message)
         except MalformedMessage as failure:
             await self._fatal("08P01", f"protocol violation: {failure}")
@@ -93,6 +100,11 @@ class ClientConnection:
             await self._fatal("28000", "the token is no longer valid", "Connect with another one.")
         finally:
             self._channel.close()
+
+    def stop(self) -> bool:
+        """End the connection after the statement that runs; False if none does."""
+        self._stopping = True
+        return self._busy
 
     async def terminate(self) -> None:
         """Tell the client that the server stops."""
@@ -110,17 +122,13 @@ class ClientConnection:
             return
 
     async def _begin(self) -> bool:
-        loop = asyncio.get_running_loop()
-        who = await sign_in(
-            self._channel, self._service, self._tls, lambda work: loop.run_in_executor(self._workers, work)
-        )
+        who = await sign_in(self._channel, self._service, self._tls)
         if isinstance(who, CancelRequest):
             self._cancel_other(who)
             return False
         settings = Settings(who.user)
         try:
-            for name, value in startup_settings(who.startup.parameters).items():
-                settings.set(name, value)
+            settings.start(startup_settings(who.startup.parameters))
         except SqlError as wrong:
             raise Refused(wrong.code, wrong.text, wrong.hint) from None
         backend = Backend(
@@ -131,7 +139,6 @@ class ClientConnection:
             settings=settings,
             workers=self._workers,
             notify=self._notify,
-            turn=self._turns(who.user),
             until_gone=self._channel.until_gone,
         )
         self._report()
@@ -169,8 +176,13 @@ class ClientConnection:
                 raise MalformedMessage("a message of an unknown kind")
             if self._skipping and kind != b"S":
                 continue
+            self._busy = True
             try:
                 await handler(body)
+                if kind in _RUNNING:
+                    self._log("00000")  # before the client is told: no answer without its line
+                if kind in _READY:
+                    await self._ready()
             except NotSignedIn:
                 raise
             except (SqlError, SfumatoError, DataError) as failure:
@@ -184,13 +196,25 @@ class ClientConnection:
             except Exception:
                 # The reason may depend on the data.
                 await self._failed(SqlError("XX000", "the statement failed"), extended=kind != b"Q")
+            finally:
+                self._busy = False
+            if self._stopping and kind in _READY:
+                await self.terminate()
+                return
+
+    def _log(self, code: str) -> None:
+        """One line for a statement, without its text: the kind of the statement, the user and the SQLSTATE."""
+        facts = {"operation": self._operation, "user": self._talk.backend.user, "code": code}
+        _log.info("statement", extra={"facts": facts})
 
     async def _failed(self, failure: SqlError | SfumatoError | DataError, *, extended: bool) -> None:
         self._talk.failed()
         told = SqlError("22023", str(failure)) if isinstance(failure, DataError) else failure
+        self._log(sqlstate(told))
         self._channel.write(error_message(told, self._sql))
         if extended:
             self._skipping = True
+            await self._channel.flush()  # a client may wait for it before it sends Sync
         else:
             await self._ready()
 
@@ -199,13 +223,15 @@ class ClientConnection:
 
     async def _query(self, body: bytes) -> None:
         """The simple protocol: all statements of a text, one after the other."""
-        self._sql = text = text_argument(body)
+        self._sql = text = separate_numbers(text_argument(body))
         statements = split_statements(text)
         if not statements:
             self._channel.write(message(b"I"))
         for one in statements:
             self._sql = one if len(statements) > 1 else text
+            self._operation = "none"
             statement = await self._talk.read(one)
+            self._operation = type(statement).__name__
             outcome = await self._talk.run(statement, ())
             if outcome.columns is not None and outcome.copy is None:
                 self._channel.write(described(outcome.columns))
@@ -214,7 +240,6 @@ class ClientConnection:
             self._report()
         if self._talk.status == b"I":
             self._talk.portals.clear()
-        await self._ready()
 
     async def _send(self, outcome: StatementResult, rows: object, formats: tuple[int, ...]) -> None:
         if outcome.columns is None:
@@ -233,7 +258,7 @@ class ClientConnection:
     async def _parse(self, body: bytes) -> None:
         parsed = parse_parse(body)
         self._sql = parsed.sql
-        parts = split_statements(parsed.sql)
+        parts = split_statements(separate_numbers(parsed.sql))
         if len(parts) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
         if not parsed.name:
@@ -285,6 +310,7 @@ class ClientConnection:
         if isinstance(portal.prepared.statement, Empty):
             self._channel.write(message(b"I"))
             return
+        self._operation = type(portal.prepared.statement).__name__
         if portal.outcome is None:
             portal.outcome = await self._talk.run(portal.prepared.statement, portal.values)
         outcome = portal.outcome
@@ -310,7 +336,6 @@ class ClientConnection:
         self._skipping = False
         if self._talk.status == b"I":
             self._talk.portals.clear()
-        await self._ready()
 
     async def _flush(self, body: bytes) -> None:
         await self._channel.flush()

@@ -9,63 +9,52 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeVar
+
+from sqlglot import exp
 
 from sfumato.dp.loss import PrivacyMeasure
 from sfumato.errors import AnswerFailed, Cancelled, NotComparable
 from sfumato.query.catalog import Catalog
 from sfumato.query.results.answer import Answer
 from sfumato.server.postgres.backend import Backend, Columns
+from sfumato.server.postgres.catalog_sql import setting_changes
 from sfumato.server.postgres.notices import answer_notice, last_answer_rows
-from sfumato.server.postgres.parameters import parameter_types, sample_values
+from sfumato.server.postgres.parameters import cast_name, constants, parameter_types, sample_values
+from sfumato.server.postgres.portals import Portal, Prepared
 from sfumato.server.postgres.results import StatementResult, text_outcome
 from sfumato.server.postgres.settings import Settings
 from sfumato.server.postgres.sqlstates import SqlError
-from sfumato.server.postgres.statement_text import bind_numbered
-from sfumato.server.postgres.statements import (
+from sfumato.server.postgres.statement_kinds import (
     CatalogStatement,
     Command,
     Copy,
+    Declare,
     Empty,
+    ExecuteStatement,
     Explain,
+    Fetch,
+    Prepare,
     QuestionStatement,
     SchemaStatement,
     SetStatement,
     Show,
     Statement,
-    read_statement,
 )
-from sfumato.server.postgres.type_mapping import TEXT, PostgresType
+from sfumato.server.postgres.statement_text import bind_numbered
+from sfumato.server.postgres.statements import read_statement
+from sfumato.server.postgres.type_mapping import BY_NAME, TEXT
+from sfumato.server.workers import Workers
 
-__all__ = ["Conversation", "Portal", "Prepared"]
+__all__ = ["Conversation"]
 
 _MOST_PREPARED = 1_000
 _MOST_TEXT = 2_000_000
 """Characters of all prepared statements of a connection."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """A prepared statement."""
-
-    statement: Statement
-    types: tuple[PostgresType, ...]
-    sql: str
-
-
-@dataclass(kw_only=True)
-class Portal:
-    """A statement with its parameters; its outcome once it was run, and how many rows were sent."""
-
-    prepared: Prepared
-    values: Sequence[Any]
-    formats: tuple[int, ...]
-    outcome: StatementResult | None = None
-    sent: int = 0
 
 
 @dataclass
@@ -74,11 +63,9 @@ class Conversation:
 
     backend: Backend
     settings: Settings
-    workers: Executor
+    workers: Workers
     notify: Callable[[str], None]
     """Sends a notice to the client."""
-    turn: asyncio.Semaphore
-    """Shared by all connections of one user: nobody takes all threads from the others."""
     until_gone: Callable[[], Coroutine[Any, Any, None]]
     """Waits until the client has closed the connection."""
     status: bytes = b"I"
@@ -95,8 +82,7 @@ class Conversation:
     _savepoints: list[str] = field(default_factory=list)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        async with self.turn:
-            return await asyncio.get_running_loop().run_in_executor(self.workers, work, *arguments)
+        return await self.workers.run(self.backend.user, partial(work, *arguments))
 
     async def read(self, sql: str) -> Statement:
         """Recognize a statement."""
@@ -135,11 +121,21 @@ class Conversation:
                     known = sample_values(statement.tree, prepared.types, self.backend.catalog())
                 return self.backend.columns(bind_numbered(statement.sql, known))
             case CatalogStatement():
-                return self.backend.catalog_columns(statement, values or [None] * len(prepared.types), self.settings)
+                known = values or [None] * len(prepared.types)
+                tree = statement.tree.copy()
+                for call in [one for one in tree.find_all(exp.Anonymous) if one.name.lower() == "set_config"]:
+                    call.replace(exp.cast(exp.Literal.string(""), "VARCHAR"))
+                return self.backend.catalog_columns(CatalogStatement(tree=tree), known, self.settings)
             case Explain():
                 return (("QUERY PLAN", TEXT),)
             case Show(name=name):
                 return ((name, TEXT),)
+            case ExecuteStatement(name=name):
+                inner = self._prepared(name)
+                return self._columns(inner, constants(statement.values, inner.types))
+            case Fetch(name=name):
+                portal = self._cursor(name)
+                return self._columns(portal.prepared, portal.values)
             case SchemaStatement():
                 return tuple((name, TEXT) for name in self.backend.schema_answer(statement.sql).columns)
         return None
@@ -153,6 +149,7 @@ class Conversation:
             case QuestionStatement():
                 return await self._ask(statement, values)
             case CatalogStatement():
+                statement = self._configured(statement, values)
                 last = [] if self.last is None else last_answer_rows(self.last)
                 result = await self._in_thread(self.backend.catalog_answer, statement, values, self.settings, last)
                 return StatementResult(
@@ -163,6 +160,7 @@ class Conversation:
                 cells = [[cell.value for cell in row] for row in answer.rows]
                 return StatementResult(tag="SELECT", columns=tuple((name, TEXT) for name in answer.columns), rows=cells)
             case Explain(question=question):
+                self.workers.count_question(self.backend.user)
                 sql = bind_numbered(question.sql, values)
                 explanation = await self._in_thread(self.backend.explain, sql, self.settings)
                 return text_outcome("QUERY PLAN", str(explanation).split("\n"), "EXPLAIN")
@@ -171,6 +169,17 @@ class Conversation:
                 return StatementResult(tag="COPY", columns=inner.columns, rows=inner.rows, copy=statement)
             case Show(name=name):
                 return self._show(name)
+            case Declare():
+                return self._declare(statement)
+            case Fetch():
+                return await self._fetch(statement)
+            case Prepare():
+                oids = [BY_NAME[cast_name(one)].oid for one in statement.types]
+                await self.prepare(statement.name, statement.sql, oids)
+                return StatementResult(tag="PREPARE")
+            case ExecuteStatement():
+                prepared = self._prepared(statement.name)
+                return await self.run(prepared.statement, constants(statement.values, prepared.types))
             case SetStatement():
                 return self._set(statement)
             case Command():
@@ -196,9 +205,19 @@ class Conversation:
             self._local.setdefault(statement.name.lower(), before.get(statement.name.lower(), ""))
         return StatementResult(tag="RESET" if statement.value is None else "SET")
 
+    def _configured(self, statement: CatalogStatement, values: Sequence[Any]) -> CatalogStatement:
+        """Carry out calls of ``set_config``; the statement then has their values."""
+        tree = statement.tree.copy()
+        for call, name, value, local in setting_changes(tree, values):
+            self._set(SetStatement(name=name, value=value, local=local))
+            call.replace(exp.alias_(exp.cast(exp.Literal.string(value), "VARCHAR"), "set_config")
+                         if isinstance(call.parent, exp.Select) else exp.Literal.string(value))  # fmt: skip
+        return CatalogStatement(tree=tree)
+
     async def _ask(self, statement: QuestionStatement, values: Sequence[Any]) -> StatementResult:
         self.cancelled.clear()
-        async with self.turn:
+        self.workers.count_question(self.backend.user)
+        async with self.workers.turn(self.backend.user):
             return await self._asked(statement, values)
 
     async def _asked(self, statement: QuestionStatement, values: Sequence[Any]) -> StatementResult:
@@ -213,9 +232,8 @@ class Conversation:
             self._question, started = question, not self.cancelled.is_set()
             return started
 
-        loop = asyncio.get_running_loop()
-        running: asyncio.Future[Any] = loop.run_in_executor(
-            self.workers, lambda: self.backend.ask(sql, self.settings, most=most, begun=begun)
+        running: asyncio.Future[Any] = self.workers.start(
+            self.backend.user, partial(self.backend.ask, sql, self.settings, most=most, begun=begun)
         )
         stop: asyncio.Future[Any] = asyncio.ensure_future(self.cancelled.wait())
         left: asyncio.Future[Any] = asyncio.ensure_future(self.until_gone())
@@ -284,19 +302,57 @@ class Conversation:
             case "DISCARD ALL":
                 self._deallocate("ALL")
                 self.portals.clear()
+                self.settings.reset()
+            case "CLOSE CURSOR":
+                self._close_cursor(statement.argument)
             case "RESET ALL":
-                for name in ("application_name", "sfumato.epsilon", "sfumato.delta", "sfumato.max_epsilon"):
-                    self.settings.set(name, None)
+                self.settings.reset()
                 tag = "RESET"
         return StatementResult(tag=tag)
+
+    def _prepared(self, name: str) -> Prepared:
+        prepared = self.prepared.get(name)
+        if prepared is None:
+            raise SqlError("26000", f'prepared statement "{name[:80]}" does not exist')
+        return prepared
+
+    def _close_cursor(self, name: str) -> None:
+        if name.upper() == "ALL":
+            self.portals.clear()
+        elif self.portals.pop(name, None) is None:
+            raise SqlError("34000", f'cursor "{name[:80]}" does not exist')
+
+    def _declare(self, statement: Declare) -> StatementResult:
+        """A named cursor. Its query is run when rows are first fetched, and never again."""
+        if self.status == b"I":
+            raise SqlError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
+        if statement.name in self.portals:
+            raise SqlError("42P03", f'cursor "{statement.name[:80]}" already exists')
+        prepared = Prepared(statement=statement.query, types=(), sql="")
+        self.portals[statement.name] = Portal(prepared=prepared, values=(), formats=())
+        return StatementResult(tag="DECLARE CURSOR")
+
+    def _cursor(self, name: str) -> Portal:
+        portal = self.portals.get(name)
+        if portal is None:
+            raise SqlError("34000", f'cursor "{name[:80]}" does not exist')
+        return portal
+
+    async def _fetch(self, statement: Fetch) -> StatementResult:
+        portal = self._cursor(statement.name)
+        if portal.outcome is None:
+            portal.outcome = await self.run(portal.prepared.statement, ())
+        rows = portal.outcome.rows[portal.sent :]
+        rows = rows if statement.count is None else rows[: statement.count]
+        portal.sent += len(rows)
+        return StatementResult(tag="FETCH", columns=portal.outcome.columns, rows=rows)
 
     def _end(self, *, undo: bool) -> None:
         """End the transaction. Settings go back to what they were; budget that was spent does not come back."""
         if self.status != b"I" and undo:
             self.settings.restore(self._before)
         elif self.status != b"I":
-            for name, value in self._local.items():
-                self.settings.set(name, value or None)
+            self.settings.restore({**self.settings.copy(), **self._local})
         self._local.clear()
         self._savepoints.clear()
         self.portals.clear()

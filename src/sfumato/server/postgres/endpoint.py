@@ -6,10 +6,8 @@ import asyncio
 import hmac
 import ipaddress
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 from sfumato.errors import BadParameter
 from sfumato.server.postgres.backend import CatalogEngines
@@ -19,6 +17,7 @@ from sfumato.server.postgres.connection import ClientConnection
 from sfumato.server.postgres.messages import CancelRequest, error_response
 from sfumato.server.postgres.sign_in import Tls
 from sfumato.server.service import QueryService
+from sfumato.server.workers import Workers
 from sfumato.web.listening import listening_socket
 
 __all__ = ["EndpointLimits", "PostgresEndpoint"]
@@ -33,10 +32,6 @@ class EndpointLimits:
     """A message that a client announces to be longer ends its connection; nothing of it is read."""
     stall_seconds: float = 20.0
     """A message that has begun must be complete within this time, and a client must take what it is sent."""
-    workers: int = 16
-    """Statements that run at the same time."""
-    workers_per_user: int = 4
-    """Statements of one user that run at the same time, on all of their connections."""
 
 
 class PostgresEndpoint:
@@ -51,6 +46,7 @@ class PostgresEndpoint:
         certificate: Path | None = None,
         key: Path | None = None,
         limits: EndpointLimits | None = None,
+        workers: Workers | None = None,
     ) -> None:
         if (certificate is None) != (key is None):
             raise BadParameter("TLS needs a certificate and its key.", fix="Give both files.")
@@ -68,11 +64,11 @@ class PostgresEndpoint:
         )
         self._socket = listening_socket(host, port, fix="Choose another PostgreSQL port, or -1 for none.")
         self._engines = CatalogEngines()
-        self._workers = ThreadPoolExecutor(self._limits.workers, thread_name_prefix="postgres")
+        self._own_workers = workers is None
+        self._workers = workers or Workers()
         self._open: dict[int, tuple[bytes, ClientConnection, asyncio.Task[None]]] = {}
         self._next = int.from_bytes(os.urandom(2), "big")
         self._server: asyncio.Server | None = None
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @property
     def port(self) -> int:
@@ -84,17 +80,24 @@ class PostgresEndpoint:
         """Listen."""
         self._server = await asyncio.start_server(self._accept, sock=self._socket, backlog=512, limit=16_384)
 
-    async def stop(self, *, grace: float = 5.0) -> None:
-        """Take no new connections, tell all clients, and wait for questions that run."""
+    async def stop(self, *, grace: float = 25.0) -> None:
+        """Take no new connections, tell all clients, and let statements that run finish within some seconds."""
         if self._server is not None:
             self._server.close()
         connections = list(self._open.values())
+        finishing = [task for _, connection, task in connections if connection.stop()]
         for _, connection, task in connections:
-            await connection.terminate()
-            task.cancel()
+            if task not in finishing:
+                await connection.terminate()
+                task.cancel()
+        if finishing:
+            _, late = await asyncio.wait(finishing, timeout=grace)
+            for task in late:
+                task.cancel()
         if connections:
-            await asyncio.wait([task for _, _, task in connections], timeout=grace)
-        await asyncio.get_running_loop().run_in_executor(None, lambda: self._workers.shutdown(wait=True))
+            await asyncio.wait([task for _, _, task in connections], timeout=5)
+        if self._own_workers:
+            await asyncio.to_thread(self._workers.close)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= self._limits.connections:
@@ -107,7 +110,7 @@ class PostgresEndpoint:
             ClientChannel(reader, writer, stall=self._limits.stall_seconds), service=self._service,
             engines=self._engines, workers=self._workers, tls=self._tls, largest=self._limits.message_bytes,
             process=process, secret=secret,
-            cancel=self._cancel, turns=self._turn,
+            cancel=self._cancel,
         )  # fmt: skip
         task = asyncio.current_task()
         assert task is not None
@@ -118,13 +121,6 @@ class PostgresEndpoint:
             return  # the endpoint stops, and the client was told
         finally:
             del self._open[process]
-
-    def _turn(self, user: str) -> asyncio.Semaphore:
-        """The turns of a user, for as long as one of their connections is open."""
-        turn = self._turns.get(user)
-        if turn is None:
-            turn = self._turns[user] = asyncio.Semaphore(self._limits.workers_per_user)
-        return turn
 
     def _cancel(self, request: CancelRequest) -> None:
         """Cancel the question of the connection whose key was given; a wrong key does nothing and is not told."""

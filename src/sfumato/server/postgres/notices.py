@@ -38,7 +38,7 @@ def last_answer_rows(answer: Answer) -> list[dict[str, object]]:
     """The rows of ``sfumato.last_answer``: one for each cell."""
     return [
         {"row_number": number, "column_name": name, "value": None if cell.value is None else str(cell.value),
-         "low": cell.low, "high": cell.high}
+         "low": cell.low, "high": cell.high, "limits": answer.limits}
         for number, row in enumerate(answer.rows[:_MOST_ROWS], start=1)
         for name, cell in zip(answer.columns, row, strict=True)
     ]  # fmt: skip

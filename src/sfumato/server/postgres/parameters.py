@@ -13,7 +13,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.dataset import Domain, Kind
+from sfumato.dataset import Kind, PeriodDomain, RangeDomain, ValuesDomain
+from sfumato.dataset.domain import Value
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.server.postgres.catalog_relations import relations
 from sfumato.server.postgres.messages import Bind
@@ -29,13 +30,13 @@ from sfumato.server.postgres.type_mapping import (
     decode,
 )
 
-__all__ = ["bound_values", "parameter_types", "sample_values"]
+__all__ = ["bound_values", "cast_name", "constants", "parameter_types", "sample_values"]
 
 _MOST = 1_000
 _CAST_NAMES = {
     "smallint": "int2", "int": "int4", "integer": "int4", "bigint": "int8", "real": "float4",
     "double precision": "float8",
-    "decimal": "numeric", "boolean": "bool", "varchar": "varchar", "character varying": "varchar",
+    "char": "bpchar", "decimal": "numeric", "boolean": "bool", "varchar": "varchar", "character varying": "varchar",
     "timestamp": "timestamp", "timestamptz": "timestamptz", "regclass": "text", "regtype": "text",
     "regnamespace": "text",
 }  # fmt: skip
@@ -79,7 +80,10 @@ def _inferred(node: Any, kinds: Mapping[str, PostgresType]) -> PostgresType:
         return _cast_type(parent.to)
     if isinstance(parent, exp.Limit | exp.Offset | exp.Fetch):
         return BY_NAME["int8"]
-    if isinstance(parent, exp.Any) and isinstance(parent.parent, exp.Binary):
+    listed = isinstance(parent, exp.Any | exp.All) or (
+        isinstance(parent, exp.Anonymous) and parent.name.upper() == "ALL"
+    )
+    if listed and isinstance(parent.parent, exp.Binary):
         return array_of(_beside(parent, parent.parent, kinds))
     if isinstance(parent, exp.Predicate | exp.Binary | exp.Between | exp.In):
         return _beside(node, parent, kinds)
@@ -99,6 +103,24 @@ def _beside(node: Any, parent: Any, kinds: Mapping[str, PostgresType]) -> Postgr
         if isinstance(other, exp.Literal):
             return TEXT if other.is_string else BY_NAME["float8"]
     return TEXT
+
+
+def cast_name(written: str) -> str:
+    """The name of a type as it is written in SQL; text for one that is not known."""
+    plain = written.split("(", 1)[0].strip()
+    name = _CAST_NAMES.get(plain, plain)
+    return name if name in BY_NAME else "text"
+
+
+def constants(given: Sequence[str | None], types: Sequence[PostgresType]) -> list[Any]:
+    """The constants of an EXECUTE as values of their types."""
+    if len(given) != len(types):
+        raise SqlError("42601", f"the statement has {len(types)} parameters, and {len(given)} were given")
+    try:
+        return [None if one is None else decode(one.encode(), kind, binary=False)
+                for one, kind in zip(given, types, strict=True)]  # fmt: skip
+    except BadValue as failure:
+        raise SqlError("22P02", str(failure)) from None
 
 
 def _cast_type(to: Any) -> PostgresType:
@@ -154,19 +176,31 @@ def sample_values(tree: Any, types: Sequence[PostgresType], catalog: Catalog) ->
 
     Declared values are taken where a parameter is compared with a column that has some: they are always accepted.
     """
-    domains: dict[str, Domain] = {}
+    domains: dict[str, ValuesDomain | RangeDomain | PeriodDomain] = {}
     for table in catalog.private.values():
         domains |= {name.lower(): column.domain for name, column in table.schema.columns.items() if column.domain}
     samples: dict[int, Any] = {}
     for node in () if tree is None else tree.find_all(exp.Parameter):
-        parent = node.parent
+        parent = node.find_ancestor(exp.Binary, exp.In, exp.Between) or node.parent
         column = None if parent is None else parent.find(exp.Column)
         domain = None if column is None else domains.get(column.name.lower())
         if domain is not None and node.name.isdigit():
-            value = domain.values[0] if domain.values else domain.first if domain.low is None else domain.low
-            if value is not None:
-                samples[int(node.name)] = value
-    return [samples.get(number, _SAMPLES.get(kind.name, "a")) for number, kind in enumerate(types, start=1)]
+            samples[int(node.name)] = _some_value(domain)
+    found: list[Any] = []
+    for number, kind in enumerate(types, start=1):
+        one = samples.get(number, _SAMPLES.get(kind.name.removeprefix("_"), "a"))
+        found.append([one] if kind.name.startswith("_") else one)
+    return found
+
+
+def _some_value(domain: ValuesDomain | RangeDomain | PeriodDomain) -> Value:
+    match domain:
+        case ValuesDomain():
+            return domain.values[0]
+        case RangeDomain():
+            return domain.low
+        case PeriodDomain():
+            return domain.first
 
 
 _SAMPLES: dict[str, Any] = {

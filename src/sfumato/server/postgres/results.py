@@ -10,7 +10,7 @@ from typing import Any
 from sfumato.server.postgres.backend import Columns
 from sfumato.server.postgres.messages import ColumnDescription, data_row, message, row_description
 from sfumato.server.postgres.sqlstates import SqlError
-from sfumato.server.postgres.statements import Copy
+from sfumato.server.postgres.statement_kinds import Copy
 from sfumato.server.postgres.type_mapping import TEXT, PostgresType, encode
 
 __all__ = ["StatementResult", "complete", "copy_lines", "described", "encoded_rows", "text_outcome"]
@@ -62,12 +62,23 @@ def encoded_rows(columns: Columns, rows: Sequence[Sequence[Any]], formats: Seque
 
 def complete(outcome: StatementResult, rows: int) -> bytes:
     """The end of a statement."""
-    tag = f"{outcome.tag} {rows}" if outcome.tag in ("SELECT", "COPY") else outcome.tag
+    tag = f"{outcome.tag} {rows}" if outcome.tag in ("SELECT", "COPY", "FETCH") else outcome.tag
     return message(b"C", tag.encode() + b"\0")
 
 
 def copy_lines(copy: Copy, columns: Columns, rows: Sequence[Sequence[Any]]) -> Iterator[bytes]:
     """The messages of ``COPY ... TO STDOUT``."""
+    if copy.binary:
+        yield message(b"H", struct.pack(f"!bh{len(columns)}h", 1, len(columns), *[1] * len(columns)))
+        head = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)  # in one message with the first row, as clients expect
+        for row in rows:
+            cells = [encode(cell, kind, binary=True) for cell, (_, kind) in zip(row, columns, strict=True)]
+            sized = (struct.pack("!i", -1) if cell is None else struct.pack("!i", len(cell)) + cell for cell in cells)
+            yield message(b"d", head + struct.pack("!h", len(cells)) + b"".join(sized))
+            head = b""
+        yield message(b"d", head + struct.pack("!h", -1))
+        yield message(b"c")
+        return
     yield message(b"H", struct.pack(f"!bh{len(columns)}h", 0, len(columns), *[0] * len(columns)))
     if copy.header:
         yield message(b"d", _line(copy, [name for name, _ in columns]))

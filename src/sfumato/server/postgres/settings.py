@@ -47,6 +47,17 @@ class Settings:
 
     def __init__(self, user: str) -> None:
         self._values = {**_FREE, **_FIXED, "session_authorization": user, **dict.fromkeys(_NUMBERS, "")}
+        self._start = dict(self._values)
+
+    def start(self, given: Mapping[str, str]) -> None:
+        """Set what the client asked for when it connected: a reset goes back to it."""
+        for name, value in given.items():
+            self.set(name, value)
+        self._start = dict(self._values)
+
+    def reset(self) -> None:
+        """Bring every setting back to its value at the start."""
+        self._values = dict(self._start)
 
     def all(self) -> Mapping[str, str]:
         """Every setting by its name in lower case."""
@@ -65,14 +76,16 @@ class Settings:
         return rational(text) if text else None
 
     def set(self, name: str, value: str | None) -> None:
-        """Change a setting; None restores its default."""
+        """Change a setting; None restores its value at the start of the connection."""
         key = name.lower()
-        if key in _NUMBERS:
-            self._values[key] = "" if value is None else _number(key, value)
+        if value is None and key in self._start:
+            self._values[key] = self._start[key]
+        elif value is not None and key in _NUMBERS:
+            self._values[key] = _number(key, value)
         elif key.startswith("sfumato.") or (key not in _FREE and key not in _FIXED and "." not in key):
             raise _unknown(name)
         elif key in _FIXED or key == "session_authorization":
-            if value is not None and value.lower() != self._values[key].lower():
+            if value is None or value.lower() != self._values[key].lower():
                 raise SqlError("55P02", f'parameter "{name}" cannot be changed')
         elif key == "client_encoding" and value is not None and value.lower().strip("'") not in _UTF8:
             raise SqlError("22023", f'client_encoding must be UTF8, not "{value[:40]}"')
@@ -81,7 +94,7 @@ class Settings:
         elif value is None and key not in _FREE:
             self._values.pop(key, None)
         else:
-            self._values[key] = _FREE[key] if value is None else value[:1000]
+            self._values[key] = (value or "")[:1000]
 
     def copy(self) -> dict[str, str]:
         """The values, to be restored when a transaction is rolled back."""

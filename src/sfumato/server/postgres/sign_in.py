@@ -6,11 +6,10 @@ client has proved a token, all failures have the same message.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import struct
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sfumato.errors import SfumatoError
 from sfumato.server.postgres.channel import ClientChannel
@@ -29,7 +28,6 @@ __all__ = ["Refused", "SignedIn", "Tls", "sign_in"]
 
 _SSL_REQUEST, _GSS_REQUEST = 80877103, 80877104
 _LARGEST_STARTUP = 10_000
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +54,11 @@ class Refused(Exception):
 
     def __init__(self, code: str, text: str, hint: str = "") -> None:
         super().__init__(text)
+        self.code = code
         self.message = error_response(code=code, text=text, hint=hint, severity="FATAL")
 
 
-async def sign_in(
-    channel: ClientChannel,
-    service: QueryService,
-    tls: Tls | None,
-    in_thread: Callable[[Callable[[], object]], Awaitable[object]],
-) -> SignedIn | CancelRequest:
+async def sign_in(channel: ClientChannel, service: QueryService, tls: Tls | None) -> SignedIn | CancelRequest:
     """Who a client is, or its request to cancel a question of another connection."""
     first = await _startup(channel, tls)
     if isinstance(first, CancelRequest):
@@ -80,14 +74,14 @@ async def sign_in(
     if first.newer_minor or unknown:
         names = b"".join(name.encode() + b"\0" for name in unknown)
         channel.write(message(b"v", struct.pack("!ii", 0, len(unknown)) + names))
-    token = await _authenticate(channel, service, user, tls, in_thread)
+    token = await _authenticate(channel, service, user, tls)
     dataset = first.parameters.get("database") or user
 
     def visible() -> None:
         service.schema(service.tokens.authenticated(token), dataset)
 
     try:
-        await in_thread(visible)
+        await asyncio.to_thread(visible)
     except SfumatoError:
         raise Refused(
             "3D000", f'database "{dataset[:80]}" does not exist', "Databases are the data sets that you may ask about."
@@ -111,18 +105,9 @@ async def _startup(channel: ClientChannel, tls: Tls | None) -> Startup | CancelR
     raise MalformedMessage("no startup message was sent")
 
 
-async def _authenticate(
-    channel: ClientChannel,
-    service: QueryService,
-    user: str,
-    tls: Tls | None,
-    in_thread: Callable[[Callable[[], object]], Awaitable[object]],
-) -> str:
+async def _authenticate(channel: ClientChannel, service: QueryService, user: str, tls: Tls | None) -> str:
     """The identifier of the token that the client has."""
-    from sfumato.server.accounts.tokens import ScramLogin
-
-    login = await in_thread(lambda: service.tokens.scram_login(user))
-    assert isinstance(login, ScramLogin)
+    login = await asyncio.to_thread(service.tokens.scram_login, user)
     exchange = Exchange(login, binding=tls.binding if tls is not None and channel.encrypted else None)
     offered = [PLUS, MECHANISM] if channel.encrypted and tls is not None else [MECHANISM]
     names = b"".join(name.encode() + b"\0" for name in offered)

@@ -20,7 +20,7 @@ from sfumato.errors import (
 )
 from sfumato.server.postgres.messages import error_response
 
-__all__ = ["SqlError", "error_message"]
+__all__ = ["SqlError", "error_message", "sqlstate"]
 
 _CODES: tuple[tuple[type[SfumatoError], str], ...] = (
     (OverBudget, "53400"),  # configuration_limit_exceeded
@@ -47,11 +47,18 @@ class SqlError(Exception):
         self.code, self.text, self.hint = code, text, hint
 
 
+def sqlstate(error: SqlError | SfumatoError) -> str:
+    """The SQLSTATE of an error."""
+    if isinstance(error, SqlError):
+        return error.code
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "XX000")
+
+
 def error_message(error: SqlError | SfumatoError, sql: str = "") -> bytes:
     """The message to the client; for a refused query also the character where the reason stands."""
     if isinstance(error, SqlError):
         return error_response(code=error.code, text=error.text, hint=error.hint)
-    code = next((code for kind, code in _CODES if isinstance(error, kind)), "XX000")
+    code = sqlstate(error)
     text = f"{error.code}  {error.message}"
     return error_response(code=code, text=text, hint=error.fix, position=_position(error, sql))
 

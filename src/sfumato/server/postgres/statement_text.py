@@ -6,6 +6,7 @@ Prefixes are blanked out with spaces of the same length, so that positions in la
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -18,7 +19,15 @@ from sqlglot.tokenizer_core import TokenType
 from sfumato.errors import QueryRefused
 from sfumato.query.dbapi import literal_text
 
-__all__ = ["bind_numbered", "catalog_text", "split_statements", "tokens", "without_prefix"]
+__all__ = [
+    "bind_numbered",
+    "catalog_text",
+    "lists_as_in",
+    "separate_numbers",
+    "split_statements",
+    "tokens",
+    "without_prefix",
+]
 
 _MOST_NESTED = 200
 _MOST_TOKENS = 10_000
@@ -120,15 +129,46 @@ def catalog_text(sql: str) -> str:
     return "".join([*parts, plain[last:]])
 
 
+class _Numbered(DuckDB.Tokenizer):
+    """Tokens without texts in dollar signs, as whose beginning ``$1,$`` would be read."""
+
+    HEREDOC_STRINGS: ClassVar[list[Any]] = []
+
+
+_NUMBER = re.compile(r"\$\d")
+_DOLLAR_TEXT = re.compile(r"\$\$|\$[A-Za-z_]")
+
+
+def separate_numbers(sql: str) -> str:
+    """The text with a space behind each ``$1``, without which parsers take ``$1,$`` for the beginning of a text.
+
+    >>> separate_numbers("a IN ($1,$2)")
+    'a IN ($1 ,$2 )'
+    """
+    if not _NUMBER.search(sql) or _DOLLAR_TEXT.search(sql):
+        return sql
+    parts, last, found = [], 0, tokens(sql, _Numbered(dialect="duckdb").tokenize)
+    for mark, number in pairwise(found):
+        adjacent = mark.token_type is TokenType.PARAMETER and number.start == mark.end + 1
+        if adjacent and sql[number.end + 1 :][:1].strip():
+            parts.append(sql[last : number.end + 1])
+            last = number.end + 1
+    return " ".join([*parts, sql[last:]])
+
+
 def bind_numbered(sql: str, values: Sequence[Any]) -> str:
     """Put the literal of each parameter in place of its ``$1``, ``$2``, ... as the parser of questions sees them.
 
     >>> bind_numbered("SELECT COUNT(*) FROM t WHERE a = $1 AND b = '$1'", ["it's"])
     "SELECT COUNT(*) FROM t WHERE a =  'it''s'  AND b = '$1'"
+    >>> bind_numbered("SELECT COUNT(*) FROM t WHERE a = ANY($1)", [[1, 2]])
+    'SELECT COUNT(*) FROM t WHERE a IN (1, 2)'
     """
     if not values:
-        return sql
-    parts, last, found = [], 0, tokens(sql, DuckDB().tokenize)
+        return lists_as_in(sql)
+    if _DOLLAR_TEXT.search(sql):
+        raise QueryRefused("Texts in dollar signs and parameters do not go together.", fix="Write texts in quotes.")
+    parts, last, found = [], 0, tokens(sql, _Numbered(dialect="duckdb").tokenize)
     for mark, number in pairwise(found):
         adjacent = mark.token_type is TokenType.PARAMETER and number.start == mark.end + 1
         if not adjacent or number.token_type is not TokenType.NUMBER or not number.text.isdigit():
@@ -137,6 +177,45 @@ def bind_numbered(sql: str, values: Sequence[Any]) -> str:
         if not 1 <= place <= len(values):
             raise QueryRefused(f"There is no parameter ${place}.")
         # A space on both sides: a prefix such as E would give the literal another meaning.
-        parts += [sql[last : mark.start], f" {literal_text(values[place - 1])} "]
+        parts += [sql[last : mark.start], f" {_literal(values[place - 1])} "]
         last = number.end + 1
+    return lists_as_in("".join([*parts, sql[last:]]))
+
+
+def _literal(value: Any) -> str:
+    return f"ARRAY[{', '.join(map(literal_text, value))}]" if isinstance(value, list) else literal_text(value)
+
+
+_LISTS = {("=", "ANY"): "IN", ("=", "SOME"): "IN", ("<>", "ALL"): "NOT IN", ("!=", "ALL"): "NOT IN"}
+
+
+def lists_as_in(sql: str) -> str:
+    """``= ANY(ARRAY[...])`` as ``IN (...)`` and ``<> ALL(ARRAY[...])`` as ``NOT IN (...)``, which questions know.
+
+    >>> lists_as_in("SELECT 1 WHERE a = ANY(ARRAY['x', 'y']::text[]) AND b <> ALL (ARRAY[1])")
+    "SELECT 1 WHERE a IN ('x', 'y') AND b NOT IN (1)"
+    """
+    if "ARRAY" not in sql.upper():
+        return sql
+    parts, last, found = [], 0, tokens(sql)
+    for place, token in enumerate(found[:-4]):
+        operator = _LISTS.get((token.text, found[place + 1].text.upper()))
+        words = [one.text.upper() for one in found[place + 2 : place + 5]]
+        if operator is None or words != ["(", "ARRAY", "["]:
+            continue
+        depth, end = 0, place + 2
+        closing = 0
+        while end < len(found):
+            kind = found[end].token_type
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth == 1 and kind is TokenType.R_BRACKET and not closing:
+                closing = end
+            if depth == 0:
+                break
+            end += 1
+        items = sql[found[place + 4].end + 1 : found[closing].start].strip()
+        if depth or not closing or not items:
+            raise QueryRefused("A list of values is not closed, or is empty.", fix="Give at least one value.")
+        parts += [sql[last : token.start], f"{operator} ({items})"]
+        last = found[end].end + 1
     return "".join([*parts, sql[last:]])

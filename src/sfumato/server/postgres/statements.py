@@ -7,7 +7,6 @@ tables and on no table at all are answered by the catalog engine, at no cost.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 import sqlglot
@@ -19,96 +18,27 @@ from sfumato.query.catalog import Catalog
 from sfumato.query.sql.statement import split_error_clause
 from sfumato.server.postgres.catalog_relations import relations
 from sfumato.server.postgres.sqlstates import SqlError
+from sfumato.server.postgres.statement_kinds import (
+    CatalogStatement,
+    Command,
+    Copy,
+    Declare,
+    Empty,
+    ExecuteStatement,
+    Explain,
+    Fetch,
+    Prepare,
+    QuestionStatement,
+    SchemaStatement,
+    SetStatement,
+    Show,
+    Statement,
+)
 from sfumato.server.postgres.statement_text import catalog_text, tokens, without_prefix
 
-__all__ = [
-    "CatalogStatement",
-    "Command",
-    "Copy",
-    "Empty",
-    "Explain",
-    "QuestionStatement",
-    "SchemaStatement",
-    "SetStatement",
-    "Show",
-    "Statement",
-    "read_statement",
-]
+__all__ = ["read_statement"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuestionStatement:
-    """A query that names a private table."""
-
-    sql: str
-    tree: Any
-    """None where the text cannot be parsed here; whoever answers questions says why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CatalogStatement:
-    """A query on public things only."""
-
-    tree: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class SchemaStatement:
-    """``SHOW TABLES`` or ``DESCRIBE table``."""
-
-    sql: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Explain:
-    """Cost and error of a question."""
-
-    question: QuestionStatement
-
-
-@dataclass(frozen=True, kw_only=True)
-class Copy:
-    """``COPY (SELECT ...) TO STDOUT``."""
-
-    query: QuestionStatement | CatalogStatement
-    csv: bool
-    header: bool
-    delimiter: str
-    null: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class SetStatement:
-    """``SET name = value`` and ``RESET name``."""
-
-    name: str
-    value: str | None
-    local: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Show:
-    """``SHOW name``."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Command:
-    """A command without a result: transactions, and what ends statements and portals."""
-
-    tag: str
-    argument: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Empty:
-    """Nothing but spaces and comments."""
-
-
-Statement = (
-    QuestionStatement | CatalogStatement | SchemaStatement | Explain | Copy | SetStatement | Show | Command | Empty
-)
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
 _TRANSACTION = {
     "BEGIN": "BEGIN", "START": "START TRANSACTION", "COMMIT": "COMMIT", "END": "COMMIT", "ROLLBACK": "ROLLBACK",
@@ -135,6 +65,14 @@ def read_statement(sql: str, catalog: Catalog) -> Statement:
             return _show(sql, found)
         case "SET" | "RESET":
             return _set(found)
+        case "DECLARE":
+            return _declare(sql, found, catalog)
+        case "FETCH":
+            return _fetch(found)
+        case "PREPARE" if words[1:2] != ["TRANSACTION"]:
+            return _prepare(sql, found)
+        case "EXECUTE":
+            return _execute(found)
     if first in _TRANSACTION:
         if first in ("COMMIT", "ROLLBACK") and words[1:2] == ["PREPARED"]:
             raise SqlError("0A000", "two-phase transactions are not supported")
@@ -226,6 +164,58 @@ def _set(found: list[Any]) -> SetStatement | Command:
     return SetStatement(name="".join(words[place:stop]), value=None if default else value, local=local)
 
 
+def _declare(sql: str, found: list[Any], catalog: Catalog) -> Declare:
+    words = [token.text.upper() for token in found]
+    start = words.index("FOR") + 1 if "FOR" in words else len(found)
+    if (
+        "CURSOR" not in words[:start]
+        or start >= len(found)
+        or {"BINARY", "SCROLL"} & set(words[2:start]) - ({"SCROLL"} if "NO" in words[:start] else set())
+    ):
+        raise SqlError("0A000", "only DECLARE name [NO SCROLL] CURSOR FOR query is supported")
+    return Declare(name=found[1].text, query=_query(sql[found[start].start :], catalog))
+
+
+def _fetch(found: list[Any]) -> Fetch:
+    words = [token.text for token in found[1:] if token.text.upper() not in ("FORWARD", "NEXT", "FROM", "IN")]
+    count = words[0].upper() if len(words) > 1 else "1"
+    if not words or len(words) > 2 or not (count == "ALL" or count.isdigit()):
+        raise SqlError("0A000", "only FETCH [FORWARD] count FROM name and FETCH ALL are supported")
+    return Fetch(name=words[-1], count=None if count == "ALL" else int(count))
+
+
+def _prepare(sql: str, found: list[Any]) -> Prepare:
+    words = [token.text.upper() for token in found]
+    start = words.index("AS") + 1 if "AS" in words else len(found)
+    if start >= len(found) or found[start].text.upper() not in _QUERIES:
+        raise SqlError("0A000", "only PREPARE name (types) AS SELECT ... is supported")
+    listed = "".join(f" {token.text.lower()}" for token in found[2 : start - 1]).strip(" ()")
+    types = tuple(" ".join(one.split()) for one in listed.split(",")) if listed else ()
+    return Prepare(name=found[1].text, types=types, sql=sql[found[start].start :])
+
+
+def _execute(found: list[Any]) -> ExecuteStatement:
+    """The name and the values, each of which is one constant."""
+    if len(found) < 2:
+        raise SqlError("42601", "EXECUTE needs the name of a prepared statement")
+    values: list[str | None] = []
+    sign, inside = "", found[3:-1] if len(found) > 2 else []
+    for token in inside:
+        match token.token_type:
+            case TokenType.COMMA:
+                continue
+            case TokenType.DASH:
+                sign = "-"
+            case TokenType.STRING | TokenType.NUMBER | TokenType.TRUE | TokenType.FALSE:
+                values.append(sign + token.text)
+                sign = ""
+            case TokenType.NULL:
+                values.append(None)
+            case _:
+                raise SqlError("0A000", "EXECUTE takes constants")
+    return ExecuteStatement(name=found[1].text, values=tuple(values))
+
+
 def _transaction(first: str, found: list[Any]) -> Command:
     words = [token.text for token in found if token.text.upper() not in ("WORK", "TRANSACTION", "SAVEPOINT", "PREPARE")]
     if first == "ROLLBACK" and "TO" in (word.upper() for word in words):
@@ -255,12 +245,14 @@ def _copy(sql: str, found: list[Any], catalog: Catalog) -> Copy:
 
 
 def _copy_options(query: QuestionStatement | CatalogStatement, words: list[str]) -> Copy:
-    csv, header, given, place = False, False, dict[str, str](), 0
+    binary, csv, header, given, place = False, False, False, dict[str, str](), 0
     while place < len(words):
         word = words[place].upper()
         after = words[place + 1] if place + 1 < len(words) else ""
         if word == "FORMAT" and after.upper() in ("CSV", "TEXT"):
             csv, place = after.upper() == "CSV", place + 2
+        elif word == "FORMAT" and after.upper() == "BINARY":
+            binary, place = True, place + 2
         elif word == "CSV":
             csv, place = True, place + 1
         elif word == "HEADER":
@@ -274,9 +266,18 @@ def _copy_options(query: QuestionStatement | CatalogStatement, words: list[str])
             place += 2
         else:
             raise SqlError(
-                "0A000", f"COPY has no option {word[:30]} here", "Options: FORMAT csv or text, HEADER, DELIMITER, NULL."
+                "0A000",
+                f"COPY has no option {word[:30]} here",
+                "Options: FORMAT csv, text or binary, HEADER, DELIMITER, NULL.",
             )
     delimiter = given.get("DELIMITER", "," if csv else "\t")
     if len(delimiter) != 1 or delimiter in '\\"\r\n':
         raise SqlError("22023", "the COPY delimiter must be a single character")
-    return Copy(query=query, csv=csv, header=header, delimiter=delimiter, null=given.get("NULL", "" if csv else "\\N"))
+    return Copy(
+        query=query,
+        binary=binary,
+        csv=csv,
+        header=header,
+        delimiter=delimiter,
+        null=given.get("NULL", "" if csv else "\\N"),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -231,6 +232,10 @@ def _decimal(text: str) -> Decimal:
     return value
 
 
+_ZONE = re.compile(r"(?<=^\d{4}-\d\d-\d\d) ?[+-]\d\d(:?\d\d)*$")
+"""The zone that JDBC writes behind a date."""
+
+
 def _moment(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
@@ -239,7 +244,7 @@ def _moment(text: str) -> datetime:
 _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "bool": _boolean, "int2": _whole, "int4": _whole, "int8": _whole, "oid": _whole, "numeric": _decimal,
     "float4": lambda text: float(_decimal(text)), "float8": lambda text: float(_decimal(text)),
-    "date": lambda text: _moment(text).date(), "timestamp": _moment, "timestamptz": _moment,
+    "date": lambda text: _moment(_ZONE.sub("", text)).date(), "timestamp": _moment, "timestamptz": _moment,
     "time": time.fromisoformat, "uuid": lambda text: str(UUID(text)),
 }  # fmt: skip
 

@@ -38,8 +38,15 @@ VIEWS = (
     ),
     SystemView(
         name="last_answer",
-        columns={"row_number": "int8", "column_name": "text", "value": "text", "low": "float8", "high": "float8"},
-        about="the last answer of this connection with its 95 % intervals",
+        columns={
+            "row_number": "int8",
+            "column_name": "text",
+            "value": "text",
+            "low": "float8",
+            "high": "float8",
+            "limits": "text",
+        },
+        about="the last answer of this connection with its 95 % intervals; limits says whether they may cut people",
     ),
     SystemView(
         name="columns",

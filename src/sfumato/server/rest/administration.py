@@ -283,4 +283,4 @@ def audit_questions(who: Who, context: ContextOf, most: Most = 100) -> dict[str,
     require(who, Action.READ_QUESTIONS)
     names = _sees(context, who)
     found = context.service.log.latest(most=most)
-    return {"questions": [q.to_dict() for q in found if names is None or q.dataset in names]}
+    return {"questions": [q.audited() for q in found if names is None or q.dataset in names]}

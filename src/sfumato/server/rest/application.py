@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from sfumato.server.rest.errors import add_error_handlers
 from sfumato.server.rest.guard import RequestGuard, RequestTime
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
+from sfumato.server.workers import Workers
 from sfumato.web import BodyLimit, BrowserSession, CsrfCheck, HostCheck, SecurityHeaders, front_end, local_hosts
 
 __all__ = ["create_application", "openapi"]
@@ -46,11 +48,12 @@ def create_application(
     settings: ServerSettings,
     *,
     port: int | None = None,
+    workers: Workers | None = None,
     started: Hook | None = None,
     stopped: Hook | None = None,
 ) -> FastAPI:
     """The application on a query service. ``started`` and ``stopped`` run with it, in its event loop."""
-    context = ServerContext(service, settings)
+    context = ServerContext(service, settings, workers)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -59,9 +62,9 @@ def create_application(
         try:
             yield
         finally:
-            context.close()
             if stopped is not None:
                 await stopped()
+            await asyncio.to_thread(context.close)
 
     app = FastAPI(
         title="sfumato",

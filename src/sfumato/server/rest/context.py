@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from fastapi import Depends, Request
-from limits import parse
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 
-from sfumato.errors import TooManyRequests
 from sfumato.server.accounts.account_sessions import AccountSession, AccountSessions
 from sfumato.server.accounts.passwords import Passwords
 from sfumato.server.accounts.tokens import signed_out
-from sfumato.server.heads import HEADER, check_head
 from sfumato.server.metrics import Metrics
 from sfumato.server.roles import Principal
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
+from sfumato.server.workers import Workers
 
 __all__ = ["COOKIE", "ContextOf", "ServerContext", "Who", "cookie_name"]
 
 COOKIE = "sfumato-session"
-Result = TypeVar("Result")
 
 
 def cookie_name(*, secure: bool) -> str:
@@ -40,19 +34,18 @@ def cookie_name(*, secure: bool) -> str:
 class ServerContext:
     """One server process."""
 
-    def __init__(self, service: QueryService, settings: ServerSettings) -> None:
+    def __init__(self, service: QueryService, settings: ServerSettings, workers: Workers | None = None) -> None:
         self.service, self.settings = service, settings
         self.passwords = Passwords(service.state, failures=settings.failures, lock_minutes=settings.lock_minutes)
         self.sessions = AccountSessions(service.state)
         self.cookie = cookie_name(secure=settings.secure)
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._ask_limit, self._sign_in_limit = parse(settings.ask_limit), parse(settings.sign_in_limit)
         self._metrics = Metrics(service.state.ledger)
-        self._askers = ThreadPoolExecutor(settings.workers, thread_name_prefix="question")
+        self.workers = workers or Workers(settings)
+        self._background: set[asyncio.Future[object]] = set()
 
     def close(self) -> None:
         """Wait for the questions that run; those that wait are not started."""
-        self._askers.shutdown(wait=True, cancel_futures=True)
+        self.workers.close()
 
     def count_request(self, operation: str) -> None:
         """Count a request for the metrics."""
@@ -62,24 +55,28 @@ class ServerContext:
         """The metrics of this process."""
         return self._metrics.text()
 
-    async def in_asker(self, work: Callable[[], Result]) -> Result:
-        """Run a question in a thread of its own kind, so that many of them do not hold up anything else."""
-        return await asyncio.get_running_loop().run_in_executor(self._askers, work)
-
-    def submit(self, work: Callable[[], Any]) -> None:
+    def submit(self, person: str, work: Callable[[], object]) -> None:
         """Run a question in the background. Its errors are in the log of questions."""
-        self._askers.submit(work)
+        task = asyncio.ensure_future(self.workers.run(person, work))
+        self._background.add(task)
+        task.add_done_callback(self._ended)
 
-    def limit_asking(self, principal: Principal) -> None:
-        """Refuse too many questions of one analyst."""
-        if not self._limiter.hit(self._ask_limit, "ask", principal.name):
-            raise TooManyRequests("Too many questions in a short time.", fix="Wait, then ask again.")
+    def _ended(self, task: asyncio.Future[object]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     def limit_sign_in(self, request: Request) -> None:
         """Refuse too many attempts to sign in from one address."""
+        self.workers.count_sign_in(self.address(request))
+
+    def address(self, request: Request) -> str:
+        """Where a request comes from: the last address of ``X-Forwarded-For`` that no declared proxy has."""
         address = request.client.host if request.client else ""
-        if not self._limiter.hit(self._sign_in_limit, "sign-in", address):
-            raise TooManyRequests("Too many attempts to sign in.", fix="Wait, then try again.")
+        forwarded = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
+        while self.settings.is_proxy(address) and forwarded and forwarded[-1].strip():
+            address = forwarded.pop().strip()
+        return address[:100]
 
     def browser(self, request: Request) -> AccountSession | None:
         """The browser session of a request."""
@@ -105,9 +102,6 @@ def _who(request: Request, context: Annotated[ServerContext, Depends(_context)])
         if session is None:
             raise signed_out()
         principal = session.user.principal()
-    head = request.headers.get(HEADER)
-    if head is not None:
-        check_head(context.service.state, head)
     request.state.principal = principal.name
     return principal
 

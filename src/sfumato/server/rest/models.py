@@ -94,6 +94,8 @@ class Credentials(_Body):
 
 class Password(_Body):
     password: Annotated[str, Field(max_length=2000)]
+    current: Annotated[str, Field(max_length=2000)] = ""
+    """The password until now. It is not needed in a session that a one-time link opened."""
 
 
 class TokenBody(_Body):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from sfumato.errors import SfumatoError
 from sfumato.query.catalog import Catalog
 from sfumato.query.catalog_document import catalog_to_dict
 from sfumato.query.results.public_schema import describe_table, list_tables
@@ -63,21 +61,27 @@ def _table(catalog: Catalog, name: str, access: str, unit: str) -> dict[str, Any
 def read_catalog(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
     """The declared schema for programs: tables, units, kinds, domains; public tables as Arrow streams in base64."""
     require(who, Action.SCHEMA)
-    context.limit_asking(who)
+    context.workers.count_question(who.name)
     return catalog_to_dict(context.service.schema(who, name))
 
 
 @router.post("/datasets/{name}/explain", operation_id="explain")
-def explain(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
+async def explain(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
     """Cost and expected error of a question. It is free and reads no data."""
-    explanation = context.service.explain(who, name, body.sql, **body.options())
+    require(who, Action.ASK)
+    context.workers.count_question(who.name)
+    work = partial(context.service.explain, who, name, body.sql, **body.options())
+    explanation = await context.workers.run(who.name, work)
     return {"explanation": explanation.to_dict(), "text": str(explanation)}
 
 
 @router.post("/datasets/{name}/analyze", operation_id="analyze")
-def analyze(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
+async def analyze(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
     """Privacy analysis of a question, for reviewers: rows, sensitivities, noise, loss. It is free and reads no data."""
-    return {"analysis": context.service.analyze(who, name, body.sql, **body.options())}
+    require(who, Action.ASK)
+    context.workers.count_question(who.name)
+    work = partial(context.service.analyze, who, name, body.sql, **body.options())
+    return {"analysis": await context.workers.run(who.name, work)}
 
 
 @router.post("/datasets/{name}/ask", operation_id="ask", responses={**ERRORS, **RESPONSES})
@@ -91,9 +95,9 @@ async def ask(
     response has status 202 and the identifier of the question; its status, events and result are read from there.
     """
     require(who, Action.ASK)
-    context.limit_asking(who)
+    context.workers.count_question(who.name)
     begin = partial(context.service.begin, who, name, body.sql, idempotency_key=key, **body.options())
-    question = await context.in_asker(begin)
+    question = await context.workers.run(who.name, begin)
     run = partial(context.service.run, who, question, max_epsilon=body.max_epsilon)
     return await _respond(context, request, prefer, question, run, who=who, keyed=key is not None)
 
@@ -105,9 +109,9 @@ async def ask_workload(
 ) -> Response:  # fmt: skip
     """Ask many counting queries for one cost, by the matrix mechanism. Headers and formats are those of ``ask``."""
     require(who, Action.ASK)
-    context.limit_asking(who)
+    context.workers.count_question(who.name)
     begin = partial(context.service.begin_workload, who, name, body.queries, idempotency_key=key, **body.options())
-    question = await context.in_asker(begin)
+    question = await context.workers.run(who.name, begin)
     run = partial(context.service.run_workload, who, question, max_epsilon=body.max_epsilon)
     return await _respond(context, request, prefer, question, run, who=who, keyed=key is not None)
 
@@ -123,10 +127,10 @@ async def _respond(
     keyed: bool,
 ) -> Response:
     if prefer is not None and "respond-async" in prefer.lower():
-        context.submit(_quietly(run))
+        context.submit(who.name, run)
         place = f"/api/v1/questions/{question.id}"
         return JSONResponse({"question": question.id, "state": question.state}, 202, {"Location": place})
-    running: asyncio.Future[Asked | AskedWorkload] = asyncio.ensure_future(context.in_asker(run))
+    running: asyncio.Future[Asked | AskedWorkload] = asyncio.ensure_future(context.workers.run(who.name, run))
     while not (await asyncio.wait((running,), timeout=_POLL_SECONDS))[0]:
         if await request.is_disconnected():
             # The client has gone. With a key it may come again and is answered then; what is charged stays charged.
@@ -134,15 +138,7 @@ async def _respond(
             await asyncio.to_thread(end, question.id)
             break
     asked = await running
-    return answer_response(asked, request, context.service.state)
-
-
-def _quietly(run: Any) -> Any:
-    def work() -> None:
-        with suppress(SfumatoError):
-            run()
-
-    return work
+    return answer_response(asked, request)
 
 
 @router.get("/questions", operation_id="list_questions")
@@ -154,14 +150,17 @@ def list_questions(who: Who, context: ContextOf, most: Annotated[int, Query(ge=1
 @router.get("/questions/{identifier}", operation_id="read_question")
 def read_question(identifier: Identifier, who: Who, context: ContextOf) -> dict[str, Any]:
     """Status of a question: running, done, refused, failed or cancelled."""
-    return context.service.question(who, identifier).to_dict()
+    question = context.service.question(who, identifier)
+    return question.audited() if who.may(Action.READ_QUESTIONS) and question.analyst != who.name else question.to_dict()
 
 
 @router.get("/questions/{identifier}/result", operation_id="read_result", responses={**ERRORS, **RESPONSES})
-def read_result(identifier: Identifier, who: Who, context: ContextOf, request: Request) -> Response:
+async def read_result(identifier: Identifier, who: Who, context: ContextOf, request: Request) -> Response:
     """The answer to an earlier question, again. It is free."""
     require(who, Action.ASK)
-    return answer_response(context.service.result(who, identifier), request, context.service.state)
+    context.workers.count_question(who.name)
+    asked = await context.workers.run(who.name, partial(context.service.result, who, identifier))
+    return answer_response(asked, request)
 
 
 @router.post("/questions/{identifier}/cancel", operation_id="cancel")

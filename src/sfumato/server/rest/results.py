@@ -11,9 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sfumato.query.results.answer import Answer
-from sfumato.server.heads import HEADER, signed_head
 from sfumato.server.service import Asked, AskedWorkload
-from sfumato.server.state import ServerState
 
 __all__ = ["ARROW", "RESPONSES", "answer_body", "answer_response"]
 
@@ -38,9 +36,9 @@ def _types(answer: Answer) -> list[str]:
     return kinds
 
 
-def answer_response(asked: Asked | AskedWorkload, request: Request, state: ServerState) -> Response:
+def answer_response(asked: Asked | AskedWorkload, request: Request) -> Response:
     """The response in the first format that the client accepts; JSON if it does not say."""
-    headers = {HEADER: signed_head(state), "Sfumato-Question": asked.question, "Vary": "Accept"}
+    headers = {"Sfumato-Question": asked.question, "Vary": "Accept"}
     accepted = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
     for kind in accepted:
         if kind in ("application/json", "*/*", "application/*"):

@@ -20,9 +20,9 @@ __all__ = ["open_session", "router"]
 router = APIRouter(tags=["sign-in"], responses=ERRORS)
 
 
-def open_session(context: ServerContext, user: str, response: Response) -> str:
+def open_session(context: ServerContext, user: str, response: Response, *, by_link: bool = False) -> str:
     """Start a browser session; returns the CSRF token."""
-    identifier, session = context.sessions.open(user)
+    identifier, session = context.sessions.open(user, by_link=by_link)
     response.set_cookie(context.cookie, identifier, **session_cookie(secure=context.settings.secure))
     return session.csrf
 
@@ -37,7 +37,7 @@ def read_sign_in(context: ContextOf) -> dict[str, Any]:
 def sign_in(body: Credentials, request: Request, context: ContextOf) -> Response:
     """Sign in with a password; sets the session's cookie and returns the CSRF token."""
     context.limit_sign_in(request)
-    user = context.passwords.authenticate(body.user, body.password)
+    user = context.passwords.authenticate(body.user, body.password, address=context.address(request))
     response = JSONResponse({})
     csrf = open_session(context, user.name, response)
     response.body = response.render({"user": user.name, "csrf": csrf})
@@ -62,7 +62,7 @@ async def use_link(link: Annotated[str, Path(max_length=100)], request: Request,
     context.limit_sign_in(request)
     user = await asyncio.to_thread(context.sessions.redeem, link)
     response = RedirectResponse("/", status_code=303)
-    await asyncio.to_thread(open_session, context, user, response)
+    await asyncio.to_thread(open_session, context, user, response, by_link=True)
     return response
 
 
@@ -79,9 +79,15 @@ def read_me(request: Request, who: Who, context: ContextOf) -> dict[str, Any]:
 
 
 @router.put("/api/v1/me/password", operation_id="set_password", status_code=204)
-def set_password(body: Password, who: Who, context: ContextOf) -> Response:
-    """Set the account's password. All its browser sessions end."""
+def set_password(body: Password, request: Request, who: Who, context: ContextOf) -> Response:
+    """Set the account's password, in the browser and with the present one. All its browser sessions end."""
     require(who, Action.OWN_TOKENS)
+    session = context.browser(request)
+    if who.token or session is None:
+        raise AccessDenied("A token does not set a password.", fix="Sign in with a browser, by a password or a link.")
+    if context.passwords.exists(who.name) and not session.by_link:
+        context.limit_sign_in(request)
+        context.passwords.authenticate(who.name, body.current, address=context.address(request))
     context.passwords.set(who.name, body.password)
     return Response(status_code=204)
 
@@ -99,7 +105,9 @@ def create_my_token(body: TokenBody, who: Who, context: ContextOf) -> dict[str, 
     require(who, Action.OWN_TOKENS)
     if not set(body.scopes) <= who.scopes:
         raise AccessDenied("A token cannot have scopes that its maker's token lacks.")
-    made = context.service.tokens.create(who.name, scopes=body.scopes, days=body.days, label=body.label)
+    made = context.service.tokens.create(
+        who.name, scopes=body.scopes, days=body.days, label=body.label, made_by=who.token
+    )
     return {**made.token.to_dict(), "secret": made.secret}
 
 

@@ -6,7 +6,6 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from sfumato.errors import SfumatoError
-from sfumato.server.heads import refuse_rolled_back
 from sfumato.server.rest.context import ContextOf, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.roles import Action, require
@@ -24,13 +23,11 @@ def health() -> dict[str, str]:
 
 @router.get("/readyz", operation_id="ready", responses={503: {"description": "The ledger cannot be used."}})
 def ready(context: ContextOf) -> Response:
-    """The ledger can be written and was not rolled back: questions can be answered."""
+    """The state can be read, its disk takes more, and the witness is current: questions can be answered."""
     try:
-        with context.service.state.store.write():
-            pass
-        refuse_rolled_back(context.service.state)
+        context.service.check_ready()
     except SfumatoError as refusal:
-        return JSONResponse({"status": "not ready", "code": refusal.code}, status_code=503)
+        return JSONResponse({"status": "not ready", "code": refusal.code, "message": refusal.message}, status_code=503)
     return JSONResponse({"status": "ok"})
 
 

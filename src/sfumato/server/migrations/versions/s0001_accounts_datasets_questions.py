@@ -22,21 +22,23 @@ def _number(name: str) -> sa.Column[int]:
 
 
 _TABLES: dict[str, list[sa.Column[str] | sa.Column[int]]] = {
-    # `secret` holds the key that signs ledger heads and the salts of unknown users.
+    # `secret` holds the key of the salts of unknown users.
     "settings": [_key("name"), _text("value")],
     "users": [
         _key("name"), _text("roles"), _text("password"), _text("salt"), _number("active"), _text("subject"),
         _text("created"), _text("reset_at"), _text("reset_by"),
     ],
-    # By the hash of the name, whether or not there is such a user.
+    # By the hash of the name and the address, whether or not there is such a user.
     "lockouts": [_key("hash"), _number("failures"), _text("until")],
     "groups": [_key("name"), _text("created")],
     "members": [_key("group_name"), _key("user_name")],
     "tokens": [
         _key("id"), _text("user_name"), _text("hash"), _text("stored_key"), _text("server_key"), _text("scopes"),
-        _text("label"), _text("created"), _text("expires"), _text("last_used"), _text("revoked"),
+        _text("label"), _text("created"), _text("expires"), _text("last_used"), _text("revoked"), _text("made_by"),
     ],
-    "sessions": [_key("hash"), _text("user_name"), _text("csrf"), _text("created"), _text("expires")],
+    "sessions": [
+        _key("hash"), _text("user_name"), _text("csrf"), _text("created"), _text("expires"), _number("by_link"),
+    ],
     "links": [_key("hash"), _text("user_name"), _text("expires")],
     "datasets": [_key("name"), _text("state"), _text("owner"), _number("version"), _text("created")],
     "dataset_versions": [
@@ -48,6 +50,8 @@ _TABLES: dict[str, list[sa.Column[str] | sa.Column[int]]] = {
         _key("id"), _text("by_name"), _text("dataset"), _text("holder"), _text("period"), _text("measure"),
         _text("size"), _text("delta"), _text("why"), _text("state"), _text("at"),
     ],
+    # The smallest cost that a shared budget refused to an analyst, until a cap changes.
+    "shared_refusals": [_key("analyst"), _key("dataset"), _key("measure"), _text("caps"), _text("size")],
     "approvals": [_key("request"), _key("by_name"), _text("at")],
     "questions": [
         _key("id"), _text("analyst"), _text("dataset"), _text("sql"), _text("options"), _text("request"),

@@ -1,0 +1,97 @@
+"""Workers: the threads that plan and answer, and what one person may take of them.
+
+Both doors use the same workers. One person has a quarter of the threads at a time, a number of questions a minute, and
+seconds of computing a minute, whichever verb they use: what is free, such as ``EXPLAIN``, still takes time from others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from limits import parse
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from sfumato.errors import TooManyRequests
+from sfumato.server.settings import ServerSettings
+
+__all__ = ["Workers"]
+
+Result = TypeVar("Result")
+_SHARE = 4
+
+
+class Workers:
+    """The threads of one server process."""
+
+    def __init__(self, settings: ServerSettings | None = None) -> None:
+        given = settings or ServerSettings()
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._ask_limit, self._sign_in_limit = parse(given.ask_limit), parse(given.sign_in_limit)
+        self._seconds = given.compute_seconds
+        self._threads = ThreadPoolExecutor(given.workers, thread_name_prefix="question")
+        self._each = max(1, given.workers // _SHARE)
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._used: dict[str, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Wait for what runs; what waits is not started."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def count_question(self, person: str) -> None:
+        """Refuse too many questions of one person."""
+        if not self._limiter.hit(self._ask_limit, "ask", person):
+            raise TooManyRequests("Too many questions in a short time.", fix="Wait, then ask again.")
+
+    def count_sign_in(self, address: str) -> None:
+        """Refuse too many attempts to sign in from one address."""
+        if not self._limiter.hit(self._sign_in_limit, "sign-in", address):
+            raise TooManyRequests("Too many attempts to sign in.", fix="Wait, then try again.")
+
+    def turn(self, person: str) -> asyncio.Semaphore:
+        """The turns of a person, for as long as somebody uses them."""
+        turn = self._turns.get(person)
+        if turn is None:
+            turn = self._turns[person] = asyncio.Semaphore(self._each)
+        return turn
+
+    async def run(self, person: str, work: Callable[[], Result]) -> Result:
+        """Run something for a person in a worker, when it is their turn."""
+        async with self.turn(person):
+            return await self.start(person, work)
+
+    def start(self, person: str, work: Callable[[], Result]) -> asyncio.Future[Result]:
+        """Run something for a person in a worker at once; for those who hold a turn."""
+        self._check_computing(person)
+        return asyncio.get_running_loop().run_in_executor(self._threads, self._counted(person, work))
+
+    def _counted(self, person: str, work: Callable[[], Result]) -> Callable[[], Result]:
+        def counted() -> Result:
+            start = time.thread_time()
+            try:
+                return work()
+            finally:
+                with self._lock:
+                    self._used[person] = self._level(person) + time.thread_time() - start, time.monotonic()
+
+        return counted
+
+    def _level(self, person: str) -> float:
+        """Seconds that count against a person: a minute's seconds drain within a minute."""
+        used, at = self._used.get(person, (0.0, 0.0))
+        return max(0.0, used - (time.monotonic() - at) * self._seconds / 60)
+
+    def _check_computing(self, person: str) -> None:
+        with self._lock:
+            level = self._level(person)
+            if len(self._used) > 10_000:
+                self._used = {name: used for name, used in self._used.items() if self._level(name)}
+        if level > self._seconds:
+            raise TooManyRequests("Your questions took too much computing time.", fix="Wait a minute, then ask again.")

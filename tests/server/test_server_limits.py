@@ -1,0 +1,166 @@
+"""What one person may take of a server, at both doors: rates, computing time, lock-outs, credentials, logs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `server` is not installed")
+import psycopg
+from argon2 import PasswordHasher
+from starlette.testclient import TestClient
+from test_server_rest import HOST, PASSWORD, Server
+
+from postgres_sample import Served, serving
+from server_sample import COUNT
+from sfumato.errors import InvalidRecipe
+from sfumato.server.roles import Scope
+from sfumato.server.settings import ServerSettings, load_settings
+from sfumato.server.workers import Workers
+
+VERBS = ("ask", "explain", "analyze")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_counts(tmp_path: Path, verb: str) -> None:
+    server = Server(tmp_path, ask_limit="3/minute")
+    body = {"sql": "SELECT age FROM patients", "epsilon": "0.1"}
+    with server.client:
+        told = [server("POST", f"/api/v1/datasets/hospital/{verb}", json=body).status_code for _ in range(5)]
+        assert told == [422, 422, 422, 429, 429]
+        assert server.ask("bob").status_code == 200, "another person is not held up"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_computing_time_is_bounded_per_person(tmp_path: Path, verb: str) -> None:
+    """A free question with thousands of conditions keeps a worker busy; it counts as what it takes."""
+    server = Server(tmp_path, compute_seconds=0.01)
+    chain = " OR ".join(f"age = {number % 90}" for number in range(300))
+    body = {"sql": f"{COUNT} WHERE {chain}", "epsilon": "0.1"}
+    with server.client:
+        told = [server("POST", f"/api/v1/datasets/hospital/{verb}", json=body).status_code for _ in range(4)]
+        assert told[-1] == 429
+        assert server.ask("bob").status_code == 200
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Iterator[Served]:
+    with serving(tmp_path, workers=Workers(ServerSettings(ask_limit="5/day"))) as running:
+        yield running
+
+
+class SlowLog(logging.Filter):
+    """A log that takes its time: a line written after the answer is not there when the client has the answer."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        time.sleep(0.05)
+        return True
+
+
+def test_the_postgresql_endpoint_obeys_the_limit_and_writes_logs(
+    limited: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "sfumato.server")
+    states = []
+    with caplog.filtering(SlowLog()), psycopg.connect(limited.url(), autocommit=True) as client:
+        for sql in ("SELECT age FROM patients", f"EXPLAIN {COUNT}", COUNT, "SELECT 1", "SHOW TABLES"):
+            for _ in range(2):
+                try:
+                    client.execute(sql)
+                    states.append("00000")
+                except psycopg.Error as refusal:
+                    states.append(refusal.sqlstate)
+    assert states == ["0A000", "0A000", "00000", "00000", "00000", "53300", "00000", "00000", "00000", "00000"]
+    lines = [record.facts for record in caplog.records if record.msg == "statement"]  # type: ignore[attr-defined]
+    assert [line["code"] for line in lines] == states
+    assert {line["user"] for line in lines} == {"alice"}
+    assert "QuestionStatement" in {line["operation"] for line in lines}
+    assert "patients" not in str(lines)
+
+
+# Sign-in
+
+
+def signed_in(server: Server, name: str) -> tuple[Any, dict[str, str]]:
+    """A browser that signed in with the password."""
+    browser = TestClient(server.client.app, base_url=HOST)
+    told = browser.post("/api/v1/sign-in", json={"user": name, "password": PASSWORD})
+    assert told.status_code == 200, told.text
+    return browser, {"X-CSRF-Token": told.json()["csrf"]}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(tmp_path, failures=3, sign_in_limit="5/minute", behind_proxy=False, proxies=("10.0.0.0/8",))
+    passwords = made.client.app.state.context.passwords  # type: ignore[attr-defined]
+    passwords.__dict__["_hasher"] = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    passwords.set("ada", PASSWORD)
+    with made.client:
+        yield made
+
+
+def attempt(server: Server, password: str, *, peer: str, forwarded: str = "") -> int:
+    client = TestClient(server.client.app, base_url=HOST, client=(peer, 1))
+    headers = {"X-Forwarded-For": forwarded} if forwarded else {}
+    told = client.post("/api/v1/sign-in", json={"user": "ada", "password": password}, headers=headers)
+    return int(told.status_code)
+
+
+def test_nobody_locks_somebody_else_out(server: Server) -> None:
+    assert [attempt(server, "wrong", peer="192.0.2.1") for _ in range(4)] == [401, 401, 401, 429]
+    assert attempt(server, PASSWORD, peer="192.0.2.1") == 429
+    assert attempt(server, PASSWORD, peer="192.0.2.2") == 200
+
+
+def test_users_behind_a_declared_proxy_have_limits_of_their_own(server: Server) -> None:
+    told = [attempt(server, PASSWORD, peer="10.0.0.1", forwarded=f"6.6.6.6, 192.0.2.{n}") for n in range(8)]
+    assert told == [200] * 8
+    told = [attempt(server, PASSWORD, peer="192.0.2.77", forwarded=f"192.0.2.{n}") for n in range(8)]
+    assert told[-1] == 429, "others may not say where they come from"
+
+
+def test_networks_of_proxies_are_checked() -> None:
+    with pytest.raises(InvalidRecipe, match="proxies"):
+        load_settings(None, given={}, environment={"SFUMATO_SERVER_PROXIES": "10.0.0.0/8, nonsense"})
+
+
+# Credentials
+
+
+def test_a_password_is_changed_in_the_browser_and_with_the_old_one(server: Server) -> None:
+    new = "another horse battery staple"
+    path, body = "/api/v1/me/password", {"password": new, "current": PASSWORD}
+    assert server("PUT", path, "ada", json=body).status_code == 403, "a token does not"
+    browser, headers = signed_in(server, "ada")
+    assert browser.put(path, json={"password": new}, headers=headers).status_code == 401
+    assert browser.put(path, json={**body, "current": "wrong"}, headers=headers).status_code == 401
+    assert browser.put(path, json=body, headers=headers).status_code == 204
+
+
+def test_a_link_sets_a_forgotten_password(server: Server) -> None:
+    link = server("POST", "/api/v1/users/ada/link", "root").json()["link"]
+    browser = TestClient(server.client.app, base_url=HOST, follow_redirects=False)
+    assert browser.post(link, headers={"Origin": HOST}).status_code == 303
+    headers = {"X-CSRF-Token": browser.get("/api/v1/me").json()["csrf"]}
+    body = {"password": "another horse battery staple"}
+    assert browser.put("/api/v1/me/password", json=body, headers=headers).status_code == 204
+
+
+def test_a_token_makes_none_that_outlives_it(server: Server) -> None:
+    tokens = server.service.tokens
+    parent = tokens.create("ada", scopes=[Scope.MANAGE, Scope.ASK], days=1)
+    body = {"scopes": ["manage", "ask"], "days": 300}
+    child = server("POST", "/api/v1/me/tokens", parent.secret, json=body).json()
+    assert child["expires"] == parent.token.expires
+    grandchild = server("POST", "/api/v1/me/tokens", child["secret"], json=body).json()
+    tokens.revoke(parent.token.id)
+    for made in (child, grandchild):
+        assert server("GET", "/api/v1/me", made["secret"]).status_code == 401
+    browser, headers = signed_in(server, "ada")
+    made = browser.post("/api/v1/me/tokens", json=body, headers=headers).json()
+    assert made["expires"] > parent.token.expires
