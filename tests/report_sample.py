@@ -118,7 +118,6 @@ def sample_account(**changes: Any) -> ReportData:
             "python": "3.11.9",
             "polars": "2.1.0",
             "numpy": "2.4.1",
-            "vl-convert": "1.9.0",
         },
         "manifest": manifest,
         "files": {

@@ -187,9 +187,9 @@ def test_external_pictures_have_no_before():
     assert twin["attacks_before"] == []
     assert all(bar["before"] is None for column in twin["columns"] for bar in column["bars"])
     for spec in twin["pictures"].values():
-        rows = spec["data"]["values"]
+        rows = spec["rows"]
         assert rows
-        assert all(row.get("when") != "before" and row.get("before") is None for row in rows)
+        assert all(row.get("when") != "before" and row.get("mark") is None for row in rows)
 
 
 def test_labels_that_only_the_original_has_do_not_go_out():
@@ -361,8 +361,8 @@ def test_many_bars_are_cut_and_the_table_has_them_all() -> None:
     assert figure.head[0] == "Pair of columns"
     assert len(figure.rows) == 60
     assert "The 20 largest of 60 are shown." in figure.alternative
-    assert "a59 × b59" in str(figure.spec)
-    assert "a39 × b39" not in str(figure.spec)
+    assert "a59 × b59" in str(figure.chart)
+    assert "a39 × b39" not in str(figure.chart)
 
 
 def test_the_recipe_on_the_page_says_nothing_empty() -> None:

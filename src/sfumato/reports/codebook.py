@@ -9,6 +9,7 @@ import polars as pl
 
 from sfumato.data.table import ColumnLabels, Table
 from sfumato.dataset import Kind
+from sfumato.masking.base import method_of
 from sfumato.reports.report_data import ReportData
 from sfumato.reports.text import ABOUT_LABELS, summary
 from sfumato.wording import counted
@@ -79,7 +80,9 @@ def readme(report: ReportData, *, data: str) -> str:
     facts = [f"- **{label}:** {about[key]}" for key, label in ABOUT_LABELS.items() if about.get(key)]
     released = [line for line in public.column_table if line.released]
     rows = public.manifest.get("rows")
-    done = [f"- {_code(line.column)}: {line.done}." for line in released if line.done]
+    steps = public.manifest.get("steps", ())
+    done = [f"- Records: {words}." for step in steps if (words := method_of(step).rows_in_words(step))]
+    done += [f"- {_code(line.column)}: {line.done}." for line in released if line.done and not line.unchanged]
     method = (
         ["The owner does not publish the masking method."]
         if about.get("method") == "withheld"

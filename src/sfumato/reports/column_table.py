@@ -55,6 +55,7 @@ def _summary(
     after = release.column(name) if release is not None and released else None
     words = done_in_words(manifest, name, declared)
     compared = manifest.get("unchanged")
+    unchanged = released and (not words if compared is None else name in compared)
     changed = bool(words) and released and declared.role is not Role.IDENTIFIER
     example = _example(before, after, lineage) if changed and before is not None and after is not None else None
     return ColumnSummary(
@@ -62,15 +63,22 @@ def _summary(
         role=str(declared.role) if entry is not None else "not declared",
         decided_by=str((entry or {}).get("decided_by") or ""),
         reason=str((entry or {}).get("reason") or ""),
-        done=words if released else words or "removed",
+        done=_done(words, released=released, unchanged=unchanged),
         released=released,
-        unchanged=released and (not words if compared is None else name in compared),
+        unchanged=unchanged,
         nothing_left=after is not None and is_nothing_left(after),
         example_before=None if example is None else example[0],
         example_after=None if example is None else example[1],
         distinct_before=None if before is None else before.drop_nulls().n_unique(),
         distinct_after=None if after is None else after.drop_nulls().n_unique(),
     )
+
+
+def _done(words: str, *, released: bool, unchanged: bool) -> str:
+    """What a step did, or that it left every value as it was."""
+    if not released:
+        return words or "removed"
+    return f"{words}, which left every value as it was" if words and unchanged else words
 
 
 def done_in_words(manifest: Mapping[str, Any], name: str, declared: Column) -> str:

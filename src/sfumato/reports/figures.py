@@ -1,4 +1,4 @@
-"""Figures of a report: specification, caption, text alternative and the table of numbers of each picture."""
+"""Figures of a report: chart, caption, text alternative and the table of numbers of each picture."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from sfumato.drawing import BarChart, BarRow, Cell, Cells, Chart, ColumnChart, ColumnRow, Dot, Intervals, Lines, Place
 from sfumato.evaluation.formatting import number, percent
 from sfumato.measures import Picture, measure_of
-from sfumato.reports import pictures
-from sfumato.reports.report_data import ColumnPicture, ReportData
+from sfumato.reports.report_data import Bar, ColumnPicture, ReportData
 from sfumato.reports.text import measure_label, pairings
 
-__all__ = ["Figure", "class_size_figure", "column_figures", "cost_figures", "pair_figure", "risk_figure"]
+__all__ = [
+    "Figure",
+    "changed_columns",
+    "class_size_figure",
+    "column_figures",
+    "cost_figures",
+    "drawings",
+    "pair_figure",
+    "risk_figure",
+    "unicity_chart",
+]
 
 WIDE, NARROW = 780, 360
 MOST = 20
@@ -30,12 +40,23 @@ class Figure:
     title: str
     alternative: str
     """The picture in words."""
-    spec: dict[str, Any]
-    narrow: dict[str, Any] | None = None
-    """The same for a narrow screen."""
+    chart: Chart
+    width: int = 400
+    narrow: int | None = None
+    """The width on a narrow screen, if it is drawn anew for it."""
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
+
+
+def drawings(figure: Figure) -> tuple[str, ...]:
+    """The picture as inline SVG; a second one if it is drawn anew for narrow screens."""
+    label, ident = figure.alternative, f"picture-{figure.name}"
+    if figure.narrow is None:
+        return (figure.chart.draw(figure.width).svg(ident=ident, label=label),)
+    wide, narrow = (figure.chart.draw(width) for width in (figure.width, figure.narrow))
+    ends = narrow.svg(ident=f"{ident}-narrow", label=label, kind="narrow")
+    return wide.svg(ident=ident, label=label, kind="wide"), ends
 
 
 def risk_figure(
@@ -46,19 +67,26 @@ def risk_figure(
     counts: bool = True,
 ) -> Figure | None:
     """Risk of each attack before and after, with interval, baseline and limit; ``counts`` shows numbers of targets."""
-    drawn: list[dict[str, Any]] = []
+    drawn: list[Dot] = []
     rows: list[tuple[str, ...]] = []
     for pair in pairings(attacks, before):
         for when, attack in (("before", pair.before), ("after", pair.after)):
             if attack is None:
                 continue
             value = attack.get("risk")
+            low, high = (attack.get(key) if attack.get(key) is not None else value for key in ("low", "high"))
             drawn.append(
-                {"label": pair.label, "when": when, "risk": value, "words": percent(value)}
-                | {key: attack.get(key) if attack.get(key) is not None else value for key in ("low", "high")}
-                | {"baseline": attack.get("baseline")}
-                | {"limit": pair.limit_position(limits) if when == "after" else None}
-                | {"reference": _reference(attack) if value is not None else None}
+                Dot(
+                    label=pair.label,
+                    when=when,
+                    risk=value,
+                    low=low,
+                    high=high,
+                    words=percent(value),
+                    baseline=attack.get("baseline"),
+                    limit=pair.limit_position(limits) if when == "after" else None,
+                    reference=_reference(attack) if value is not None else None,
+                )
             )
             ends = f"{percent(attack.get('low'))} to {percent(attack.get('high'))}" if value is not None else "–"
             shown = percent(value) if value is not None else attack.get("reason") or "not applicable"
@@ -67,14 +95,14 @@ def risk_figure(
                 (pair.label, when, shown, ends, percent(attack.get("baseline")), percent(attack.get("control")))
                 + ((number(tried),) if counts else ())
             )
-    if not any(row["risk"] is not None for row in drawn):
+    if not any(row.risk is not None for row in drawn):
         return None
-    words = "; ".join(f"{row['label']}, {row['when']} protection: {row['words']}" for row in drawn)
+    words = "; ".join(f"{row.label}, {row.when} protection: {row.words}" for row in drawn)
     caption = "Each dot is the share of targets for whom an attack succeeds; the band is its interval."
     caption += " The short grey tick is the baseline, which needs no release."
-    if any(row["reference"] is not None for row in drawn):
+    if any(row.reference is not None for row in drawn):
         caption += " The line from the baseline or control to the dot is what the release adds."
-    if any(row["limit"] is not None for row in drawn):
+    if any(row.limit is not None for row in drawn):
         caption += " The long thin line is the limit: it is met if the whole band lies left of it"
         beyond = any(limit.get("limit") != "risk" for limit in limits)
         caption += "; limits other than on identity count from the reference rate on." if beyond else "."
@@ -82,8 +110,9 @@ def risk_figure(
         name="risk",
         title="Risk of each attack",
         alternative=f"Share of targets for whom each attack succeeds. {words}.",
-        spec=pictures.risk(drawn, width=WIDE),
-        narrow=pictures.risk(drawn, width=NARROW),
+        chart=Intervals(rows=tuple(drawn)),
+        width=WIDE,
+        narrow=NARROW,
         head=("Attack", "Protection", "Risk", "Interval", "Baseline", "Control") + (("Targets",) if counts else ()),
         rows=tuple(rows),
         caption=caption,
@@ -110,11 +139,11 @@ def class_size_figure(report: ReportData) -> Figure | None:
     if not sides:
         return None
     labels = [_size_label(first, last) for first, last in SIZES]
-    drawn = [
-        {"size": label, "when": when, "share": shares[i], "words": percent(shares[i], digits=0)}
+    drawn = tuple(
+        ColumnRow(label=label, when=when, value=shares[i], words=percent(shares[i], digits=0))
         for i, label in enumerate(labels)
         for when, shares in sides.items()
-    ]
+    )
     rows = tuple((label, *(percent(shares[i]) for shares in sides.values())) for i, label in enumerate(labels))
     alone = "; ".join(
         f"{when}: {percent(shares[0])} are unique, {percent(sum(shares[3:]))} are in classes of five or more"
@@ -124,8 +153,9 @@ def class_size_figure(report: ReportData) -> Figure | None:
         name="class-sizes",
         title="Sizes of equivalence classes",
         alternative=f"Share of records by the size of their equivalence class. {alone}.",
-        spec=pictures.class_sizes(drawn, width=WIDE),
-        narrow=pictures.class_sizes([{**row, "words": ""} for row in drawn], width=NARROW),
+        chart=ColumnChart(rows=drawn, across="size of the equivalence class", up="share of records", percent=True),
+        width=WIDE,
+        narrow=NARROW,
         head=("Class size", *(f"{when.capitalize()}: share of records" for when in sides)),
         rows=rows,
         caption="Records with the same values of all quasi-identifiers form a class. A class of one is unique.",
@@ -150,6 +180,17 @@ def column_figures(report: ReportData) -> tuple[Figure, ...]:
     return tuple(_column_figure(i, picture) for i, picture in enumerate(report.pictures) if picture.bars)
 
 
+def changed_columns(report: ReportData) -> tuple[Figure, ...]:
+    """The columns whose shares changed; all of them where there is nothing to compare with."""
+    same = {picture.column for picture in report.pictures if _is_unchanged(picture)}
+    return tuple(figure for figure in column_figures(report) if figure.title not in same)
+
+
+def _is_unchanged(picture: ColumnPicture) -> bool:
+    """Whether the picture would show every mark at the end of its bar."""
+    return all(bar.before is not None and abs(bar.before - bar.after) < 5e-4 for bar in picture.bars)
+
+
 def _column_figure(place: int, picture: ColumnPicture) -> Figure:
     compared = any(bar.before is not None for bar in picture.bars)
     rows = tuple(
@@ -159,7 +200,7 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
     top = max(picture.bars, key=lambda bar: bar.after)
     caption = picture.note
     values = "1 value" if len(picture.bars) == 1 else f"{len(picture.bars)} values"
-    alternative = f"Column {picture.column}: {values}; the most frequent is {top.label}, {percent(top.after)}"
+    alternative = f"ColumnRow {picture.column}: {values}; the most frequent is {top.label}, {percent(top.after)}"
     if picture.nothing_left:
         alternative = caption = f"Nothing is left of {picture.column}: every released value is empty or masked"
         caption += "."
@@ -171,11 +212,15 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
         name=f"column-{place + 1}",
         title=picture.column,
         alternative=alternative + ".",
-        spec=pictures.column(picture),
+        chart=BarChart(rows=tuple(map(_share, picture.bars)), percent=True),
         head=("Value", "Before", "After") if compared else ("Value", "Released"),
         rows=rows,
         caption=caption,
     )
+
+
+def _share(bar: Bar) -> BarRow:
+    return BarRow(label=bar.label, value=bar.after, mark=bar.before, words=percent(bar.after))
 
 
 def pair_figure(report: ReportData) -> Figure | None:
@@ -194,15 +239,16 @@ def pair_figure(report: ReportData) -> Figure | None:
     if not cells:
         return None
     used = [name for name in names if any(name in cell[:2] for cell in cells)]
-    drawn = [{"one": a, "other": b, "value": value, "words": f"{value:.2f}"} for a, b, value in cells]
+    drawn = tuple(Cell(one=a, other=b, value=value, words=f"{value:.2f}") for a, b, value in cells)
     worst = max(cells, key=lambda cell: cell[2])
     return Figure(
         name="pairs",
         title="Change of pairs of columns",
         alternative=f"Distance between original and release for {len(cells)} pairs of columns. It is largest for "
         f"{worst[0]} and {worst[1]}, {worst[2]:.2f}.",
-        spec=pictures.pairs(drawn, used, width=WIDE - 180),
-        narrow=pictures.pairs(drawn, used, width=NARROW - 130),
+        chart=Cells(rows=drawn, names=tuple(used)),
+        width=WIDE,
+        narrow=NARROW,
         head=("Pair", "Distance"),
         rows=tuple((f"{a} × {b}", f"{value:.3f}") for a, b, value in cells),
         caption="Total variation distance of each pair of columns: 0 if all shares are the same, 1 if none is. "
@@ -221,28 +267,26 @@ def cost_figures(report: ReportData) -> tuple[Figure, ...]:
         if not as_bars or not values or not all(0 <= value <= 1 for value in values.values()):
             continue
         shown_as = percent if measure_of(str(measure.get("measure"))).percentage else number
-        drawn = [{"label": column, "value": value, "words": shown_as(value)} for column, value in values.items()]
+        drawn = [BarRow(label=column, value=value, words=shown_as(value)) for column, value in values.items()]
         high = measure_of(str(measure.get("measure"))).better == "high"
-        worst = (min if high else max)(drawn, key=lambda row: row["value"])
+        worst = (min if high else max)(drawn, key=lambda row: row.value)
         extreme = "smallest" if high else "largest"
         detail = measure.get("detail", {})
         what = detail.get("by") or ("pair of columns" if all(" × " in column for column in values) else "column")
         ends = {
             name: f"{shown_as(low)} to {shown_as(high)}" for name, (low, high) in detail.get("intervals", {}).items()
         }
-        largest = sorted(range(len(drawn)), key=lambda place: -drawn[place]["value"])[:MOST]
-        shown = [drawn[place] for place in sorted(largest)]
+        largest = sorted(range(len(drawn)), key=lambda place: -drawn[place].value)[:MOST]
+        shown = tuple(drawn[place] for place in sorted(largest))
         figures.append(
             Figure(
                 name=f"cost-{len(figures) + 1}",
                 title=title,
-                alternative=f"{_capital(title)} by {what}. The {extreme} is {worst['label']}, "
-                f"{worst['words']}." + (f" The {MOST} largest of {len(drawn)} are shown." if len(drawn) > MOST else ""),
-                spec=pictures.by_column(shown),
+                alternative=f"{_capital(title)} by {what}. The {extreme} is {worst.label}, "
+                f"{worst.words}." + (f" The {MOST} largest of {len(drawn)} are shown." if len(drawn) > MOST else ""),
+                chart=BarChart(rows=shown, top=1.0),
                 head=(_capital(what), "Value", *(["Interval"] if ends else [])),
-                rows=tuple(
-                    (row["label"], row["words"], *([ends.get(row["label"], "–")] if ends else [])) for row in drawn
-                ),
+                rows=tuple((row.label, row.words, *([ends.get(row.label, "–")] if ends else [])) for row in drawn),
             )
         )
     return tuple(figures)
@@ -256,12 +300,12 @@ def _curve(measure: Mapping[str, Any], title: str, place: int) -> list[Figure]:
     if not sides:
         return []
     counts = sorted({int(count) for side in sides.values() for count in side})
-    drawn = [
-        {"events": count, "when": when, "share": side[str(count)]}
+    drawn = tuple(
+        Place(x=count, y=side[str(count)], when=when)
         for when, side in sides.items()
         for count in counts
         if str(count) in side
-    ]
+    )
     most = counts[-1]
     ends = "; ".join(f"{when}: {percent(side.get(str(most)))}" for when, side in sides.items())
     return [
@@ -269,11 +313,16 @@ def _curve(measure: Mapping[str, Any], title: str, place: int) -> list[Figure]:
             name=f"cost-{place}",
             title=title,
             alternative=f"Share of people who are unique by the number of known events. With {most} events, {ends}.",
-            spec=pictures.curve(drawn),
+            chart=unicity_chart(drawn),
             head=("Known events", *(f"{when.capitalize()}: share of people" for when in sides)),
             rows=tuple((str(n), *(percent(side.get(str(n))) for side in sides.values())) for n in counts),
         )
     ]
+
+
+def unicity_chart(rows: tuple[Place, ...]) -> Lines:
+    """Curves of the share of people who are unique by the number of events that an attacker knows."""
+    return Lines(rows=rows, across="events known to the attacker", up="share of people who are unique", percent=True)
 
 
 def _capital(text: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sfumato.drawing import BarChart, BarRow, Dot, Intervals
 from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
 from sfumato.release.guarantee import Guarantee
-from sfumato.reports import pictures
 from sfumato.reports.figures import NARROW, WIDE, Figure
 from sfumato.reports.page import page_html
 from sfumato.reports.redaction import external
@@ -48,7 +48,7 @@ def comparison_html(document: Plain) -> str:
         ("Minimal changes that explain the pair", number(document["minimal_modifications"])),
         ("People they could be about", number(document["people"])),
         ("People in all of them", number(document["people_in_all"])),
-        ("Columns with the same value in all", ", ".join(document["shared_columns"]) or "none"),
+        ("ColumnChart with the same value in all", ", ".join(document["shared_columns"]) or "none"),
         ("Secret columns disclosed", ", ".join(document["disclosed_secrets"]) or "none"),
     )
     lead = f"{str(document['standing']).capitalize()}. {document['reason']}"
@@ -84,39 +84,46 @@ def _weights(weights: Mapping[str, float]) -> Figure | None:
     if largest <= 0:
         return None
     order = sorted(weights, key=lambda name: -weights[name])
-    drawn: list[dict[str, Any]] = [
-        {"label": name, "value": weights[name] / largest, "words": f"{weights[name]:.3g}"} for name in order
-    ]
+    drawn = tuple(BarRow(label=name, value=weights[name] / largest, words=f"{weights[name]:.3g}") for name in order)
     return Figure(
         name="weights",
         title="Weight of each feature",
         alternative="Difference between the lowest and the highest part of each feature in the score (for two classes "
         f"in log-odds). {order[0]} has the largest, {weights[order[0]]:.3g}. The bars are relative to it.",
-        spec=pictures.by_column(drawn[:20], width=600),
+        chart=BarChart(rows=drawn[:20], top=1.0),
+        width=600,
         head=("Feature", "Range"),
-        rows=tuple((row["label"], row["words"]) for row in drawn),
+        rows=tuple((row.label, row.words) for row in drawn),
     )
 
 
 def _risk(document: Plain) -> Figure | None:
     """Risk of each attack; for membership, the limit line is the bound of differential privacy."""
-    drawn = [
-        {"label": attack_label(attack), "when": "after", "risk": attack["risk"], "words": percent(attack["risk"])}
-        | {key: attack.get(key) for key in ("low", "high", "baseline")}
-        | {"limit": document["membership_bound"] if attack["discloses"] == "membership" else None}
-        | {"reference": max(attack.get("baseline") or 0.0, attack.get("control") or 0.0)}
+    drawn = tuple(
+        Dot(
+            label=attack_label(attack),
+            when="after",
+            risk=attack["risk"],
+            low=attack.get("low"),
+            high=attack.get("high"),
+            words=percent(attack["risk"]),
+            baseline=attack.get("baseline"),
+            limit=document["membership_bound"] if attack["discloses"] == "membership" else None,
+            reference=max(attack.get("baseline") or 0.0, attack.get("control") or 0.0),
+        )
         for attack in document["attacks"]
         if attack.get("risk") is not None
-    ]
+    )
     if not drawn:
         return None
-    words = "; ".join(f"{row['label']}: {row['words']}" for row in drawn)
+    words = "; ".join(f"{row.label}: {row.words}" for row in drawn)
     return Figure(
         name="risk",
         title="Risk of each attack",
         alternative=f"Share of targets about whom each attack is right. {words}.",
-        spec=pictures.risk(drawn, width=WIDE),
-        narrow=pictures.risk(drawn, width=NARROW),
+        chart=Intervals(rows=drawn),
+        width=WIDE,
+        narrow=NARROW,
         head=(),
         rows=(),
         caption="Each dot is the share of targets about whom an attack is right; the band is its interval, the short "

@@ -11,7 +11,6 @@ import polars as pl
 
 from sfumato.evaluation.formatting import number
 from sfumato.reports.figures import Figure, risk_figure
-from sfumato.reports.svg import render
 
 __all__ = ["attacks_html", "figure_html", "frame_html", "table_html"]
 
@@ -36,7 +35,8 @@ def frame_html(frame: pl.DataFrame) -> str:
 
 def figure_html(figure: Figure) -> str:
     """A picture with its caption. The identifier is new each time: a notebook may show the same picture twice."""
-    svg = render(figure.spec, ident=f"sfumato-{figure.name}-{next(_numbers)}", label=figure.alternative)
+    ident = f"sfumato-{figure.name}-{next(_numbers)}"
+    svg = figure.chart.draw(figure.width).svg(ident=ident, label=figure.alternative)
     return f'<figure style="{_LIGHT}">{svg}<figcaption>{escape(figure.caption)}</figcaption></figure>'
 
 

@@ -32,17 +32,24 @@ def band_label(band: Plain) -> str:
 
 
 def outside_sentences(document: Plain) -> tuple[str, ...]:
-    """The result in sentences: certain matches, expected right matches, what candidates have in common."""
-    people, certain, nearly = document["people"], document["certain"], document["nearly_certain"]
+    """The result in sentences: fitting rows, expected right matches, what candidates have in common."""
+    people, one_row, sure = document["people"], document["fit_one_row"], document["surely_right"]
     expected = document["expected_right_matches"]
-    sentences = [
-        f"{_people(certain)} of {number(people)} in the outside file {'fits' if certain == 1 else 'fit'} exactly one "
-        f"released row; {number(nearly)} of the matches {'is' if nearly == 1 else 'are'} right with a probability of "
-        "at least 95%.",
-        f"About {expected['self_linkage']:.1f} right matches are expected (self-linkage, which estimates that "
-        f"{percent(document['estimated_share_in_release'])} of the outside people are in the release); "
-        f"{expected['everybody_in_release']:.1f} if everybody whom a row fits is in the release.",
-    ]
+    everybody = f"{expected['everybody_in_release']:.1f} if everybody whom a row fits is in the release"
+    sentences = [f"Exactly one released row fits {_people(one_row)} of {number(people)} in the outside file."]
+    if document["membership_estimated"]:
+        sentences += [
+            f"About {expected['self_linkage']:.1f} right matches are expected (self-linkage, which estimates that "
+            f"{percent(document['estimated_share_in_release'])} of the outside people are in the release); "
+            f"{everybody}.",
+            f"For {_people(sure)} the best match is right with a probability of at least 95%, at the lower end of that "
+            "estimate.",
+        ]
+    else:
+        sentences.append(
+            "How many of the outside people are in the release cannot be estimated: nearly everybody would find a row. "
+            f"Right matches: {everybody}, fewer otherwise."
+        )
     if expected.get("population") is not None:
         sentences.append(f"By the population model, {expected['population']:.1f} right matches are expected.")
     for name, counts in document["tells"].items():
@@ -67,11 +74,11 @@ def print_outside(document: Plain, console: Console | None = None) -> None:
     print_content(out, Text(" "))
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("rows that fit")
-    for name in ("people", "certain", "expected right"):
+    for name in ("people", "expected right", "surely right"):
         table.add_column(name, justify="right", no_wrap=True)
     for band in document["candidates"]:
-        certain = number(document["certain"]) if band["from"] == band["to"] == 1 else ""
-        table.add_row(band_label(band), number(band["people"]), certain, f"{band['expected']:.1f}")
+        counts = number(band["people"]), f"{band['expected']:.1f}", number(band["surely_right"])
+        table.add_row(band_label(band), *counts)
     print_content(out, table)
 
 

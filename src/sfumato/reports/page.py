@@ -24,9 +24,11 @@ from sfumato.reports import glossary, text
 from sfumato.reports.compliance import crosswalk
 from sfumato.reports.figures import (
     Figure,
+    changed_columns,
     class_size_figure,
     column_figures,
     cost_figures,
+    drawings,
     pair_figure,
     risk_figure,
 )
@@ -77,7 +79,7 @@ def _words(report: ReportData) -> dict[str, Any]:
         "standing": str(text.judgement(report).standing),
         "answer": list(text.summary(report)),
         "left_out": [what for what, _ in text.left_out(report)],
-        "pictures": {figure.name: figure.spec for figure in _all(report)},
+        "pictures": {figure.name: {**figure.chart.to_dict(), "width": figure.width} for figure in _all(report)},
     }
 
 
@@ -126,7 +128,8 @@ def _context(report: ReportData) -> dict[str, Any]:
         "unchanged": text.unchanged_columns(report),
         "risk": _risk_figure(report),
         "class_sizes": class_size_figure(report),
-        "columns": column_figures(report),
+        "columns": changed_columns(report),
+        "unmoved": len(column_figures(report)) - len(changed_columns(report)),
         "pairs": pair_figure(report),
         "costs": cost_figures(report),
         "synthetic": synthetic_use(report.manifest),
@@ -224,8 +227,6 @@ def environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    from sfumato.reports.svg import render
-
     environment = Environment(
         loader=PackageLoader("sfumato.reports"),
         autoescape=True,
@@ -245,7 +246,7 @@ def environment() -> Environment:
         "measure_label": text.measure_label,
         "measure_of": measure_of,
         "measure_value": text.measure_value,
-        "draw": lambda spec, ident, label, kind="": Markup(render(spec, ident=ident, label=label, kind=kind)),
+        "draw": lambda figure: Markup("\n".join(drawings(figure))),
         "limit_words": lambda met: limit_words(limit_state(met)),
         "limit_meaning": glossary.limit_meaning,
         "meaning": glossary.meaning,

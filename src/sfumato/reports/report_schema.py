@@ -231,7 +231,7 @@ class ReportDocument(_Entry):
     """Owner: row numbers (from 1) of the original's records that are easiest to find."""
     about: dict[str, JsonValue]
     pictures: dict[str, JsonValue]
-    """The pictures as Vega-Lite documents."""
+    """The pictures as data: the kind of chart, its rows and its width."""
     advice: tuple[AdviceEntry, ...] = ()
     """Owner."""
     compliance: tuple[dict[str, JsonValue], ...] = ()
