@@ -58,7 +58,6 @@ def test_graphs_are_those_of_enumeration() -> None:
 
 
 def test_the_pictures_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("vl_convert")
     PATIENTS.write_csv(tmp_path / "p.csv")
     (tmp_path / "log.sql").write_text("\n".join(LOG))
     page = tmp_path / "audit.html"

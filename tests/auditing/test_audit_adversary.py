@@ -19,7 +19,7 @@ from sfumato.auditing.k_assign import AssignAuditor
 from sfumato.auditing.past_answers import past_answers
 from sfumato.auditing.repair import safe_counterfeits
 from sfumato.auditing.rules import AuditRules
-from sfumato.dataset import Domain
+from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter, MetadataMissing
 
 pytest.importorskip("ortools")
@@ -43,7 +43,9 @@ def where(chosen: list[int]) -> str:
 
 def test_yes_and_no_coded_one_and_two() -> None:
     """The three sums have one solution among 1s and 2s, and infinitely many among real numbers."""
-    auditor = Auditor(table([1, 2, 1, 1]), secrets=["s"], rules=AuditRules(k=2), domains={"s": Domain(values=(1, 2))})
+    auditor = Auditor(
+        table([1, 2, 1, 1]), secrets=["s"], rules=AuditRules(k=2), domains={"s": ValuesDomain(values=(1, 2))}
+    )
     assert auditor.ask(f"SELECT SUM(s) {where([0, 1])}").answer == 3
     assert auditor.ask(f"SELECT SUM(s) {where([1, 2])}").answer == 3
     assert auditor.ask(f"SELECT SUM(s) {where([0, 2, 3])}").verdict == "refused"
@@ -79,7 +81,7 @@ def test_no_sequence_about_a_scale_leaves_fewer_than_k_values(seed: int) -> None
     truth[0], truth[-1] = low, high
     per = (1, 2, 10)[seed % 3]  # whole numbers, halves and tenths
     held = table([value / per for value in truth] if per > 1 else truth)
-    scale = {"s": Domain(low=low / per, high=high / per, step=1 / per)}
+    scale = {"s": RangeDomain(low=low / per, high=high / per, step=1 / per)}
     auditor = Auditor(held, secrets=["s"], rules=AuditRules(k=k), domains=scale)
     worlds = list(product(range(low, high + 1), repeat=people))
     answered = 0
@@ -103,7 +105,7 @@ def test_no_sequence_about_a_scale_leaves_fewer_than_k_values(seed: int) -> None
 
 def wide(truth: list[int], k: int) -> Auditor:
     """Everybody knows that wages are whole numbers between 0 and 40."""
-    rules, domains = AuditRules(k=k), {"s": Domain(low=0, high=40)}
+    rules, domains = AuditRules(k=k), {"s": RangeDomain(low=0, high=40)}
     return Auditor(table(truth), secrets=["s"], rules=rules, domains=domains)
 
 
@@ -128,7 +130,7 @@ def test_sums_of_halves_within_bounds(seed: int) -> None:
     draw = Random(seed)
     k, truth = draw.randint(2, 5), [draw.choice([0, 1, 2, 21, 39, 40]) for _ in range(3)]
     truth[0] = 1
-    halves = {"s": Domain(low=0, high=20, step=0.5)}
+    halves = {"s": RangeDomain(low=0, high=20, step=0.5)}
     auditor = Auditor(table([value / 2 for value in truth]), secrets=["s"], rules=AuditRules(k=k), domains=halves)
     worlds = list(product(range(41), repeat=3))
     for chosen in ([0, 1], [1, 2], [0, 1, 2], [0, 2]):
@@ -198,7 +200,7 @@ def test_simulatable_decisions_keep_the_rule_on_skewed_data(common: str) -> None
     """Nine of ten have one value; groups of five. No answer may leave anybody one value."""
     values = [common if i % 10 else ("b" if common == "a" else "a") for i in range(50)]
     every = AuditRules(k=2, simulatable=True)
-    auditor = Auditor(table(values), secrets=["s"], rules=every, domains={"s": Domain(values=("a", "b"))})
+    auditor = Auditor(table(values), secrets=["s"], rules=every, domains={"s": ValuesDomain(values=("a", "b"))})
     for first in range(0, 50, 5):
         decision = auditor.ask(f"SELECT s {where(list(range(first, first + 5)))}")
         assert decision.verdict == "refused"
@@ -215,7 +217,7 @@ def test_shares_are_required_and_complete() -> None:
         AuditRules(k=2, simulatable=True, allow=0.1)
     rules = AuditRules(k=2, simulatable=True, allow=0.1, shares={"s": {"a": 1.0}})
     with pytest.raises(BadParameter, match="each possible value"):
-        Auditor(table(["a", "b", "b"]), secrets=["s"], rules=rules, domains={"s": Domain(values=("a", "b"))}).ask(
+        Auditor(table(["a", "b", "b"]), secrets=["s"], rules=rules, domains={"s": ValuesDomain(values=("a", "b"))}).ask(
             "SELECT s FROM t"
         )
     with pytest.raises(MetadataMissing, match="Not every value"):
@@ -274,7 +276,7 @@ def test_answers_already_given(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_sums_already_given() -> None:
     frame = table([1000, 2000, 4000, 9000])
-    thousands = {"s": Domain(low=0, high=90_000, step=1000)}
+    thousands = {"s": RangeDomain(low=0, high=90_000, step=1000)}
     auditor = Auditor(frame, secrets=["s"], rules=AuditRules(k=2), domains=thousands)
     queries = [f"SELECT SUM(s) {where(rows)}" for rows in ([0, 1], [1, 2], [0, 1, 2], [2, 3])]
     [column], left_out = past_answers(auditor, [*queries, "SELECT s, id FROM t"])

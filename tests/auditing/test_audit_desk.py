@@ -19,7 +19,7 @@ from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.query_log import read_log
 from sfumato.auditing.rules import AuditRules
 from sfumato.cli import main
-from sfumato.dataset import Domain
+from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.errors import LedgerBroken
 from sfumato.ledger.stores.sqlite import SqliteStore
 
@@ -67,7 +67,7 @@ def test_a_question_asked_again_is_answered_again() -> None:
 
 def test_numbers() -> None:
     frame = pl.DataFrame({"id": range(6), "pay": [3, 9, 4, 9, 1, 7], "team": ["a", "a", "b", "b", "b", "b"]})
-    few = {"pay": Domain(low=1, high=9)}
+    few = {"pay": RangeDomain(low=1, high=9)}
     stand = Auditor(frame, secrets=["pay"], rules=AuditRules(k=2), domains=few)
     assert stand.ask("SELECT SUM(pay) FROM t").answer == 33
     assert stand.ask("SELECT AVG(pay) FROM t WHERE team = 'a'").answer == 6.0
@@ -75,7 +75,7 @@ def test_numbers() -> None:
     assert fixed.verdict == "refused"
     assert fixed.exposed == (3,)
     assert stand.ask("SELECT MAX(pay) FROM t").answer == 9  # a scale from 1 to 9: all kinds are audited together
-    many = {"pay": Domain(low=0, high=90_000, step=1000)}
+    many = {"pay": RangeDomain(low=0, high=90_000, step=1000)}
     wide = Auditor(frame.with_columns(pl.col("pay") * 1000), secrets=["pay"], rules=AuditRules(k=2), domains=many)
     assert wide.ask("SELECT SUM(pay) FROM t").answer == 33_000
     assert wide.ask("SELECT MAX(pay) FROM t").verdict == "refused"  # sums and extremes together are not audited
@@ -132,7 +132,7 @@ def test_every_answer_refuses_what_a_sample_of_answers_lets_pass() -> None:
     question = "SELECT s FROM t WHERE id < 10"
     drawn = AuditRules(k=2, simulatable=True, allow=0.3, shares={"s": {"a": 0.5, "b": 0.5}})
     assert Auditor(frame, secrets=["s"], rules=drawn).ask(question).verdict == "answered"
-    declared = {"s": Domain(values=("a", "b"))}
+    declared = {"s": ValuesDomain(values=("a", "b"))}
     every = Auditor(frame, secrets=["s"], rules=AuditRules(k=2, simulatable=True), domains=declared)
     decision = every.ask(question)
     assert (decision.verdict, decision.reason) == ("refused", "a possible answer would break the rule")
@@ -173,7 +173,6 @@ _CHILD = """
 import sys, polars as pl
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.rules import AuditRules
-from sfumato.dataset import Domain
 from sfumato.auditing.audit_log import DurableAuditor
 from sfumato.auditing.query_log import read_log
 from sfumato.ledger.stores.sqlite import SqliteStore

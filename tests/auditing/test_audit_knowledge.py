@@ -17,7 +17,7 @@ from sfumato.auditing.linear_system import CountSystem
 from sfumato.auditing.posterior import posterior
 from sfumato.auditing.rules import AuditRules
 from sfumato.cli import main
-from sfumato.dataset import Domain
+from sfumato.dataset import RangeDomain
 from sfumato.errors import AnswerDenied, BadParameter
 
 VALUES = 3
@@ -147,7 +147,7 @@ def test_people_whose_value_is_not_known_keep_k_values(simulatable: bool) -> Non
         known = {row: frame["v"][row] for row in (0, 1)}
         rules = AuditRules(k=2, simulatable=simulatable, known={"v": "id < 2"})
         auditor, naive = (
-            Auditor(frame, secrets=["v"], rules=r, domains={"v": Domain(low=0, high=VALUES - 1)})
+            Auditor(frame, secrets=["v"], rules=r, domains={"v": RangeDomain(low=0, high=VALUES - 1)})
             for r in (rules, AuditRules(k=2, simulatable=simulatable))
         )
         told: dict[bool, list[tuple[str, Any]]] = {True: [], False: []}
@@ -170,7 +170,7 @@ def test_known_numbers() -> None:
     frame = pl.DataFrame({"id": range(5), "bill": [10.5, 20.25, 30.0, 44.75, 50.5]})
     for item in ("SUM(bill)", "AVG(bill)", "MAX(bill)"):
         queries = f"SELECT {item} FROM t WHERE id IN (0, 1)", f"SELECT {item} FROM t WHERE id IN (2, 3, 4)"
-        cents = {"bill": Domain(low=0, high=100, step=0.01)}
+        cents = {"bill": RangeDomain(low=0, high=100, step=0.01)}
         knows = AuditRules(k=2, known={"bill": "id IN (0, 4)"})
         plain = Auditor(frame, secrets=["bill"], rules=AuditRules(k=2), domains=cents)
         aware = Auditor(frame, secrets=["bill"], rules=knows, domains=cents)
@@ -198,7 +198,7 @@ def test_rules_that_contradict_each_other_are_refused() -> None:
         with pytest.raises(BadParameter, match=words):
             Auditor(frame, secrets=["v"], rules=AuditRules(k=2, known=known))
     rules = AuditRules(k=2, probable=0.95, shares=shares)
-    tenths = {"w": Domain(low=0, high=9, step=0.05)}
+    tenths = {"w": RangeDomain(low=0, high=9, step=0.05)}
     auditor = Auditor(frame, secrets=["w"], rules=rules, domains=tenths)
     assert "`probable` and `simulatable` are not decided" in auditor.ask("SELECT SUM(w) FROM t").reason
 

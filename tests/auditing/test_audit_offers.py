@@ -12,13 +12,13 @@ from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.offers import offers
 from sfumato.auditing.rules import AuditRules
 from sfumato.cli import main
-from sfumato.dataset import Domain
+from sfumato.dataset import RangeDomain
 from sfumato.errors import AnswerDenied
 
 TABLE = pl.DataFrame(
     {"id": range(6), "zip": [1, 1, 1, 1, 2, 2], "score": [1, 2, 3, 2, 1, 3], "bill": [1.5, 2.1, 7, 8, 9, 3.3]}
 )
-DOMAINS = {"score": Domain(low=1, high=3), "bill": Domain(low=0, high=50, step=0.1)}
+DOMAINS = {"score": RangeDomain(low=1, high=3), "bill": RangeDomain(low=0, high=50, step=0.1)}
 
 
 @pytest.mark.parametrize("simulatable", [False, True])
@@ -43,7 +43,7 @@ def test_a_list_is_offered_as_an_aggregate() -> None:
     named = offers(auditor, "SELECT score FROM t WHERE zip = 1 AND id = 1", most=10)
     assert named == ("SELECT score FROM t WHERE zip = 1",)
     pair = pl.DataFrame({"id": [0, 1, 2], "score": [2, 2, 1]})
-    auditor = Auditor(pair, secrets=["score"], rules=AuditRules(k=2), domains={"score": Domain(low=1, high=2)})
+    auditor = Auditor(pair, secrets=["score"], rules=AuditRules(k=2), domains={"score": RangeDomain(low=1, high=2)})
     assert auditor.ask("SELECT score FROM t WHERE id < 2").verdict == "refused"
     assert offers(auditor, "SELECT score FROM t WHERE id < 2", most=5) == ('SELECT MAX("score") FROM t WHERE id < 2',)
 

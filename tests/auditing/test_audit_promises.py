@@ -15,7 +15,7 @@ import sfumato
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.query_log import read_log
 from sfumato.auditing.rules import AuditRules
-from sfumato.dataset import Domain
+from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.dataset.document import Dataset
 from sfumato.errors import AnswerDenied, BadParameter, MetadataMissing
 from sfumato.query.open_session import open_session
@@ -26,7 +26,7 @@ TABLE = pl.DataFrame(
 )
 
 
-DOMAINS = {"flu": Domain(values=(0, 1)), "wage": Domain(low=0, high=100)}
+DOMAINS = {"flu": ValuesDomain(values=(0, 1)), "wage": RangeDomain(low=0, high=100)}
 
 
 def desk(**rules: Any) -> Auditor:
@@ -87,7 +87,7 @@ def test_no_sequence_about_yes_and_no_leaves_one_possibility(seed: int) -> None:
     truth = [draw.randint(0, 1) for _ in range(people)]
     truth[:2] = [0, 1]
     frame = pl.DataFrame({"id": range(people), "has": truth})
-    asked = Auditor(frame, secrets=["has"], rules=AuditRules(k=2), domains={"has": Domain(low=0, high=1)})
+    asked = Auditor(frame, secrets=["has"], rules=AuditRules(k=2), domains={"has": RangeDomain(low=0, high=1)})
     worlds = list(product((0, 1), repeat=people))
     for _ in range(8):
         chosen = draw.sample(range(people), draw.randint(1, people))
@@ -116,10 +116,10 @@ def test_whatever_the_column_holds_a_question_is_decided(values: list[Any]) -> N
 
 def test_sums_of_fractions_are_still_told() -> None:
     frame = pl.DataFrame({"id": range(3), "s": [0.5, 1.0, 0.25]})
-    halves = {"s": Domain(low=0, high=90, step=0.25)}
+    halves = {"s": RangeDomain(low=0, high=90, step=0.25)}
     made = Auditor(frame, secrets=["s"], rules=AuditRules(k=2), domains=halves).ask("SELECT SUM(s) FROM t")
     assert made.answer == 1.75
-    real = {"s": Domain(low=0, high=90)}  # without a step it is not known how much a sum leaves open
+    real = {"s": RangeDomain(low=0, high=90)}  # without a step it is not known how much a sum leaves open
     assert (
         "no declared domain"
         in Auditor(frame, secrets=["s"], rules=AuditRules(k=2), domains=real).ask("SELECT SUM(s) FROM t").reason

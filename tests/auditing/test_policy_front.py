@@ -21,7 +21,7 @@ import sfumato
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.rules import AuditRules
 from sfumato.cli import main
-from sfumato.dataset import Domain
+from sfumato.dataset import RangeDomain
 from sfumato.dataset.document import Dataset
 from sfumato.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
 from sfumato.query.open_session import open_session
@@ -421,7 +421,7 @@ def test_the_front_decides_as_the_desk_does(folder: Path, rules: dict[str, Any])
         (folder / "ledger.db").unlink(missing_ok=True)
         rules = {**rules, "independent": ["disease", "bill"]}
         front = opened(folder, json.dumps({"audit": rules}))
-        quarters = {"bill": Domain(low=0, high=500, step=0.25)}
+        quarters = {"bill": RangeDomain(low=0, high=500, step=0.25)}
         desk = Auditor(frame, secrets=["disease", "bill"], rules=AuditRules(**rules), domains=quarters)
         with sqlite3.connect(folder / "ledger.db") as raw:  # the same random counterfeits
             desk.seed = bytes.fromhex(raw.execute("SELECT secret FROM sfumato_policy_tables").fetchone()[0])

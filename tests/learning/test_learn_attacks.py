@@ -28,18 +28,21 @@ from sfumato.release.guarantee import Guarantee
 from sfumato.rng import Rng
 
 PLAN = """
-learn: naive-bayes
+sfumato: 1
+dataset: clinic
 data: people.csv
-test: others.csv
 unit: row
+ledger: budget.db
+columns:
+  age: {domain: {low: 0, high: 100}}
+  sex: {domain: {values: [f, m]}}
+  ill: {domain: {values: ["no", "yes"]}}
+learn: naive-bayes
+features: [age, sex]
+target: ill
+test: others.csv
 epsilon: 1
 delta: 1e-6
-columns:
-  age: {low: 0, high: 100}
-  sex: {values: [f, m]}
-target: {column: ill, values: ["no", "yes"]}
-ledger: budget.db
-dataset: clinic
 """
 
 
@@ -121,7 +124,7 @@ def test_without_time_attacks_have_no_risk_and_no_limit_is_met(folder: Path) -> 
 
 def test_a_model_without_a_target_is_not_attacked_and_meets_no_limit(folder: Path) -> None:
     change(folder, "naive-bayes", "k-means")
-    text = (folder / "plan.yaml").read_text().replace('target: {column: ill, values: ["no", "yes"]}\n', "")
+    text = (folder / "plan.yaml").read_text().replace("target: ill\n", "")
     (folder / "plan.yaml").write_text(text)
     assert run("learn", folder / "plan.yaml", "--json").return_value == 0
     done = run("learn", folder / "plan.yaml", "--json", "--limit", 0.5, "--force")

@@ -19,18 +19,22 @@ from sfumato.learning.plan import LearningPlan
 from sfumato.ledger import Ledger
 
 PLAN = """
-learn: additive-model
+sfumato: 1
+dataset: clinic
 data: people.csv
-test: people.csv
 unit: row
+ledger: budget.db
+columns:
+  person: {kind: integer, domain: {low: 0, high: 500}}
+  age: {domain: {low: 0, high: 100}}
+  sex: {domain: {values: [f, m]}}
+  ill: {domain: {values: ["no", "yes"]}}
+learn: additive-model
+features: [age, sex]
+target: ill
+test: people.csv
 epsilon: 5
 delta: 1e-6
-columns:
-  age: {low: 0, high: 100}
-  sex: {values: [f, m]}
-target: {column: ill, values: ["no", "yes"]}
-ledger: budget.db
-dataset: clinic
 """
 
 
@@ -80,15 +84,18 @@ def test_a_model_is_learned_charged_saved_and_used(folder: Path) -> None:
         ("epsilon: 5", "epsilon: 0", "epsilon"),
         ("epsilon: 5\n", "", "epsilon"),
         ("epsilon: 5", "epsilon: 50", "budget"),
-        ("unit: row\n", "", "unit"),
-        ("unit: row", "unit: person", "max_rows"),
+        ("unit: row\n", "", "whose privacy"),
+        ("unit: row", "unit: person", "bounds"),
         ("high: 100", "high: 0", "bounds"),
-        ("low: 0, high: 100", "low: 0", "age"),
+        ("low: 0, high: 100", "low: 0", "high"),
         ("  age:", "  aged:", "age"),
-        ("column: ill", "column: age", "target"),
+        ("target: ill", "target: age", "target"),
         ("data: people.csv", "data: nobody.csv", "nobody.csv"),
         ("test: people.csv", "test: nobody.csv", "nobody.csv"),
-        ("dataset: clinic", "dataset: clinic\noptions: {epoch: 3}", "epochs"),
+        ("delta: 1e-6", "delta: 1e-6\noptions: {epoch: 3}", "epochs"),
+        ("features: [age, sex]", "features: [age, sexe]", "sex"),
+        ("  sex: {", "  sex: {role: identifier, ", "identifier"),
+        ("epsilon: 5", "epsilonn: 5", "epsilon"),
     ],
 )
 def test_a_bad_plan_costs_nothing(folder: Path, old: str, new: str, named: str) -> None:
@@ -120,7 +127,7 @@ def test_an_existing_model_is_not_replaced_and_costs_nothing(folder: Path) -> No
 
 
 def test_rows_of_a_person_are_bounded(folder: Path) -> None:
-    (folder / "plan.yaml").write_text(PLAN.replace("unit: row", "unit: person\nmax_rows: 2"))
+    (folder / "plan.yaml").write_text(PLAN.replace("unit: row", "unit: person\nbounds: {rows: 2}"))
     done = run("learn", folder / "plan.yaml", "--json")
     assert done.exit_code == 0, done.output
     privacy = json.loads(done.stdout)["privacy"]
@@ -129,19 +136,17 @@ def test_rows_of_a_person_are_bounded(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", estimator_names())
 def test_every_model_survives_its_file(name: str, folder: Path) -> None:
-    text = PLAN.replace("additive-model", name).replace("ledger: budget.db\ndataset: clinic\n", "")
+    text = PLAN.replace("additive-model", name).replace("ledger: budget.db\n", "")
     if name in {"k-means", "pca", "standardizer"}:
-        text = text.replace('target: {column: ill, values: ["no", "yes"]}\n', "")
+        text = text.replace("target: ill\n", "")
     if name == "standardizer":
-        text = text.replace("  sex: {values: [f, m]}\n", "")
+        text = text.replace("[age, sex]", "[age]")
     if name == "linear-regression":
-        text = text.replace(
-            'target: {column: ill, values: ["no", "yes"]}', "target: {column: person, low: 0, high: 500}"
-        )
+        text = text.replace("target: ill", "target: person")
     (folder / "plan.yaml").write_text(text)
     from sfumato.learning.run import predict_frame, run_plan
 
-    model = run_plan(LearningPlan.load(folder / "plan.yaml"), base=folder).model
+    model = run_plan(LearningPlan.load(folder / "plan.yaml")).model
     save_model(model, folder / "model.json")
     stored = load_model(folder / "model.json")
     people = pl.read_csv(folder / "people.csv").head(50)

@@ -156,9 +156,11 @@ def test_bad_searches_are_refused_and_cost_nothing(
 def test_a_plan_may_ask_for_a_search(tmp_path: Path, ledger: str) -> None:
     pl.DataFrame({"a": ROWS[:, 0], "b": ROWS[:, 1], "y": LABELS}).write_csv(tmp_path / "people.csv")
     (tmp_path / "plan.yaml").write_text(
-        "learn: decision-tree\ndata: people.csv\nunit: row\nepsilon: 2\ndelta: 1e-6\n"
-        "columns:\n  a: {low: -1, high: 1}\n  b: {low: -1, high: 1}\ntarget: {column: y, values: [0, 1]}\n"
-        "ledger: budget.db\ndataset: people\nsearch: {fits: 3, candidates: {max_depth: [2, 3], bins: [4]}}\n"
+        "sfumato: 1\ndataset: people\ndata: people.csv\nunit: row\nledger: budget.db\n"
+        "columns:\n  a: {domain: {low: -1, high: 1}}\n  b: {domain: {low: -1, high: 1}}\n"
+        "  y: {domain: {values: [0, 1]}}\n"
+        "learn: decision-tree\nfeatures: [a, b]\ntarget: y\nepsilon: 2\ndelta: 1e-6\n"
+        "search: {fits: 3, candidates: {max_depth: [2, 3], bins: [4]}}\n"
     )
     assert main(["learn", str(tmp_path / "plan.yaml"), "--no-attacks"]) == 0
     model = load_model(tmp_path / "plan.model.json")

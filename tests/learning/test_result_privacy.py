@@ -179,7 +179,7 @@ def test_the_check_recounts_by_sql() -> None:
     results = [RULE, {"together": {"B": True, "C": True}}]
     parameters = {"results": results, "support": 0.33, "confidence": 0.7}
     for frame, state, worst in ((BASKETS, "fails", 2), (BASKETS.with_columns(C=pl.lit(False)), "holds", 0)):
-        counts = count_classes(frame, quasi=("A",))
+        counts = count_classes(Data.plain(frame), quasi=("A",))
         [verdict] = verify([{"result-privacy": parameters}], counts)
         assert (verdict.state, verdict.worst) == (state, worst)
     [verdict] = verify([{"result-privacy": {"results": [{"correlation": ["x", "y"], "at_most": 0.5}]}}], counts)

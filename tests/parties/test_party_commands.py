@@ -183,8 +183,10 @@ def visits(tmp_path: Path) -> Path:
 
 
 def trails(folder: Path, **more: Any) -> str:
-    plan = {"data": "samples.csv", "identified": "people.csv", "k": 4, **more}
-    (folder / "trails.yaml").write_text(json.dumps({"trails": plan}))
+    rules = {"identified": "people.csv", "k": 4, **more}
+    columns = {"sample": {"role": "identifier"}, "site": {"role": "plain"}, "dna": {"role": "plain"}}
+    plan = {"sfumato": 1, "data": "samples.csv", "unit": "sample", "columns": columns, "trails": rules}
+    (folder / "trails.yaml").write_text(json.dumps(plan))
     return str(folder / "trails.yaml")
 
 
@@ -204,7 +206,13 @@ def test_trails_are_matched_measured_and_suppressed(visits: Path) -> None:
     assert "samples_lost" not in public  # a count of the original
     assert check(visits / "out").holds
     given, released = pl.read_csv(visits / "samples.csv"), pl.read_csv(visits / "out" / "visits.csv")
-    assert 0.5 * given.height < released.join(given, on=given.columns, how="semi").height == released.height
+    rest = ["site", "dna"]
+    assert 0.5 * given.height < released.join(given, on=rest, how="semi").height == released.height
+    numbers = released["sample"].unique()
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))  # ids do not leave
+    true = given.group_by(rest).agg("sample").join(released.with_columns(number="sample"), on=rest)
+    assert np.mean([number in ids for ids, number in zip(true["sample"], true["number"], strict=True)]) < 0.5
+    assert not released.select(rest).equals(given.select(rest).head(released.height))
     assert attack(visits / "out", original=plan).links.is_empty()
     with pytest.raises(TooFewRows):
         protect(trails(visits, k=500))
@@ -220,4 +228,13 @@ def test_the_exit_code_says_whether_trails_are_rare(visits: Path) -> None:
     assert main(["protect", plan, "--out", str(visits / "out")]) == 0
     assert main(["check", str(visits / "out")]) == 0
     assert main(["attack", str(visits / "out"), "--original", plan]) == 0
-    assert main(["check", trails(visits, row="site", k=2)]) == 2
+    assert main(["check", trails(visits, site="sample", k=2)]) == 2
+
+
+def test_trails_release_no_column_that_nobody_decided(visits: Path) -> None:
+    plan = json.loads(Path(trails(visits)).read_text())
+    plan["columns"]["dna"] = {"kind": "category"}
+    (visits / "trails.yaml").write_text(json.dumps(plan))
+    refused = call(visits, "protect", "@trails.yaml", "--out", "@out2")
+    assert isinstance(refused.exception, BadParameter)
+    assert "`dna`" in str(refused.exception)

@@ -220,10 +220,12 @@ def test_bad_tables_are_refused() -> None:
 
 
 PLAN = """
+sfumato: 1
 data: town.csv
+unit: row
+columns: {county: {kind: category}, place: {kind: category}, job: {kind: category}, sex: {kind: category}}
 tables: [[[county, place], job], [sex, job]]
 sensitive: {threshold: 4}
-unit: row
 """
 
 
@@ -242,7 +244,7 @@ def test_the_command_protects_tables_and_attacks_them(tmp_path: Path, capsys: py
     assert main(["attack", str(tmp_path / "out"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["suppressed"], found["disclosed"]) == (account["suppressed"], 0)
-    rounded = PLAN.replace("sensitive: {threshold: 4}\nunit: row", "round: 5")
+    rounded = PLAN.replace("sensitive: {threshold: 4}", "round: 5")
     (tmp_path / "round.yaml").write_text(rounded)
     assert main(["protect", str(tmp_path / "round.yaml"), "--out", str(tmp_path / "rounded")]) == 0
     assert (pl.read_csv(tmp_path / "rounded" / "tables.csv")["value"] % 5 == 0).all()
@@ -452,13 +454,15 @@ def test_the_search_is_limited_by_effort_and_not_by_time() -> None:
 
 def run(folder: Path, plan: str, frame: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     frame.write_parquet(folder / "data.parquet")
-    (folder / "plan.yaml").write_text("data: data.parquet\n" + plan)
+    columns = ", ".join(f"{name}: {{role: plain}}" for name in frame.columns)
+    unit = "" if "unit:" in plan else "unit: row\n"
+    (folder / "plan.yaml").write_text(f"sfumato: 1\ndata: data.parquet\ncolumns: {{{columns}}}\n{unit}{plan}")
     code = main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--json", "--force"])
     said = capsys.readouterr()
     return code, said.out if code < 2 else said.err
 
 
-@pytest.mark.parametrize("method", ["sensitive: {p_percent: 10}\nunit: row", "round: 5"])
+@pytest.mark.parametrize("method", ["sensitive: {p_percent: 10}", "round: 5"])
 @pytest.mark.parametrize(
     ("table", "amount", "message"),
     [

@@ -12,14 +12,16 @@ import polars as pl
 import pytest
 
 from sfumato.cli import main
+from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.dp import concentrated
 from sfumato.ledger import Charge, Ledger
 from sfumato.tables import summary_statistics
 from sfumato.tables.summary_attack import disclosed_sums
 from sfumato.tables.summary_file import SummaryFile
-from sfumato.tables.summary_statistics import PublicInterval, private_groups, private_regression
+from sfumato.tables.summary_statistics import private_groups, private_regression
 
-PAY, HOURS = PublicInterval(low=0, high=100), PublicInterval(low=0, high=60)
+JOBS = {"job": ValuesDomain(values=("a", "b", "c"))}
+PAY, HOURS = RangeDomain(low=0, high=100), RangeDomain(low=0, high=60)
 
 
 def staff(rows: int = 400, seed: int = 1) -> pl.DataFrame:
@@ -61,7 +63,7 @@ def test_one_row_changes_the_noisy_sums_by_no_more_than_the_noise_is_made_for(
         seen.clear()
         for table in (frame, more):
             if kind == "groups":
-                private_groups(table, "pay", {"job": ("a", "b", "c")}, PAY, rho=Fraction(1), receipt=None)  # type: ignore[arg-type]
+                private_groups(table, "pay", JOBS, PAY, rho=Fraction(1), receipt=None)  # type: ignore[arg-type]
             else:
                 private_regression(table, "pay", {"hours": HOURS}, PAY, rho=Fraction(1), receipt=None)  # type: ignore[arg-type]
         (before, norm), (after, _) = seen
@@ -73,7 +75,7 @@ def test_one_row_changes_the_noisy_sums_by_no_more_than_the_noise_is_made_for(
 def test_private_figures_are_near_the_true_ones_and_use_the_budget() -> None:
     frame, rho = staff(4000), Fraction(2)
     paid = receipt(2 * rho)
-    groups = private_groups(frame, "pay", {"job": ("a", "b", "c")}, PAY, rho=rho, receipt=paid)
+    groups = private_groups(frame, "pay", JOBS, PAY, rho=rho, receipt=paid)
     line = {
         figure.name: figure.value
         for figure in private_regression(frame, "pay", {"hours": HOURS}, PAY, rho=rho, receipt=paid)
@@ -95,7 +97,9 @@ def test_private_figures_are_near_the_true_ones_and_use_the_budget() -> None:
 
 def test_a_group_lost_in_the_noise_has_no_mean() -> None:
     frame = staff(50).filter(pl.col("job") != "c")
-    found = private_groups(frame, "pay", {"job": ("c",)}, PAY, rho=Fraction(1, 10**6), receipt=receipt(Fraction(1)))
+    found = private_groups(
+        frame, "pay", {"job": ValuesDomain(values=("c",))}, PAY, rho=Fraction(1, 10**6), receipt=receipt(Fraction(1))
+    )
     assert {f.name for f in found if f.value is None} <= {"mean", "variance"}
     assert (
         all(f.value is None or f.name in ("count", "total") for f in found) or found[0].value > 2 * found[0].deviation
@@ -133,16 +137,25 @@ def test_a_regressor_that_is_zero_but_for_one_person_discloses_this_person() -> 
     assert disclosed_sums([everybody], regressors=[hours, marker], threshold=3).people == 1
 
 
-PLAN = """
+DATA = """
+sfumato: 1
+dataset: staff
 data: staff.csv
+unit: row
+columns:
+  pay: {domain: {low: 0, high: 100}}
+  hours: {domain: {low: 0, high: 60}}
+  job: {domain: {values: [a, b, c]}}
+"""
+PLAN = f"""{DATA}
 statistics:
-  - {of: pay, by: [job]}
-  - {of: pay}
-  - {of: pay, on: [hours]}
+  - {{of: pay, by: [job]}}
+  - {{of: pay}}
+  - {{of: pay, on: [hours]}}
 """
 
 
-EXACT = "threshold: 5\nunit: row\np_percent: 1\n"
+EXACT = "threshold: 5\np_percent: 1\n"
 
 
 def run(
@@ -171,7 +184,7 @@ def test_the_command_suppresses_small_groups_and_those_that_protect_them(
 
 def test_a_plan_that_discloses_somebody_is_not_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = staff(60).with_columns(chief=(pl.int_range(60) == 7).cast(pl.Int64))
-    plan = PLAN.replace("[hours]", "[hours, chief]") + EXACT
+    plan = PLAN.replace("[hours]", "[hours, chief]").replace("\n  pay", "\n  chief: {kind: integer}\n  pay") + EXACT
     code, account = run(tmp_path, plan, frame, capsys)
     assert (code, account["verdicts"][0]["state"], account["people_disclosed"]) == (1, "fails", 1)
     assert not (tmp_path / "out").exists()
@@ -189,8 +202,8 @@ def test_the_command_charges_a_ledger_and_refuses_before_it(
     private = (
         PLAN
         + """
-budget: {rho: 1/2, ledger: ledger.db, dataset: staff}
-columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a, b, c]}}
+ledger: ledger.db
+budget: {rho: 1/2}
 """
     )
     code, account = run(tmp_path, private, staff(), capsys)
@@ -198,10 +211,11 @@ columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a,
     spent = ledger.balance(dataset="staff").spent.size
     assert spent == Fraction(1, 2)
     for bad, message in (
-        (private.replace("low: 0, high: 100", "low: 9, high: 9"), "below its upper bound"),
+        (private.replace("low: 0, high: 100", "low: 9, high: 9"), "low below high"),
         (private.replace("of: pay, on", "of: nothing, on"), "nothing"),
         (private.replace("rho: 1/2", "rho: -1"), "negative"),
-        (private.replace("[a, b, c]", "[a, a]"), "twice"),
+        (private.replace("[a, b, c]", "[]"), "at least 1"),
+        (private.replace("domain: {low: 0, high: 60}", "kind: number"), "`low` and `high` of `hours`"),
         (private.replace("high: 100}", "high: .inf}"), "finite"),
         (private.replace("rho: 1/2", "rho: 1/1000000000000000"), "too small"),
         (private.replace("[a, b, c]", "[a, b, c, d]"), "more than 3 groups"),
@@ -221,9 +235,8 @@ def test_a_third_fits_in_a_third(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ledger.set_cap(concentrated("1/3"), dataset="staff")
     ledger.set_cap(concentrated(1), dataset="people")
     ledger.charge(Charge(loss=concentrated("1/9"), unit="person", what="q"), dataset="people", analyst="ana")
-    columns = "columns: {pay: {low: 0, high: 100}, hours: {low: 0, high: 60}, job: {values: [a, b, c]}}\n"
-    plan = PLAN + columns + "budget: {rho: 1/3, ledger: ledger.db, dataset: staff}\n"
-    for given in (plan.replace(", ledger: ledger.db, dataset: staff", ""), plan):
+    plan = PLAN + "ledger: ledger.db\nbudget: {rho: 1/3}\n"
+    for given in (plan.replace("ledger: ledger.db\n", ""), plan):
         code, account = run(tmp_path, given, staff(), capsys)
         assert (code, account["guarantee"]["rho"]) == (0, pytest.approx(1 / 3))
     assert ledger.balance(dataset="staff").left == concentrated(0)
@@ -247,13 +260,18 @@ def test_declared_values_of_another_type_are_not_mistaken() -> None:
     """1.5 is not 1, and a text in a column of numbers is no error; rows with other values are left out."""
     frame = pl.DataFrame({"job": [1, 1, 2], "pay": [10.0, 20.0, 30.0]})
     found = private_groups(
-        frame, "pay", {"job": (1.5, "x", "2")}, PAY, rho=Fraction(10**6), receipt=receipt(Fraction(10**6))
+        frame,
+        "pay",
+        {"job": ValuesDomain(values=(1.5, "x", "2"))},
+        PAY,
+        rho=Fraction(10**6),
+        receipt=receipt(Fraction(10**6)),
     )
     counts = [figure.value for figure in found if figure.name == "count"]
     assert counts == pytest.approx([0, 0, 1], abs=0.1)
 
 
-BY_JOB = "data: staff.csv\nstatistics: [{of: pay, by: [job]}]\nthreshold: 10\nunit: row\n"
+BY_JOB = DATA + "statistics: [{of: pay, by: [job]}]\nthreshold: 10\n"
 OTHERS = [*range(20, 40)]
 
 
@@ -308,12 +326,20 @@ def test_people_are_counted_and_not_their_rows(tmp_path: Path, capsys: pytest.Ca
                           "pay": [*range(5, 17), *OTHERS]})  # fmt: skip
     plan = BY_JOB + "p_percent: 10\n"
     assert run(tmp_path, plan, frame, capsys)[1]["suppressed"] == 0
-    assert run(tmp_path, plan.replace("unit: row", "unit: who"), frame, capsys)[1]["suppressed"] == 1
+    by_person = plan.replace("unit: row", "unit: who").replace("\n  pay", "\n  who: {role: identifier}\n  pay")
+    assert run(tmp_path, by_person, frame, capsys)[1]["suppressed"] == 1
     code, said = run(tmp_path, plan.replace("unit: row\n", ""), frame, capsys)
-    assert (code, "`unit` is required" in said["error"]) == (2, True)
-    private = "budget: {rho: 1}\ncolumns: {pay: {low: 0, high: 9}, job: {values: [a]}}\nunit: who\n"
-    code, said = run(tmp_path, BY_JOB.split("threshold")[0] + private, frame, capsys)
-    assert (code, "the unit is the row" in said["error"]) == (2, True)
+    assert (code, "whose privacy" in said["error"]) == (2, True)
+    private = by_person.split("threshold")[0] + "budget: {rho: 1}\n"
+    code, said = run(tmp_path, private, frame, capsys)
+    assert (code, "bounds" in said["error"]) == (2, True)
+    code, said = run(tmp_path, private + "bounds: {rows: 6}\n", frame, capsys)
+    assert (code, said["guarantee"]["rho"], said["guarantee"]["unit"], said["guarantee"]["max_rows"]) == (
+        0,
+        1,
+        "who",
+        6,
+    )
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -325,7 +351,8 @@ def test_a_leverage_point_is_not_fitted(several: bool, tmp_path: Path, capsys: p
     line = np.polyfit(with_far["hours"], with_far["pay"], 1)
     assert np.polyval(line, 100_000) == pytest.approx(77, abs=0.1)
     with_far = with_far.with_columns(who=pl.Series([*range(60), *[60] * (2 if several else 1)]))
-    plan = "data: staff.csv\nstatistics: [{of: pay, on: [hours]}]\nunit: who\np_percent: 1\nthreshold: 10\n"
+    plan = DATA.replace("unit: row", "unit: who").replace("\n  pay", "\n  who: {role: identifier}\n  pay")
+    plan += "statistics: [{of: pay, on: [hours]}]\np_percent: 1\nthreshold: 10\n"
     code, account = run(tmp_path, plan, with_far, capsys)
     assert (code, account["verdicts"][0]["state"], account["people_disclosed"]) == (1, "fails", 1)
     code, account = run(tmp_path, plan, with_far.head(60), capsys)

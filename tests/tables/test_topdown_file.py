@@ -18,18 +18,26 @@ from sfumato.tables import TopDownFile
 from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS
 
 PLAN = """
+sfumato: 1
+dataset: census
 data: people.csv
-budget: {rho: 1/2, ledger: ledger.db, dataset: census}
+unit: row
+ledger: ledger.db
+columns: {block: {kind: category}, sex: {domain: {values: [F, M]}}, age: {domain: {values: [0, 1, 2]}}}
+budget: {rho: 1/2}
 areas: {data: areas.csv, levels: [state, block]}
-columns: {sex: [F, M], age: [0, 1, 2]}
+by: [sex, age]
 levels: [1, 2, 2]
 queries: [{by: [], share: 1}, {by: [sex, age], share: 3}]
 tables: [{level: state, by: [sex]}, {by: [age]}]
 exact_totals: state
 impossible: [{sex: [M], age: [2]}]
-bounds: [{where: {sex: F}, at_most: room}]
+area_bounds: [{where: {sex: F}, at_most: room}]
 microdata: true
 """
+
+
+NAMES = "[c0, c1, c2, c3, c4, c5]"
 
 
 @pytest.fixture
@@ -76,6 +84,16 @@ def test_the_command_publishes_tables_that_agree_with_the_microdata(
     assert "budget" in said.lower()
 
 
+def test_exact_totals_are_part_of_the_neighbours(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Adding a person changes an exact total, so the guarantee is about inputs that agree in all of them."""
+    stated = run(folder, capsys)[1]["guarantee"]
+    assert "the total of every state stays as it is" in stated["neighbours"]
+    assert any("totals of every state" in one for one in stated["not_covered"])
+    plan = folder / "plan.yaml"
+    plan.write_text(PLAN.replace("exact_totals: state\n", ""))
+    assert "stays as it is" not in run(folder, capsys, "--force")[1]["guarantee"]["neighbours"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -84,8 +102,10 @@ def test_the_command_publishes_tables_that_agree_with_the_microdata(
         ("levels: [1, 2, 2]", "levels: [1, 2]", "shares for 2 levels"),
         ("share: 3", "share: -3", "negative"),
         ("at_most: room", "at_least: room", "contradict"),
-        ("sex: [F, M]", "sex: [M, X, Y]", "rule names a value"),
-        ("age: [0, 1, 2]", "age: [0, 1, 2], x: [1, 1]", "listed once"),
+        ("[F, M]", "[M, X, Y]", "rule names a value"),
+        ("age: {domain: {values: [0, 1, 2]}}", "age: {domain: {low: 0, high: 2}}", "declare the `values` of `age`"),
+        ("by: [sex, age]\nlevels", "by: [sex, aged]\nlevels", "age"),
+        ("sex: {domain", "sex: {role: drop, domain", "role `drop`"),
         ("rho: 1/2", "rho: 1/1000000000000000", "too small"),
         ("rho: 1/2", "rho: 0", "above 0"),
         ("levels: [state, block]", "levels: [block, state]", "listed twice"),
@@ -95,8 +115,8 @@ def test_the_command_publishes_tables_that_agree_with_the_microdata(
         ("microdata: true", "micro: true", "micro"),
         ("{by: [age]}", "{level: state, by: [sex]}", "same file name"),
         ("{by: [age]}", "{by: [age, age]}", "twice"),
-        ("age: [0, 1, 2]", "age: [0, 1, 2], count: [1, 2]", "`count`"),
-        ("age: [0, 1, 2]", "age: [0, 1, 2], state: [s, t]", "different names"),
+        ("by: [sex, age]\nlevels", "by: [sex, age, count]\nlevels", "`count`"),
+        ("by: [sex, age]\nlevels", "by: [sex, age, state]\nlevels", "different names"),
     ],
 )
 def test_bad_plans_are_refused_before_the_budget_is_spent(
@@ -113,8 +133,9 @@ def test_bad_plans_are_refused_before_the_budget_is_spent(
 def test_a_domain_of_a_trillion_cells_and_areas_that_do_not_nest_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wide = "columns: {" + ", ".join(f"c{n}: {list(range(100))}" for n in range(6)) + "}"
-    (folder / "plan.yaml").write_text(PLAN.replace("columns: {sex: [F, M], age: [0, 1, 2]}", wide))
+    wide = ", ".join(f"c{n}: {{domain: {{values: {list(range(100))}}}}}" for n in range(6))
+    text = PLAN.replace("columns: {", f"columns: {{{wide}, ").replace("by: [sex, age]\nl", f"by: {NAMES}\nl")
+    (folder / "plan.yaml").write_text(text)
     code, said = run(folder, capsys)
     assert (code, "1000000000000 cells" in said) == (2, True)
     (folder / "plan.yaml").write_text(

@@ -34,7 +34,7 @@ from sfumato.auditing.policy_query import ROW, parse_policy_query
 from sfumato.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.auditing.row_order import canonical_order
 from sfumato.auditing.rules import AuditRules
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Domain, Kind, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
@@ -184,7 +184,7 @@ class Auditor:
             listed = list(numbers.labels)
         elif series.dtype == pl.Boolean:
             listed = [False, True]
-        elif domain is not None and domain.values is not None:
+        elif isinstance(domain, ValuesDomain):
             listed = pl.Series(domain.values, dtype=series.dtype, strict=False).drop_nulls().unique().sort().to_list()
         elif column in self.rules.shares:
             listed = sorted(self.rules.shares[column])
@@ -195,7 +195,7 @@ class Auditor:
     def _nullable(self, column: str) -> bool:
         """Whether a missing value is among the possible ones: declared, or in the data."""
         domain = self._domains.get(column)
-        said = domain is not None and domain.values is not None and None in domain.values
+        said = isinstance(domain, ValuesDomain) and None in domain.values
         return said or bool(self.frame.get_column(column).null_count())
 
     def _declared_numbers(self, column: str) -> NumberDomain | None:
@@ -217,8 +217,8 @@ class Auditor:
         codes = numbers.codes(present) if numbers is not None else None
         strange = codes is None if numbers is not None else not set(present.unique()) <= set(listed or present)
         domain = self._domains.get(column)
-        said = () if domain is None or domain.values is None else domain.values
-        if domain is not None and domain.low is not None and domain.high is not None and numbers is None:
+        said = domain.values if isinstance(domain, ValuesDomain) else ()
+        if isinstance(domain, RangeDomain) and numbers is None:
             strange = series.dtype.is_numeric() and not present.is_between(domain.low, domain.high).all()
         if strange:
             raise MetadataMissing(
@@ -278,6 +278,14 @@ class Auditor:
         if decision.verdict != "refused":
             self._family[column] = audit.family
         return decision
+
+    def possible_values(self, column: str) -> list[list[str]]:
+        """For each person, in the order of the file, the values that all answers about lists and counts leave."""
+        audit = self._open(column, "values")
+        if not isinstance(audit, ValuesAudit):
+            raise BadParameter(f"`{column}` is audited by {audit.family}, which does not list possible values.")
+        table = audit.auditor.possible()[np.argsort(self._file_rows)]
+        return [[str(audit.labels[place]) for place in np.flatnonzero(row).tolist()] for row in table]
 
     def _open(self, column: str, family: str) -> ColumnAudit:
         if self._together(column):

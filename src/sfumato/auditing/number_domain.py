@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.auditing.atoms import Ints
-from sfumato.dataset import Domain
+from sfumato.dataset import Domain, RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter
 
 __all__ = ["NumberDomain", "exact"]
@@ -45,16 +45,13 @@ class NumberDomain:
 
         Whole numbers have a step of 1 unless another one is declared. None without a list and without bounds and step.
         """
-        if domain is None:
-            return None
-        ends = None if domain.low is None or domain.high is None else (exact(domain.low), exact(domain.high))
-        if domain.values is not None:
+        if isinstance(domain, ValuesDomain):
             listed = [exact(value) for value in domain.values if _numeric(value)]
-            inside = [v for v in listed if ends is None or ends[0] <= v <= ends[1]]
-            return cls.listed([v for v in inside if v.denominator == 1 or not whole])
-        step = exact(domain.step) if domain.step is not None else Fraction(1) if whole else None
-        if ends is None or step is None:
+            return cls.listed([value for value in listed if value.denominator == 1 or not whole])
+        if not isinstance(domain, RangeDomain) or (domain.step is None and not whole):
             return None
+        ends = exact(domain.low), exact(domain.high)
+        step = Fraction(1) if domain.step is None else exact(domain.step)
         # Whole numbers between 0.5 and 9.5 start at 1; declared steps are counted from the lower bound.
         low = Fraction(math.ceil(ends[0])) if domain.step is None else ends[0]
         if whole and not low.denominator == step.denominator == 1:

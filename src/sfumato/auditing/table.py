@@ -21,7 +21,7 @@ from sfumato.auditing.policy_query import ROW, PolicyQuery, parse_policy_query
 from sfumato.auditing.register import register_table, same_database
 from sfumato.auditing.row_order import canonical_order
 from sfumato.auditing.set_policy import SetPolicy
-from sfumato.dataset import Column, Kind, Role
+from sfumato.dataset import Column, Kind, RangeDomain, Role, ValuesDomain
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query
@@ -211,10 +211,8 @@ class SubsetTableResponder(TableBinding):
 
 def column_ends(column: Column) -> tuple[float, float] | None:
     """The smallest and largest number declared for a column, if there are any."""
-    domain = column.domain
-    if domain is None:
-        return None
-    if domain.low is not None and domain.high is not None:
-        return domain.low, domain.high
-    listed = [value for value in domain.values or () if isinstance(value, int | float)]
+    if isinstance(column.domain, RangeDomain):
+        return column.domain.low, column.domain.high
+    values = column.domain.values if isinstance(column.domain, ValuesDomain) else ()
+    listed = [value for value in values if isinstance(value, int | float)]
     return (min(listed), max(listed)) if listed else None

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.learning.domain import CategoryValues, FeatureDomain
+from sfumato.dataset import RangeDomain, ValuesDomain
+from sfumato.learning.domain import FeatureDomain, category_codes
 from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
 from sfumato.rationals import Number
 
@@ -30,9 +31,9 @@ Floats = npt.NDArray[np.float64]
 def fine_codes(domain: FeatureDomain, rows: npt.NDArray[Any]) -> Ints:
     """The fine cell of every value: one line per feature."""
     lines = [
-        column.codes(values)
-        if isinstance(column, CategoryValues)
-        else np.minimum((column.unit(values) * FINE_CELLS).astype(np.int64), FINE_CELLS - 1)
+        category_codes(column, values)
+        if isinstance(column, ValuesDomain)
+        else np.minimum((column.position(values) * FINE_CELLS).astype(np.int64), FINE_CELLS - 1)
         for column, values in domain.read(rows)
     ]
     return np.array(lines, dtype=np.int64)
@@ -62,13 +63,13 @@ class BinnedFeatures:
 
 def learn_bins(domain: FeatureDomain, fine: Ints, *, bins: int, share: Number, sums: NoisySums) -> BinnedFeatures:
     """Measure the histograms of all features at a share of the budget, and merge the cells of numbers into bins."""
-    sizes = [c.width + 1 if isinstance(c, CategoryValues) else FINE_CELLS for c in domain.columns]
+    sizes = [c.size + 1 if isinstance(c, ValuesDomain) else FINE_CELLS for c in domain.columns]
     exact = np.concatenate([np.bincount(line, minlength=size) for line, size in zip(fine, sizes, strict=True)])
     distance = len(sizes) * COUNT_STEPS**2
     noisy = sums.measure(exact * COUNT_STEPS, distance=distance, share=share) / COUNT_STEPS
     deviation = sums.deviation(distance=distance, share=share) / COUNT_STEPS
     counts = np.split(noisy, np.cumsum(sizes)[:-1])
-    ordered = tuple(not isinstance(column, CategoryValues) for column in domain.columns)
+    ordered = tuple(isinstance(column, RangeDomain) for column in domain.columns)
     merged = [
         _merge(count, deviation, bins) if number else np.arange(len(count))
         for count, number in zip(counts, ordered, strict=True)

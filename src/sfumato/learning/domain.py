@@ -11,82 +11,48 @@ that is not declared becomes zeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ValidationError
 
+from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter, UnknownColumn, WrongKind
 from sfumato.learning.noisy_sums import FEATURE_STEPS
 from sfumato.wording import did_you_mean
 
-__all__ = ["CategoryValues", "FeatureDomain", "NumberBounds"]
+__all__ = ["FeatureDomain", "category_codes", "width"]
 
 Floats = npt.NDArray[np.float64]
 _FIX = "Declare `bounds=(low, high)` for all numbers, or by column: `bounds={'age': (0, 120)}`."
 
 
-@dataclass(frozen=True, kw_only=True)
-class NumberBounds:
-    """The public bounds of a number."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not (isfinite(self.low) and isfinite(self.high) and self.low < self.high):
-            raise BadParameter(
-                "`bounds` must be two finite numbers, the lower one first.",
-                fix="A column with one possible value carries no information: leave it out.",
-            )
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    def unit(self, values: npt.NDArray[Any]) -> Floats:
-        """The position between the bounds, 0 .. 1."""
-        low, high = np.float64(self.low), np.float64(self.high)
-        # Halves first: the width of the largest bounds is not a finite float.
-        position = (np.clip(values, low, high) / 2 - low / 2) / (high / 2 - low / 2)
-        return np.asarray(np.clip(np.nan_to_num(position, nan=0.0), 0.0, 1.0))
-
-    def scaled(self, values: npt.NDArray[Any]) -> Floats:
-        return (2 * self.unit(values) - 1)[:, None]
+def category_codes(domain: ValuesDomain, values: npt.NDArray[np.object_]) -> npt.NDArray[np.int64]:
+    """Positions of the values of a category; one past the last for a value that is not declared."""
+    known = {value: code for code, value in enumerate(domain.values)}
+    return np.fromiter((known.get(value, domain.size) for value in values.tolist()), dtype=np.int64, count=len(values))
 
 
-@dataclass(frozen=True, kw_only=True)
-class CategoryValues:
-    """The public values of a category."""
+def _scaled(domain: RangeDomain | ValuesDomain, values: npt.NDArray[Any]) -> Floats:
+    if isinstance(domain, RangeDomain):
+        return (2 * domain.position(values) - 1)[:, None]
+    return np.eye(domain.size + 1, domain.size)[category_codes(domain, values)]
 
-    values: tuple[Any, ...]
 
-    def __post_init__(self) -> None:
-        if len(self.values) < 2 or len(set(self.values)) != len(self.values):
-            raise BadParameter("`categories` needs at least two different values for every column.")
-
-    @property
-    def width(self) -> int:
-        return len(self.values)
-
-    def codes(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Positions of the values; one past the last for a value that is not declared."""
-        known = {value: code for code, value in enumerate(self.values)}
-        other = len(self.values)
-        return np.fromiter((known.get(value, other) for value in values.tolist()), dtype=np.int64, count=len(values))
-
-    def scaled(self, values: npt.NDArray[Any]) -> Floats:
-        return np.eye(self.width + 1, self.width)[self.codes(values)]
+def width(domain: RangeDomain | ValuesDomain) -> int:
+    """Number of columns of a feature in :meth:`FeatureDomain.scaled`."""
+    return 1 if isinstance(domain, RangeDomain) else domain.size
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureDomain:
     """The public domains of all features, in order."""
 
-    columns: tuple[NumberBounds | CategoryValues, ...]
+    columns: tuple[RangeDomain | ValuesDomain, ...]
 
     @classmethod
     def declare(
@@ -96,8 +62,8 @@ class FeatureDomain:
         """The domain that parameters of an estimator declare. A feature without one is refused."""
         listed = list(names) if names is not None else []
         kinds = {_position(key, count, listed): _categories(values) for key, values in (categories or {}).items()}
-        shared: NumberBounds | None = None
-        ranges: dict[int, NumberBounds] = {}
+        shared: RangeDomain | None = None
+        ranges: dict[int, RangeDomain] = {}
         if isinstance(bounds, Mapping):
             ranges = {_position(key, count, listed): _range(pair) for key, pair in bounds.items()}
         elif bounds is not None:
@@ -121,7 +87,7 @@ class FeatureDomain:
     @property
     def width(self) -> int:
         """Number of columns of :meth:`scaled`."""
-        return sum(column.width for column in self.columns)
+        return sum(map(width, self.columns))
 
     @property
     def squared_norm(self) -> int:
@@ -131,17 +97,17 @@ class FeatureDomain:
     @property
     def numbers(self) -> npt.NDArray[np.bool_]:
         """Which columns of :meth:`scaled` are numbers."""
-        return np.concatenate([np.full(column.width, isinstance(column, NumberBounds)) for column in self.columns])
+        return np.concatenate([np.full(width(column), isinstance(column, RangeDomain)) for column in self.columns])
 
-    def read(self, rows: npt.NDArray[Any]) -> Iterator[tuple[NumberBounds | CategoryValues, npt.NDArray[Any]]]:
+    def read(self, rows: npt.NDArray[Any]) -> Iterator[tuple[RangeDomain | ValuesDomain, npt.NDArray[Any]]]:
         """Every feature with its values; numbers as floats."""
         for index, column in enumerate(self.columns):
             values = rows[:, index]
-            yield column, _numbers(values, index) if isinstance(column, NumberBounds) else values
+            yield column, _numbers(values, index) if isinstance(column, RangeDomain) else values
 
     def scaled(self, rows: npt.NDArray[Any]) -> Floats:
         """Numbers scaled to -1 .. 1 and indicators of categories, side by side."""
-        return np.hstack([column.scaled(values) for column, values in self.read(rows)])
+        return np.hstack([_scaled(column, values) for column, values in self.read(rows)])
 
     def in_steps(self, rows: npt.NDArray[Any], *, constant: bool) -> Floats:
         """:meth:`scaled` in whole grid steps, rounded towards zero, with a last column of ones for an intercept."""
@@ -158,18 +124,29 @@ def _position(key: Any, count: int, names: list[Any]) -> int:
     raise UnknownColumn(f"A domain is declared for `{key}`, which is not a feature.", fix=fix, column=str(key))
 
 
-def _range(pair: Any) -> NumberBounds:
+def _range(pair: Sequence[float | str]) -> RangeDomain:
     try:
         low, high = (float(end) for end in pair)
     except (TypeError, ValueError):
         raise BadParameter("`bounds` must be pairs of numbers.", fix=_FIX) from None
-    return NumberBounds(low=low, high=high)
+    if not -inf < low < high < inf:
+        raise BadParameter(
+            "`bounds` must be two finite numbers, the lower one first.",
+            fix="A column with one possible value carries no information: leave it out.",
+        )
+    return RangeDomain(low=low, high=high)
 
 
-def _categories(values: Any) -> CategoryValues:
+def _categories(values: Iterable[object]) -> ValuesDomain:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise BadParameter("`categories` must list the values of a column: `categories={'sex': ['f', 'm']}`.")
-    return CategoryValues(values=tuple(value.item() if isinstance(value, np.generic) else value for value in values))
+    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if len(listed) < 2 or len(set(listed)) != len(listed):
+        raise BadParameter("`categories` needs at least two different values for every column.")
+    try:
+        return ValuesDomain(values=tuple(listed))
+    except ValidationError:
+        raise BadParameter("`categories` are texts, numbers, true and false, or dates.") from None
 
 
 def _numbers(values: npt.NDArray[Any], index: int) -> Floats:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.learning.domain import CategoryValues, FeatureDomain
+from sfumato.dataset import ValuesDomain
+from sfumato.learning.domain import FeatureDomain, width
 
 __all__ = ["feature_weights"]
 
@@ -29,9 +30,9 @@ def feature_weights(model: Any) -> dict[str, float]:
     )
     coefficients, found, start = np.atleast_2d(model.coef_), {}, 0
     for name, column in zip(names, domain.columns, strict=True):
-        part = coefficients[:, start : start + column.width]
-        start += column.width
-        if isinstance(column, CategoryValues):  # a value that is not declared has no part
+        part = coefficients[:, start : start + width(column)]
+        start += width(column)
+        if isinstance(column, ValuesDomain):  # a value that is not declared has no part
             spread = np.maximum(part.max(axis=1), 0) - np.minimum(part.min(axis=1), 0)
         else:
             spread = 2 * np.abs(part[:, 0])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sfumato.learning.noisy_sums import FEATURE_STEPS, NoisySums, exact_product
 from sfumato.rationals import Number
 
-__all__ = ["Scaling", "clip_to_spread", "noisy_moments"]
+__all__ = ["Scaling", "clip_to_spread", "measured_scaling", "noisy_moments", "shortened"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,17 +59,49 @@ class Scaling:
         return np.asarray(change @ moments @ change.T)
 
 
-def clip_to_spread(moments: Floats, numbers: npt.NDArray[np.bool_], noise: float) -> Scaling:
+def clip_to_spread(mean: Floats, square: Floats, numbers: npt.NDArray[np.bool_], noise: float) -> Scaling:
     """Three noisy standard deviations around the noisy mean of every number, within -1 .. 1.
 
-    ``noise`` is the standard deviation of the noise of a moment. That of a variance is at most sqrt(5) times as large
-    and is added to it: an interval that is too wide costs little, one that is too narrow removes the feature.
+    ``noise`` is the standard deviation of the noise of a mean and of a mean square. That of a variance is at most
+    sqrt(5) times as large and is added to it: an interval that is too wide costs little, one that is too narrow removes
+    the feature.
     """
-    mean = np.clip(moments[-1, :-1], -1, 1)
-    variance = np.maximum(np.diag(moments)[:-1] - mean**2, 0) + sqrt(5) * noise
+    mean = np.clip(mean, -1, 1)
+    variance = np.maximum(square - mean**2, 0) + sqrt(5) * noise
     spread = _SPREAD * np.sqrt(variance)
     low = np.clip(mean - spread, -1, 0.9)
     high = np.maximum(np.minimum(mean + spread, 1), low + 0.01)
     inside = np.append(numbers, False)
     center, scale = np.append((low + high) / 2, 0.0), np.append((high - low) / 2, 1.0)
     return Scaling(center=np.where(inside, center, 0.0), scale=np.where(inside, scale, 1.0))
+
+
+def measured_scaling(design: Floats, numbers: npt.NDArray[np.bool_], *, share: Number, sums: NoisySums) -> Scaling:
+    """:func:`clip_to_spread` from noisy sums of every number and of its square, without products of two columns.
+
+    ``design`` is in whole grid steps within -1 .. 1, and its last column is one. One row changes the sum of a number
+    and of its square by at most one each, and the number of rows by one.
+    """
+    columns = design[:, np.append(numbers, False)]
+    count, width = len(design), columns.shape[1]
+    squares = np.trunc(columns**2 / FEATURE_STEPS)
+    exact = np.concatenate([columns.sum(axis=0), squares.sum(axis=0), [count * FEATURE_STEPS]]).astype(np.int64)
+    distance = (2 * width + 1) * FEATURE_STEPS**2
+    noisy = sums.measure(exact, distance=distance, share=share) / FEATURE_STEPS
+    rows = max(1.0, float(noisy[-1]))
+    mean, square = np.zeros(len(numbers)), np.zeros(len(numbers))
+    mean[numbers], square[numbers] = noisy[:width] / rows, noisy[width:-1] / rows
+    noise = sums.deviation(distance=distance, share=share) / FEATURE_STEPS / rows
+    return clip_to_spread(mean, square, numbers, noise)
+
+
+def shortened(design: Floats, *, norm: int) -> Floats:
+    """Rows in grid steps, each scaled down as a whole until its squared norm is at most ``norm`` in scaled units.
+
+    Feature, target and constant of a row shrink by one factor, so a linear relation among them stays as it is: the
+    factor is a weight of the row in least squares.
+    """
+    squared = np.einsum("ij,ij->i", design, design) / FEATURE_STEPS**2
+    # Rounding of floats must not lengthen a row: the factor is a little too small, and steps are cut towards zero.
+    factor = np.minimum(1.0, np.sqrt(norm / np.maximum(squared, 1e-300)) * (1 - 1e-9))
+    return np.asarray(np.trunc(design * factor[:, None]))

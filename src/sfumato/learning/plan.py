@@ -1,145 +1,106 @@
-"""Learning plan: the file that `sfumato learn` reads, with the public domain of every column and the budget."""
+"""Learning plan: which model is learned from which columns of a data set, at which privacy loss."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file
-from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.data.source import Source
+from sfumato.dataset import Column, RangeDomain, ValuesDomain
+from sfumato.dataset.domain import Value
+from sfumato.dataset.plan import DatasetPlan
+from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.learning.catalogue import estimator, estimator_names
-from sfumato.params import plain_message
 from sfumato.wording import did_you_mean
 
-__all__ = ["LearningPlan", "ParameterSearch", "PublicColumn", "TargetColumn"]
+if TYPE_CHECKING:
+    from sfumato.learning.base import PrivateEstimator
+    from sfumato.learning.search import RandomizedSearch
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
+__all__ = ["LearningPlan", "ParameterSearch"]
 
-
-class PublicColumn(DocumentedModel):
-    """The public domain of a column: all values of a category, or the bounds of a number."""
-
-    model_config = _STRICT
-
-    values: tuple[Any, ...] | None = None
-    """All values of a category. Values that are not listed count as none of them."""
-    low: float | None = None
-    """Smallest number. Smaller ones are raised to it."""
-    high: float | None = None
-    """Largest number. Larger ones are lowered to it."""
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        if (self.values is None) == (self.low is None or self.high is None):
-            raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
-        return self
-
-    def __str__(self) -> str:
-        return f"{self.low:g} to {self.high:g}" if self.values is None else ", ".join(map(str, self.values))
-
-
-class TargetColumn(PublicColumn):
-    """The column to predict, with its public domain."""
-
-    column: str
+_PAID = ("epsilon", "delta", "ledger", "dataset")
+"""Parameters that a search has instead of its estimator."""
 
 
 class ParameterSearch(DocumentedModel):
     """A search for hyper-parameters, whose whole cost is the plan's epsilon and delta."""
 
-    model_config = _STRICT
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    candidates: dict[str, list[Any]]
+    candidates: dict[str, list[object]]
     """Values to try of each parameter. They must not come from the data."""
     fits: Annotated[int, Field(ge=2, le=100)] = 10
     """Expected number of fits."""
 
 
-class LearningPlan(DocumentedModel):
-    """What is learned from which data, with which public knowledge, at which privacy loss."""
+class LearningPlan(DatasetPlan):
+    """What is learned from a data set, at which privacy loss."""
 
-    model_config = _STRICT
     release_kind: ClassVar[str] = "model"
 
     learn: str
     """Name of the estimator."""
-    data: str
-    """The training data: a file relative to the plan, or a database URL."""
-    test: str | None = None
-    """Data that the model is measured on. Its figures are not covered by the guarantee."""
-    control: str | None = None
-    """People who are not in the training data, for attacks. ``test`` if left out, unless that is ``data``."""
-    unit: str
-    """``row``, or the column that identifies a person."""
-    max_rows: Annotated[int, Field(ge=1)] | None = None
-    """The largest number of rows of one person that is used; required if ``unit`` is a column."""
+    features: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The columns that the model uses. The data set declares their domains."""
+    target: str | None = None
+    """The column to predict; for estimators that learn one."""
     epsilon: float | str
-    """Privacy loss of one unit."""
+    """Privacy loss of one person."""
     delta: float | str
     """Probability with which the loss may be larger."""
-    columns: dict[str, PublicColumn]
-    """The features with their public domains."""
-    target: TargetColumn | None = None
-    """The column to predict; for estimators that learn one."""
-    options: dict[str, Any] = {}
+    test: Source | None = None
+    """Data that the model is measured on. Its figures are not covered by the guarantee."""
+    control: Source | None = None
+    """People who are not in the training data, for attacks. ``test`` if left out, unless that is the training data."""
+    options: dict[str, object] = {}
     """Other parameters of the estimator."""
     search: ParameterSearch | None = None
     """A search for parameters instead of one fit."""
-    ledger: str | None = None
-    """The budget ledger: a file relative to the plan, or a database URL."""
-    dataset: str | None = None
-    """The data set of the ledger that is charged."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if self.learn not in estimator_names():
             raise ValueError(f"no estimator is called `{self.learn}`. {did_you_mean(self.learn, estimator_names())}")
-        if not self.columns:
-            raise ValueError("`columns` names no feature")
-        if (self.unit == "row") != (self.max_rows is None):
-            raise ValueError("`max_rows` is required if `unit` is a column, and has no meaning for `unit: row`")
-        if (self.ledger is None) != (self.dataset is None):
-            raise ValueError("`ledger` and `dataset` belong together")
-        named = {self.unit, self.target.column if self.target else ""}
-        if named & set(self.columns):
-            raise ValueError("the unit and the target cannot be features")
+        if len(set(self.features)) < len(self.features):
+            raise ValueError("a feature is listed twice")
+        if self.target in self.features:
+            raise ValueError("the target cannot be a feature")
         return self
 
-    @classmethod
-    def load(cls, path: str | Path) -> LearningPlan:
-        """Read a plan; all problems in one error, with their lines."""
-        text = read_text_file(path, kind="learning plan", fix="Write one as docs/learning.md shows.")
-        return cls.of(parse_yaml(text, source=str(path)))
+    @property
+    def columns(self) -> dict[str, Column]:
+        """Features and target as the data set declares them."""
+        people = self.people
+        return {name: people.column(name) for name in (*self.features, *([self.target] if self.target else []))}
 
-    @classmethod
-    def of(cls, document: YamlDocument) -> LearningPlan:
-        """The plan in a document."""
-        try:
-            return cls.model_validate(document.value)
-        except ValidationError as failure:
-            problems = [
-                document.problem(list(error["loc"]), plain_message(error, cls if len(error["loc"]) == 1 else None))
-                for error in failure.errors()
-            ]
-            raise InvalidRecipe(problems, source=document.source) from None
+    def domain(self, name: str) -> ValuesDomain | RangeDomain:
+        """The declared domain of a feature or the target."""
+        domain = self.people.column(name).public_domain
+        if isinstance(domain, ValuesDomain | RangeDomain):
+            return domain
+        raise BadParameter(
+            f"The data set declares no values, and no low and high, of `{name}`.",
+            fix="Declare `domain: {values: [...]}` or `{low: ..., high: ...}`. It must not come from the data.",
+            column=name,
+        )
 
     def public_domain(self) -> dict[str, str]:
         """The declared domain of every column in words."""
-        target = {} if self.target is None else {self.target.column: self.target}
-        return {name: str(column) for name, column in {**self.columns, **target}.items()}
+        return {name: str(self.domain(name)) for name in self.columns}
 
-    def build(self, *, base: Path) -> Any:
+    def build(self) -> PrivateEstimator | RandomizedSearch:
         """The estimator with its public domain and budget. Other parameters are checked by name."""
-        cls = estimator(self.learn)
+        cls, people = estimator(self.learn), self.people
         known = set(cls().get_params())
-        numbers = {name: (one.low, one.high) for name, one in self.columns.items() if one.values is None}
-        categories = {name: list(one.values) for name, one in self.columns.items() if one.values is not None}
-        own: dict[str, Any] = {
-            "epsilon": self.epsilon, "delta": self.delta, "bounds": numbers or None, "max_rows": self.max_rows or 1,
-            "dataset": self.dataset, "ledger": None if self.ledger is None else place(self.ledger, base),
+        domains = {name: self.domain(name) for name in self.features}
+        numbers = {name: (one.low, one.high) for name, one in domains.items() if isinstance(one, RangeDomain)}
+        categories = {name: list(one.values) for name, one in domains.items() if isinstance(one, ValuesDomain)}
+        own: dict[str, object] = {
+            "epsilon": self.epsilon, "delta": self.delta, "bounds": numbers or None, "max_rows": people.max_rows,
+            "dataset": self.account, "ledger": self.dataset.ledger,
         }  # fmt: skip
         if "categories" in known:
             own["categories"] = categories or None
@@ -151,33 +112,33 @@ class LearningPlan(DocumentedModel):
                 raise BadParameter(
                     f"{self.learn} has no option `{name}`.", fix=did_you_mean(name, tuple(known - set(own)))
                 )
+        model: PrivateEstimator | RandomizedSearch
         if self.search is None:
             model = cls(**own, **self.options)
         else:
             from sfumato.learning.search import RandomizedSearch
 
-            paid = {name: own.pop(name) for name in ("epsilon", "delta", "ledger", "dataset")}
-            model = RandomizedSearch(cls(**own, **self.options), self.search.candidates, fits=self.search.fits, **paid)
-        model.unit = self.unit
+            inner = {name: value for name, value in own.items() if name not in _PAID}
+            model = RandomizedSearch(
+                cls(**inner, **self.options), self.search.candidates, fits=self.search.fits, epsilon=self.epsilon,
+                delta=self.delta, ledger=self.dataset.ledger, dataset=self.account,
+            )  # fmt: skip
+        model.unit = people.privacy_unit
         return model
 
-    def _target(self, known: set[str]) -> dict[str, Any]:
+    def _target(self, known: set[str]) -> dict[str, list[Value] | tuple[float, float]]:
         wanted = known & {"classes", "target_bounds"}
         if not wanted:
             if self.target is not None:
                 raise BadParameter(f"{self.learn} learns no target.", fix="Leave `target` out.")
             return {}
         if self.target is None:
-            raise BadParameter(f"{self.learn} needs a `target`: the column to predict, with its public domain.")
+            raise BadParameter(f"{self.learn} needs a `target`: the column to predict.")
+        domain = self.domain(self.target)
         if "classes" in wanted:
-            if self.target.values is None:
-                raise BadParameter(f"{self.learn} learns classes: list them as `values` of the target.")
-            return {"classes": list(self.target.values)}
-        if self.target.values is not None:
-            raise BadParameter(f"{self.learn} learns a number: declare `low` and `high` of the target.")
-        return {"target_bounds": (self.target.low, self.target.high)}
-
-
-def place(source: str, base: Path) -> str:
-    """A file relative to the plan, or a URL as it is."""
-    return source if "://" in source else str(base / source)
+            if isinstance(domain, RangeDomain):
+                raise BadParameter(f"{self.learn} learns classes: declare the `values` of `{self.target}`.")
+            return {"classes": list(domain.values)}
+        if isinstance(domain, ValuesDomain):
+            raise BadParameter(f"{self.learn} learns a number: declare `low` and `high` of `{self.target}`.")
+        return {"target_bounds": (domain.low, domain.high)}

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from sfumato.data.declared import kind_of_values, read_declared
-from sfumato.dp.contribution_bounds import bound_rows
+from sfumato.dataset import RangeDomain
+from sfumato.dp.contribution_bounds import bound_table
 from sfumato.errors import EmptyTable, NotThatFormat, UnknownColumn
 from sfumato.learning.fitness import measure_model
-from sfumato.learning.plan import LearningPlan, place
+from sfumato.learning.plan import LearningPlan
 from sfumato.wording import did_you_mean
 
 __all__ = ["LearningResult", "feature_frame", "predict_frame", "run_plan"]
@@ -44,20 +44,18 @@ class LearningResult:
         }
 
 
-def run_plan(plan: LearningPlan, *, base: Path) -> LearningResult:
+def run_plan(plan: LearningPlan) -> LearningResult:
     """Fit the plan's estimator and charge its ledger. All refusals come before the charge."""
-    model = plan.build(base=base)
-    frame = _read(plan, plan.data, base, unit=plan.unit)
-    if plan.unit != "row":
-        _require(frame, [plan.unit])
-        frame, model._cut = bound_rows(frame, plan.unit, plan.max_rows or 1)
-        frame = frame.drop(plan.unit)
+    model, people = plan.build(), plan.people
+    frame, model._cut = bound_table(people.frame(plan.columns), people)
     train = _complete(frame, plan)
     # Before the charge, so that a wrong file costs nothing.
-    test = None if plan.test is None else _complete(_read(plan, plan.test, base), plan)
-    control = test if plan.test != plan.data else None
-    if plan.control is not None:
-        control = _complete(_read(plan, plan.control, base), plan)
+    test, control = (
+        None if source is None else _complete(people.frame(plan.columns, source=source, unit=False), plan)
+        for source in (plan.test, plan.control)
+    )
+    if plan.control is None and plan.test != people.source:
+        control = test
     model._least_rows = 0
     model.fit(feature_frame(train, plan), _labels(train, plan))
     if plan.search is not None:
@@ -71,19 +69,19 @@ def _complete(frame: pl.DataFrame, plan: LearningPlan) -> pl.DataFrame:
 
     Others are left out one by one: a refusal would tell that there is such a row.
     """
-    target = plan.target
-    numbers = [name for name, column in plan.columns.items() if column.values is None]
-    kept = frame.drop_nulls([*numbers, *([] if target is None else [target.column])])
-    if target is None or target.values is None:
+    numbers = [name for name in plan.features if isinstance(plan.domain(name), RangeDomain)]
+    if plan.target is None:
+        return frame.drop_nulls(numbers)
+    kept, domain = frame.drop_nulls([*numbers, plan.target]), plan.domain(plan.target)
+    if isinstance(domain, RangeDomain):
         return kept
-    label = kept.get_column(target.column)
-    return kept.filter(label.is_in(pl.Series(_labelled(target.values), dtype=label.dtype, strict=False).implode()))
+    label = kept.get_column(plan.target)
+    return kept.filter(label.is_in(pl.Series(domain.values, dtype=label.dtype, strict=False).implode()))
 
 
 def feature_frame(frame: pl.DataFrame, plan: LearningPlan) -> pl.DataFrame:
-    """The features of a plan; categories with text values as text."""
-    texts = {n: c.values is not None and all(isinstance(v, str) for v in c.values) for n, c in plan.columns.items()}
-    return _features(frame, texts)
+    """The features of a plan."""
+    return frame.select(plan.features)
 
 
 def predict_frame(model: Any, frame: pl.DataFrame) -> pl.DataFrame:
@@ -115,8 +113,8 @@ def _features(frame: pl.DataFrame, texts: dict[str, bool]) -> pl.DataFrame:
     return frame.select(pl.col(name).cast(pl.String) if text else pl.col(name) for name, text in texts.items())
 
 
-def _labels(frame: pl.DataFrame, plan: LearningPlan) -> Any:
-    return None if plan.target is None else frame.get_column(plan.target.column).to_numpy()
+def _labels(frame: pl.DataFrame, plan: LearningPlan) -> npt.NDArray[Any] | None:
+    return None if plan.target is None else frame.get_column(plan.target).to_numpy()
 
 
 def _require(frame: pl.DataFrame, names: list[str]) -> None:
@@ -125,15 +123,3 @@ def _require(frame: pl.DataFrame, names: list[str]) -> None:
             raise UnknownColumn(
                 f"The table has no column `{name}`.", fix=did_you_mean(name, frame.columns), column=name
             )
-
-
-def _read(plan: LearningPlan, source: str, base: Path, *, unit: str = "row") -> pl.DataFrame:
-    """Features, target and unit as the plan declares them. Nothing about them is found by looking at rows."""
-    declared = dict(plan.columns) | ({} if plan.target is None else {plan.target.column: plan.target})
-    kinds = {name: "number" if one.values is None else kind_of_values(one.values) for name, one in declared.items()}
-    return read_declared(place(source, base), kinds | ({} if unit == "row" else {unit: "category"})).frame
-
-
-def _labelled(values: tuple[Any, ...]) -> list[Any]:
-    """Declared values as the column holds them: text where they are of several kinds."""
-    return [str(value) for value in values] if kind_of_values(values) == "category" else list(values)

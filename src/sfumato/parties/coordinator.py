@@ -28,7 +28,7 @@ from sfumato.query.execute.executor import NoisyTable, public_groups, shared_mea
 from sfumato.query.options import FIT_SHARE
 from sfumato.query.results.answer import Answer, answer_rows, column_titles
 from sfumato.query.results.explain import Explanation, explain
-from sfumato.query.results.kept import kept_share
+from sfumato.query.results.kept import kept_share, limits_of
 from sfumato.rationals import Number
 
 __all__ = ["Coordinator", "PartyChannel"]
@@ -281,10 +281,12 @@ class Coordinator:
         self, plan: PartiesPlan, table: NoisyTable, parties: Sequence[str], tolerance: Tolerance, attempts: int
     ) -> Answer:
         reported = plan.reported(len(parties), tolerance.noise_shares)
+        kept = kept_share(reported, table)
         return Answer(
             columns=column_titles(plan.noise.query),
             rows=answer_rows(reported, table),
-            kept=kept_share(reported, table),
+            kept=kept,
+            limits=limits_of(reported, kept),
             loss=plan.cost.times(attempts),
             cached=False,
             explanation=self._explanation(plan, tolerance, parties),

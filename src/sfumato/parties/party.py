@@ -272,12 +272,12 @@ class Party:
     def _check_budget(self, plan: PartiesPlan, analyst: str) -> None:
         """Refuse before anybody else is charged; the charge itself is checked again."""
         dataset, ledger = self.agreement.federation, self._session.ledger
-        if ledger.balance(dataset=dataset).cap is None:
+        if ledger.balance(dataset=dataset, unit=self._session.catalog.unit).cap is None:
             raise UnknownBudget(
                 f"Party {self.name} has set no budget for `{dataset}`.", fix="Its owner calls `sfumato ledger cap`."
             )
         for name, person in ((dataset, ""), (dataset, analyst), ("", analyst)):
-            left = ledger.balance(dataset=name, analyst=person).left
+            left = ledger.balance(dataset=name, analyst=person, unit=self._session.catalog.unit).left
             if left is not None and not plan.cost <= left:
                 raise OverBudget(
                     f"The budget of party {self.name} does not cover {plan.cost}.",

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.dataset import ValuesDomain
 from sfumato.errors import BadParameter, HierarchyNotNested
-from sfumato.tables.declared_codes import declared_codes
 
 __all__ = ["Geography"]
 
@@ -80,4 +80,4 @@ class Geography:
 
     def place(self, people: pl.DataFrame) -> Ints:
         """The smallest area of each person; -1 for one that is not listed."""
-        return declared_codes(people[self.levels[-1]], self.frame[self.levels[-1]].to_list())
+        return ValuesDomain(values=self.frame[self.levels[-1]].to_list()).codes(people[self.levels[-1]])

@@ -7,7 +7,6 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from sfumato.data import read
 from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
 from sfumato.release import State
@@ -61,9 +60,6 @@ class TablePlan(PlanFile):
     """The dimensions of each table: columns, or lists of nested columns from the largest areas to the smallest."""
     value: str | None = None
     """A column of non-negative amounts to sum. Default: rows are counted."""
-    unit: str | None = None
-    """Who contributes: `row` if every row is another contributor, or the column that names them, such as the firm.
-    Cell suppression needs it."""
     sensitive: Rules | None = None
     """Suppress cells that these rules find, and others until every interval is wide enough."""
     round: Annotated[int, Field(ge=2, le=1000)] | None = None
@@ -75,18 +71,18 @@ class TablePlan(PlanFile):
     def _one_method(self) -> Self:
         if (self.sensitive is None) == (self.round is None):
             raise ValueError("needs either `sensitive` (cell suppression) or `round` (controlled rounding)")
-        if self.sensitive is not None and self.unit is None:
-            raise ValueError("`unit` is required: `row`, or the column that names the contributor")
         for table in self.tables:
-            names = [name for part in table for name in ((part,) if isinstance(part, str) else part)]
+            names = _named(table)
             if len(set(names)) < len(names):
                 raise ValueError("a table lists a column twice")
         return self
 
     def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Tabulate and protect."""
-        unit = None if self.unit == "row" else self.unit
-        cells = tabulate(read(self.data).frame, self.tables, value=self.value, unit=unit)
+        people = self.people
+        for name in (*(name for table in self.tables for name in _named(table)), *filter(None, [self.value])):
+            people.column(name)
+        cells = tabulate(people.stored(), self.tables, value=self.value, unit=people.unit)
         if self.round is not None:
             rounded = round_table(cells, base=self.round, effort=self.effort)
             facts = {
@@ -105,7 +101,7 @@ class TablePlan(PlanFile):
             verdict = replace(verdict, state=State.NOT_CHECKED, reason=NO_DOMINANCE_RULE)
         facts = {
             "method": "cell-suppression",
-            "unit": self.unit,
+            "unit": people.unit or "row",
             "rules": self.sensitive.model_dump(mode="json", exclude_none=True),
             "values": "counts" if self.value is None else "sums",
             "cells": len(cells.keys),
@@ -113,3 +109,8 @@ class TablePlan(PlanFile):
             "optimal": done.optimal,
         }
         return PublishedFigures(tables={"tables": done.frame()}, facts=facts, verdicts=(verdict,))
+
+
+def _named(table: tuple[str | tuple[str, ...], ...]) -> list[str]:
+    """The columns of a table."""
+    return [name for part in table for name in ((part,) if isinstance(part, str) else part)]

@@ -1,4 +1,4 @@
-"""Reading a plan from a YAML file, and the budget that plans with a guarantee name."""
+"""Plans of tables and figures: their base, and the budget of those with a guarantee."""
 
 from __future__ import annotations
 
@@ -6,26 +6,34 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar
 
 import polars as pl
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict
 
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file
-from sfumato.dp.contribution_bounds import Enforced, bound_rows
+from sfumato.dataset.plan import DatasetPlan, PlannedTable
+from sfumato.dp.contribution_bounds import Enforced
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.receipt import Receipt
-from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.ledger.charge import Charge, charge_run
-from sfumato.params import plain_message
 from sfumato.progress import SILENT, Progress
 from sfumato.rationals import rational
 from sfumato.release import Verdict
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["STRICT", "PlanFile", "PositiveNumber", "PublishedFigures", "ReleaseBudget", "Weight", "place"]
+__all__ = [
+    "STRICT",
+    "PlanFile",
+    "PositiveNumber",
+    "PublishedFigures",
+    "ReleaseBudget",
+    "Weight",
+    "charge_figures",
+    "figures_guarantee",
+    "row_loss",
+]
 
 STRICT = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 _DELTA = Fraction(1, 10**6)
@@ -59,7 +67,7 @@ class PublishedFigures:
 
     tables: Mapping[str, pl.DataFrame]
     """The tables by name, which is also that of their file."""
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     """The method, its parameters and its guarantee, for readers of the tables."""
     verdicts: tuple[Verdict, ...] = ()
     guarantee: Guarantee | None = None
@@ -71,102 +79,44 @@ class PublishedFigures:
         return next(iter(self.tables.values()))
 
 
-class PlanFile(DocumentedModel):
-    """A plan: a YAML file that names its data relative to itself."""
+class ReleaseBudget(DocumentedModel):
+    """The privacy budget of a release: the loss of one person."""
 
     model_config = STRICT
+
+    rho: PositiveNumber
+    """Budget in zero-concentrated differential privacy: the loss of a person with all rows that count."""
+
+
+class PlanFile(DatasetPlan):
+    """A plan of tables or figures."""
+
     release_kind: ClassVar[str] = "tables"
-
-    data: str
-    """The microdata: a file, relative to the plan, or a database URL."""
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a plan file; all problems in one error, with their lines."""
-        text = read_text_file(path, kind="table plan", fix="Write one as docs/tables.md shows.")
-        return cls.of(parse_yaml(text, source=str(path))).placed(Path(path).parent)
-
-    @classmethod
-    def of(cls, document: YamlDocument) -> Self:
-        """The plan in a document."""
-        try:
-            return cls.model_validate(document.value)
-        except ValidationError as failure:
-            problems = [document.problem([*error["loc"]], plain_message(error)) for error in failure.errors()]
-            raise InvalidRecipe(problems, source=document.source) from None
 
     @abstractmethod
     def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Publish what the plan lists. Everything that can be refused is refused before a budget is charged."""
 
-    def placed(self, folder: Path) -> Self:
-        """The plan with its files in a folder."""
-        return self.model_copy(update={"data": place(self.data, folder)})
 
+def row_loss(rho: Fraction, people: PlannedTable) -> PrivacyLoss:
+    """The loss of one row, so that a person with all rows that count loses rho.
 
-def place(name: str, folder: Path) -> str:
-    """A file relative to the plan, or a URL as it is."""
-    return name if "://" in name else str(folder / name)
-
-
-class ReleaseBudget(DocumentedModel):
-    """The privacy budget of a release and the ledger that it is charged to.
-
-    The unit of privacy is one row. With ``person`` and ``max_rows`` it is a person: of each, that many rows at random
-    are used, and the loss of a person is ``max_rows``² times rho, by group privacy.
+    Group privacy: rho of a row is k² rho of k rows (Bun, Steinke 2016, Proposition 1.9).
     """
+    return concentrated(rho / people.max_rows**2)
 
-    model_config = STRICT
 
-    rho: PositiveNumber
-    """Budget in zero-concentrated differential privacy."""
-    person: str | None = None
-    """The column that identifies a person. Left out: every row is a unit of its own."""
-    max_rows: Annotated[int, Field(ge=1)] | None = None
-    """How many rows of one person are used."""
-    ledger: str | None = None
-    """The budget ledger: a file relative to the plan. Without one, nobody adds up several releases."""
-    dataset: str | None = None
-    """The data set of the ledger that is charged."""
+def charge_figures(plan: PlanFile, loss: PrivacyLoss, *, what: str, bounds: Enforced | None) -> Receipt:
+    """Charge the ledger of the data set for a plan; ``loss`` is that of a row."""
+    run = Charge.of_run(loss, unit="row", name=what, public={"plan": plan.public()}, bounds=bounds)
+    return charge_run(run, ledger=plan.dataset.ledger, dataset=plan.account)
 
-    @model_validator(mode="after")
-    def _both(self) -> Self:
-        if (self.ledger is None) != (self.dataset is None):
-            raise ValueError("`ledger` and `dataset` belong together")
-        if (self.person is None) != (self.max_rows is None):
-            raise ValueError("`person` and `max_rows` belong together")
-        return self
 
-    @property
-    def loss(self) -> PrivacyLoss:
-        """The privacy loss of one row."""
-        return concentrated(self.rho)
-
-    def placed(self, folder: Path) -> ReleaseBudget:
-        """The budget with its ledger in a folder."""
-        return self if self.ledger is None else self.model_copy(update={"ledger": place(self.ledger, folder)})
-
-    @property
-    def kinds(self) -> dict[str, str]:
-        """The kind of the column that is read for the budget, where it names a person."""
-        return {} if self.person is None else {self.person: "category"}
-
-    def bounded(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Enforced | None]:
-        """The rows that are used: of each person, so many as the budget says."""
-        if self.person is None or self.max_rows is None:
-            return frame, None
-        return bound_rows(frame, self.person, self.max_rows)
-
-    def charge(self, plan: BaseModel, *, what: str, bounds: Enforced | None) -> Receipt:
-        """Charge the ledger for a plan. Everything that can be refused was checked before."""
-        run = Charge.of_run(self.loss, unit="row", name=what, public={"plan": repr(plan)}, bounds=bounds)
-        return charge_run(run, ledger=self.ledger, dataset=self.dataset)
-
-    def guarantee(self, receipt: Receipt, *, proof: str, bounds: Enforced | None) -> Guarantee:
-        """The guarantee of the release."""
-        loss = self.loss if bounds is None else self.loss.for_group(bounds.rows)
-        stated = replace(loss.at(_DELTA), curve=loss.composable())
-        if bounds is None:
-            return Guarantee(loss=stated, unit="row", proof=proof).charged(receipt)
-        proof = f"{proof}; group privacy: {bounds.rows}² times the loss of a row (Bun, Steinke 2016, Proposition 1.9)"
-        return Guarantee(loss=stated, unit=bounds.unit, max_rows=bounds.rows, proof=proof).charged(receipt)
+def figures_guarantee(loss: PrivacyLoss, receipt: Receipt, *, proof: str, bounds: Enforced | None) -> Guarantee:
+    """The guarantee of a release; ``loss`` is that of a row."""
+    total = loss if bounds is None else loss.for_group(bounds.rows)
+    stated = replace(total.at(_DELTA), curve=total.composable())
+    if bounds is None:
+        return Guarantee(loss=stated, unit="row", proof=proof).charged(receipt)
+    proof = f"{proof}; group privacy: {bounds.rows}² times the loss of a row (Bun, Steinke 2016, Proposition 1.9)"
+    return Guarantee(loss=stated, unit=bounds.unit, max_rows=bounds.rows, proof=proof).charged(receipt)

@@ -5,27 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
-from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from pydantic import Field, model_validator
 
-from sfumato.data import read
-from sfumato.data.declared import kind_of_values, read_declared
+from sfumato.dataset import RangeDomain, ValuesDomain
+from sfumato.dp.contribution_bounds import bound_table
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
 from sfumato.release import State, Verdict
 from sfumato.tables.cells import check_amounts
 from sfumato.tables.plan import NO_DOMINANCE_RULE
-from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures, ReleaseBudget
+from sfumato.tables.plan_file import (
+    STRICT,
+    PlanFile,
+    PublishedFigures,
+    ReleaseBudget,
+    charge_figures,
+    figures_guarantee,
+    row_loss,
+)
 from sfumato.tables.summary_attack import DisclosedSums, disclosed_sums, leverage_points
 from sfumato.tables.summary_disclosure import GroupRules
 from sfumato.tables.summary_statistics import (
-    PublicInterval,
     SummaryFigure,
     exact_groups,
     exact_regression,
@@ -70,22 +76,6 @@ class Statistic(DocumentedModel):
         return self
 
 
-class PublicDomain(DocumentedModel):
-    """What is public about a column: the bounds of a number, or all values of a category."""
-
-    model_config = STRICT
-
-    low: float | None = None
-    high: float | None = None
-    values: tuple[Any, ...] | None = None
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        if (self.values is None) == (self.low is None or self.high is None):
-            raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
-        return self
-
-
 class SummaryFile(PlanFile):
     """Summary statistics of a file, protected by a threshold or by differential privacy."""
 
@@ -93,107 +83,85 @@ class SummaryFile(PlanFile):
     """The statistics to publish."""
     threshold: Annotated[int, Field(ge=3)] | None = None
     """Without a guarantee: the smallest number of people behind a figure, and of people more than coefficients."""
-    unit: str | None = None
-    """Without a guarantee: whom to count. `row` if every row is another person, or the column that names the person."""
     dominance: tuple[Annotated[int, Field(ge=1, le=5)], Annotated[float, Field(gt=0, lt=100)]] | None = None
     """[n, k]: without a guarantee, the n largest contributions of people are at most k percent of a total."""
     p_percent: Annotated[float, Field(gt=0, le=100)] | None = None
     """Without a guarantee: nobody estimates the largest contribution to within p percent of it."""
     budget: ReleaseBudget | None = None
     """With differential privacy: the budget, divided equally among the statistics."""
-    columns: dict[str, PublicDomain] = {}
-    """With differential privacy: the public domain of every column."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.threshold is None) == (self.budget is None):
             raise ValueError("needs either `threshold` (no guarantee) or `budget` (differential privacy)")
-        if self.threshold is not None and self.unit is None:
-            raise ValueError("`unit` is required: `row`, or the column that names the person")
-        if self.budget is not None and (self.unit not in (None, "row") or self.dominance or self.p_percent):
-            raise ValueError("with a `budget` the unit is the row, and there are no `dominance` and `p_percent`")
+        if self.budget is not None and (self.dominance or self.p_percent):
+            raise ValueError("with a `budget` there are no `dominance` and `p_percent`")
         if len(set(self.statistics)) < len(self.statistics):
             raise ValueError("a statistic is listed twice")
-        if self.budget is not None:
-            for one in self.statistics:
-                for name in (one.of, *one.on):
-                    if name not in self.columns or self.columns[name].values is not None:
-                        raise ValueError(f"`columns` must declare low and high of `{name}`")
-                for name in one.by:
-                    if name not in self.columns or self.columns[name].values is None:
-                        raise ValueError(f"`columns` must list the values of `{name}`")
         return self
-
-    def placed(self, folder: Path) -> Self:
-        plan = super().placed(folder)
-        return plan if self.budget is None else plan.model_copy(update={"budget": self.budget.placed(folder)})
 
     def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Calculate and protect. Everything that can be refused is refused before a budget is charged."""
-        self._check_domains()
         if self.budget is not None:
-            return self._private()
-        frame = read(self.data).frame
+            return self._private(self.budget.rho)
+        frame = self.people.stored()
         self._check(frame)
         return self._exact(frame)
 
     def _check(self, frame: pl.DataFrame) -> None:
         for one in self.statistics:
             for name in (one.of, *one.by, *one.on):
+                self.people.column(name)
                 if name not in frame.columns:
                     raise UnknownColumn(f"The data have no column `{name}`.", column=name)
                 if frame[name].null_count():
                     raise BadParameter(f"Column `{name}` has missing values.", fix="Fill them or remove the rows.")
             for name in (one.of, *one.on):
                 check_amounts(frame, name)
-        if self.unit not in (None, "row"):
-            if self.unit not in frame.columns:
-                raise UnknownColumn(f"The data have no column `{self.unit}`.", column=self.unit)
-            if frame[self.unit].null_count():
-                raise BadParameter(f"Column `{self.unit}` has missing values.", fix="Give every row a person.")
+        unit = self.people.unit
+        if unit is not None and (unit not in frame.columns or frame[unit].null_count()):
+            raise BadParameter(f"Column `{unit}` has missing values.", fix="Give every row a person.")
 
-    def _check_domains(self) -> None:
-        for name, domain in self.columns.items():
-            if domain.low is not None and domain.high is not None:
-                PublicInterval(low=domain.low, high=domain.high)
-            elif len(set(domain.values or ())) != len(domain.values or ()):
-                raise BadParameter(f"`{name}` lists a value twice.")
-        if self.budget is not None:
-            if any(prod(len(self.columns[n].values or ()) for n in one.by) > _MOST_GROUPS for one in self.statistics):
-                raise BadParameter(f"A statistic has more than {_MOST_GROUPS:,} groups.", fix="Use fewer columns.")
-            if self.budget.rho < Fraction(len(self.statistics), _WIDEST**2):
-                raise BadParameter("rho is too small: the noise of a count would exceed 10^6.", fix="Use a larger rho.")
-
-    def _private(self) -> PublishedFigures:
-        assert self.budget is not None
-        used = dict.fromkeys(name for one in self.statistics for name in (one.of, *one.by, *one.on))
-        values = {name: self.columns[name].values for name in used}
-        kinds = {name: "number" if own is None else kind_of_values(own) for name, own in values.items()}
-        frame, cut = self.budget.bounded(read_declared(self.data, {**kinds, **self.budget.kinds}).frame)
-        receipt = self.budget.charge(self, what="summary statistics", bounds=cut)
-        share, found = self.budget.rho / len(self.statistics), []
+    def _private(self, rho: Fraction) -> PublishedFigures:
+        people = self.people
+        numbers = {n: self._range(n) for one in self.statistics for n in (one.of, *one.on)}
+        groups = {name: self._values(name) for one in self.statistics for name in one.by}
+        if any(prod(groups[name].size for name in one.by) > _MOST_GROUPS for one in self.statistics):
+            raise BadParameter(f"A statistic has more than {_MOST_GROUPS:,} groups.", fix="Use fewer columns.")
+        loss = row_loss(rho, people)
+        if loss.size < Fraction(len(self.statistics), _WIDEST**2):
+            raise BadParameter("rho is too small: the noise of a count would exceed 10^6.", fix="Use a larger rho.")
+        frame, cut = bound_table(people.frame({**numbers, **groups}), people)
+        receipt = charge_figures(self, loss, what="summary statistics", bounds=cut)
+        share, found = loss.size / len(self.statistics), []
         for one in self.statistics:
-            bounds = self._interval(one.of)
             if one.on:
-                on = {name: self._interval(name) for name in one.on}
-                found.append(private_regression(frame, one.of, on, bounds, rho=share, receipt=receipt))
+                on = {name: numbers[name] for name in one.on}
+                found.append(private_regression(frame, one.of, on, numbers[one.of], rho=share, receipt=receipt))
             else:
-                by = {name: self.columns[name].values or () for name in one.by}
-                found.append(private_groups(frame, one.of, by, bounds, rho=share, receipt=receipt))
-        guarantee = self.budget.guarantee(receipt, proof=_PROOF, bounds=cut)
+                by = {name: groups[name] for name in one.by}
+                found.append(private_groups(frame, one.of, by, numbers[one.of], rho=share, receipt=receipt))
+        guarantee = figures_guarantee(loss, receipt, proof=_PROOF, bounds=cut)
         verdict = guarantee.verdict(wanted=guarantee.epsilon)
         return replace(self._published(found, {}, verdict), guarantee=guarantee)
 
-    def _interval(self, name: str) -> PublicInterval:
-        low, high = self.columns[name].low, self.columns[name].high
-        assert low is not None
-        assert high is not None
-        return PublicInterval(low=low, high=high)
+    def _range(self, name: str) -> RangeDomain:
+        domain = self.people.column(name).public_domain
+        if isinstance(domain, RangeDomain) and domain.low < domain.high:
+            return domain
+        raise BadParameter(f"The data set must declare `low` and `high` of `{name}`, low below high.", column=name)
+
+    def _values(self, name: str) -> ValuesDomain:
+        domain = self.people.column(name).public_domain
+        if isinstance(domain, ValuesDomain):
+            return domain
+        raise BadParameter(f"The data set must declare the `values` of `{name}`.", column=name)
 
     def _exact(self, frame: pl.DataFrame) -> PublishedFigures:
         assert self.threshold is not None
         rules = GroupRules(threshold=self.threshold, dominance=self.dominance, p_percent=self.p_percent)
-        who = np.arange(frame.height) if self.unit in (None, "row") else frame[self.unit].rank("dense").to_numpy()
+        unit = self.people.unit
+        who = np.arange(frame.height) if unit is None else frame[unit].rank("dense").to_numpy()
         people = _People(frame=frame, units=who.astype(np.int64), rules=rules, statistics=self.statistics)
         shown, hidden, disclosed = people.suppressed()
         found = []
@@ -216,9 +184,9 @@ class SummaryFile(PlanFile):
         elif amounts and not rules.dominated:
             state, reason = State.NOT_CHECKED, NO_DOMINANCE_RULE
         verdict = Verdict(model="threshold", state=state, worst=failing, wanted=0, reason=reason)
-        facts = {
+        facts: dict[str, object] = {
             "threshold": self.threshold,
-            "unit": self.unit,
+            "unit": unit or "row",
             **({} if self.dominance is None else {"dominance": list(self.dominance)}),
             **({} if self.p_percent is None else {"p_percent": self.p_percent}),
             "groups": sum(len(part) for part in shown),
@@ -227,7 +195,9 @@ class SummaryFile(PlanFile):
         }
         return self._published(found, facts, verdict)
 
-    def _published(self, found: list[list[SummaryFigure]], facts: dict[str, Any], verdict: Verdict) -> PublishedFigures:
+    def _published(
+        self, found: list[list[SummaryFigure]], facts: dict[str, object], verdict: Verdict
+    ) -> PublishedFigures:
         lines = [
             (number, one.of, figure.group, figure.name, figure.value, figure.deviation)
             for number, (one, figures) in enumerate(zip(self.statistics, found, strict=True), start=1)

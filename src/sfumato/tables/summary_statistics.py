@@ -11,21 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import isfinite, prod, sqrt
-from typing import Any
+from math import prod, sqrt
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
-from sfumato.errors import BadParameter
 from sfumato.secret import SecretValue
-from sfumato.tables.declared_codes import declared_codes
 
 __all__ = [
-    "PublicInterval",
     "SummaryFigure",
     "exact_groups",
     "exact_regression",
@@ -54,32 +51,13 @@ class SummaryFigure:
     """Standard deviation of the noise, where it does not depend on the data."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublicInterval:
-    """Public bounds of a number. Values outside are moved to the nearer one."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not (self.low < self.high and isfinite(self.low) and isfinite(self.high)):
-            raise BadParameter("The bounds of a number must be finite, the lower bound below its upper bound.")
-
-    @property
-    def middle(self) -> float:
-        return (self.low + self.high) / 2
-
-    @property
-    def half(self) -> float:
-        return (self.high - self.low) / 2
-
-    def steps(self, values: Floats) -> Ints:
-        """Values as whole grid steps of -1 .. 1."""
-        scaled: Ints = np.rint(np.clip((values - self.middle) / self.half, -1, 1) * _STEPS).astype(np.int64)
-        return scaled
+def _steps(domain: RangeDomain, values: Floats) -> Ints:
+    """Values as whole grid steps of -1 .. 1; values beyond the bounds are moved to the nearer one."""
+    scaled: Ints = np.rint(np.clip((values - domain.middle) / domain.half, -1, 1) * _STEPS).astype(np.int64)
+    return scaled
 
 
-def group_name(by: Sequence[str], values: Sequence[Any]) -> str:
+def group_name(by: Sequence[str], values: Sequence[object]) -> str:
     """The values that the rows of a group have in common, in words."""
     return ", ".join(f"{name} = {value}" for name, value in zip(by, values, strict=True))
 
@@ -107,8 +85,8 @@ def exact_regression(frame: pl.DataFrame, of: str, on: Sequence[str]) -> list[Su
 def private_groups(
     frame: pl.DataFrame,
     of: str,
-    by: Mapping[str, Sequence[Any]],
-    bounds: PublicInterval,
+    by: Mapping[str, ValuesDomain],
+    bounds: RangeDomain,
     *,
     rho: Fraction,
     receipt: Receipt,
@@ -116,16 +94,16 @@ def private_groups(
     """Noisy count, total, mean and variance of every declared group. Rows with other or missing values are left out."""
     frame = frame.drop_nulls(of)
     code = np.zeros(frame.height, dtype=np.int64)
-    for name, values in by.items():
-        own = declared_codes(frame[name], values)
-        code = np.where((own < 0) | (code < 0), -1, code * len(values) + own)
-    steps, inside = bounds.steps(frame[of].cast(pl.Float64).to_numpy()), code >= 0
-    sums = np.zeros((prod(len(values) for values in by.values()), 3), dtype=np.int64)
+    for name, domain in by.items():
+        own = domain.codes(frame[name])
+        code = np.where((own < 0) | (code < 0), -1, code * domain.size + own)
+    steps, inside = _steps(bounds, frame[of].cast(pl.Float64).to_numpy()), code >= 0
+    sums = np.zeros((prod(domain.size for domain in by.values()), 3), dtype=np.int64)
     np.add.at(sums, code[inside], np.column_stack([np.full(len(steps), _STEPS**2), steps * _STEPS, steps**2])[inside])
     # One row changes the three sums of one group by at most the square of the steps each.
     noisy, spread = _measured(sums, norm=3, rho=rho, receipt=receipt)
     found = []
-    for values, (count, first, second) in zip(product(*by.values()), noisy, strict=True):
+    for values, (count, first, second) in zip(product(*(domain.values for domain in by.values())), noisy, strict=True):
         group = group_name(list(by), values)
         found.append(SummaryFigure(group=group, name="count", value=float(count), deviation=spread))
         total = bounds.middle * count + bounds.half * first
@@ -146,8 +124,8 @@ def private_groups(
 def private_regression(
     frame: pl.DataFrame,
     of: str,
-    on: Mapping[str, PublicInterval],
-    bounds: PublicInterval,
+    on: Mapping[str, RangeDomain],
+    bounds: RangeDomain,
     *,
     rho: Fraction,
     receipt: Receipt,
@@ -157,8 +135,8 @@ def private_regression(
     Rows with a missing value are left out.
     """
     frame = frame.drop_nulls([of, *on])
-    columns = [scale.steps(frame[name].cast(pl.Float64).to_numpy()) for name, scale in on.items()]
-    target = bounds.steps(frame[of].cast(pl.Float64).to_numpy())
+    columns = [_steps(scale, frame[name].cast(pl.Float64).to_numpy()) for name, scale in on.items()]
+    target = _steps(bounds, frame[of].cast(pl.Float64).to_numpy())
     design = np.column_stack([*columns, np.full(frame.height, _STEPS), target])
     upper = np.triu_indices(design.shape[1])
     noisy, spread = _measured((design.T @ design)[upper], norm=len(upper[0]), rho=rho, receipt=receipt)

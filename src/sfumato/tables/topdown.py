@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.dataset import ValuesDomain
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 from sfumato.tables.area_limits import AreaLimits
-from sfumato.tables.declared_codes import declared_codes
 from sfumato.tables.geography import Geography
 from sfumato.tables.hierarchical_gls import Effects, Ints, LevelResiduals, marginal_of, sum_children, tree_estimate
 from sfumato.tables.hierarchical_tables import HierarchicalTables
@@ -93,7 +93,7 @@ def _true_counts(
     cell, area = np.zeros(people.height, dtype=np.int64), geography.place(people)
     known = area >= 0
     for name, values in plan.columns.items():
-        codes = declared_codes(people[name], values)
+        codes = ValuesDomain(values=values).codes(people[name])
         known &= codes >= 0
         cell = cell * len(values) + np.maximum(codes, 0)
     known &= limits.possible[cell]

@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sfumato.data import read
-from sfumato.data.declared import kind_of_values, read_declared
+from sfumato.data.source import Source
+from sfumato.dataset import ValuesDomain
+from sfumato.dataset.domain import Value
+from sfumato.dp.contribution_bounds import bound_table
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
 from sfumato.tables.geography import Geography
 from sfumato.tables.hierarchical_tables import HierarchicalTables
-from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures, ReleaseBudget, Weight, place
+from sfumato.tables.plan_file import (
+    STRICT,
+    PlanFile,
+    PublishedFigures,
+    ReleaseBudget,
+    Weight,
+    charge_figures,
+    figures_guarantee,
+    row_loss,
+)
 from sfumato.tables.topdown import check_data, topdown
 from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS, AreaBound, TopDownPlan
 
@@ -29,7 +39,7 @@ class AreaFile(DocumentedModel):
 
     model_config = STRICT
 
-    data: str
+    data: Source
     """A file, relative to the plan: one row per smallest area, with a column per level and one per bound."""
     levels: Annotated[tuple[str, ...], Field(min_length=1)]
     """The levels, from the largest areas to the smallest."""
@@ -62,7 +72,7 @@ class BoundSpec(DocumentedModel):
 
     model_config = STRICT
 
-    where: dict[str, Any]
+    where: dict[str, Value]
     at_least: str | None = None
     at_most: str | None = None
 
@@ -74,8 +84,8 @@ class TopDownFile(PlanFile):
     """The privacy budget; there is no default."""
     areas: AreaFile
     """The public list of areas."""
-    columns: Annotated[dict[str, tuple[Any, ...]], Field(min_length=1)]
-    """The columns with all their values; tables are refined in this order."""
+    by: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The columns, whose values the data set declares; tables are refined in this order."""
     levels: Literal["census-2020"] | tuple[Weight, ...]
     """Parts of the budget from the whole to the smallest areas, in proportion to each other."""
     queries: Annotated[tuple[QueryShare, ...], Field(min_length=1)]
@@ -84,9 +94,9 @@ class TopDownFile(PlanFile):
     """The tables to publish."""
     exact_totals: str | None = None
     """The lowest level whose numbers of people are published exactly. They are not protected."""
-    impossible: tuple[dict[str, tuple[Any, ...]], ...] = ()
+    impossible: tuple[dict[str, tuple[Value, ...]], ...] = ()
     """Combinations of values that nobody has."""
-    bounds: tuple[BoundSpec, ...] = ()
+    area_bounds: tuple[BoundSpec, ...] = ()
     """Public bounds of the smallest areas."""
     microdata: bool = False
     """Also write one row per person with exactly these tables."""
@@ -99,7 +109,7 @@ class TopDownFile(PlanFile):
             raise ValueError("`queries` have no share above 0")
         if len({query.by for query in self.queries}) < len(self.queries):
             raise ValueError("a query is listed twice")
-        named = [*self.areas.levels, *self.columns]
+        named = [*self.areas.levels, *self.by]
         if len(set(named)) < len(named) or "count" in named:
             raise ValueError("levels and columns need different names, and none may be called `count`")
         lists = [*(query.by for query in self.queries), *(table.by for table in self.tables)]
@@ -107,57 +117,58 @@ class TopDownFile(PlanFile):
             raise ValueError("a table or query lists a column twice")
         return self
 
-    def placed(self, folder: Path) -> Self:
-        plan = super().placed(folder)
-        areas = self.areas.model_copy(update={"data": place(self.areas.data, folder)})
-        return plan.model_copy(update={"areas": areas, "budget": self.budget.placed(folder)})
+    def values(self, name: str) -> tuple[Value, ...]:
+        """The declared values of a column."""
+        domain = self.people.column(name).public_domain
+        if isinstance(domain, ValuesDomain):
+            return domain.values
+        raise BadParameter(f"The data set must declare the `values` of `{name}`.", column=name)
 
     def plan(self) -> TopDownPlan:
-        """The plan with shares that add up to 1."""
+        """The plan with the budget of a row, and with shares that add up to 1."""
         total = sum((query.share for query in self.queries), Fraction(0))
         levels = CENSUS_2020_LEVELS
         if self.levels != "census-2020":
             whole = sum(self.levels, Fraction(0))
             levels = tuple(level / whole for level in self.levels)
         return TopDownPlan(
-            columns=self.columns,
-            rho=self.budget.rho,
+            columns={name: self.values(name) for name in self.by},
+            rho=row_loss(self.budget.rho, self.people).size,
             levels=levels,
             queries={query.by: query.share / total for query in self.queries},
             exact_totals=self.exact_totals,
             impossible=self.impossible,
-            bounds=tuple(AreaBound(**bound.model_dump()) for bound in self.bounds),
+            bounds=tuple(AreaBound(**bound.model_dump()) for bound in self.area_bounds),
         )
 
     def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Check everything, charge the ledger, and publish."""
         plan = self.plan()
         for table in self.tables:
-            unknown = [name for name in table.by if name not in self.columns]
+            unknown = [name for name in table.by if name not in self.by]
             if unknown or table.level not in (None, *self.areas.levels):
                 raise UnknownColumn(f"A table names `{unknown[0] if unknown else table.level}`, which is not declared.")
         names = [re.sub(r"[^\w-]+", "_", "-".join([table.level or "all", *table.by])) for table in self.tables]
         if len(set(names)) < len(names) or "microdata" in names:
             raise BadParameter("Two tables would have the same file name.", fix="List every table once.")
-        listed = read(self.areas.data).frame
+        listed = self.areas.data.read().frame
         for name in self.areas.levels:
             if name not in listed.columns:
                 raise UnknownColumn(f"The list of areas has no column `{name}`.", column=name)
         geography = Geography(frame=listed, levels=self.areas.levels)
         smallest = self.areas.levels[-1]
-        kinds = {name: kind_of_values(values) for name, values in self.columns.items()}
-        kinds |= {smallest: kind_of_values(listed[smallest].to_list()), **self.budget.kinds}
-        people, cut = self.budget.bounded(read_declared(self.data, kinds).frame)
+        people, cut = bound_table(self.people.frame([*self.by, smallest]), self.people)
         check_data(people, geography, plan)
-        receipt = self.budget.charge(self, what="topdown", bounds=cut)
+        receipt = charge_figures(self, plan.loss, what="topdown", bounds=cut)
         done = topdown(people, geography, plan, receipt=receipt, progress=progress)
-        guarantee = self.budget.guarantee(receipt, proof=_PROOF, bounds=cut)
+        guarantee = figures_guarantee(plan.loss, receipt, proof=_PROOF, bounds=cut)
         if plan.exact_totals is not None:
             exact = (*guarantee.not_covered, f"the totals of every {plan.exact_totals}, which are published exactly")
-            guarantee = replace(guarantee, not_covered=exact)
+            same = f"{guarantee.neighbours}, if the total of every {plan.exact_totals} stays as it is"
+            guarantee = replace(guarantee, not_covered=exact, neighbours=same)
         tables = {name: done.table(t.level, *t.by) for name, t in zip(names, self.tables, strict=True)}
         if self.microdata:
-            tables["microdata"] = done.microdata().select(*self.areas.levels, *self.columns)
+            tables["microdata"] = done.microdata().select(*self.areas.levels, *self.by)
         return PublishedFigures(
             tables=tables,
             facts={"method": "topdown", **_public(done)},
@@ -173,7 +184,7 @@ _PROOF = (
 )
 
 
-def _public(done: HierarchicalTables) -> dict[str, Any]:
+def _public(done: HierarchicalTables) -> dict[str, object]:
     """What readers of the tables need to know."""
     plan = done.plan
     return {

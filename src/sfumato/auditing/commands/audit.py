@@ -238,10 +238,10 @@ def _counted(number: int, one: str, many: str) -> str:
 def _domains(given: tuple[str, ...]) -> dict[str, Domain]:
     from pydantic import ValidationError
 
-    from sfumato.dataset import Domain
+    from sfumato.dataset import RangeDomain, ValuesDomain
     from sfumato.errors import BadParameter
 
-    domains = {}
+    domains: dict[str, Domain] = {}
     for entry in given:
         column, _, said = entry.partition(":")
         ends, _, step = said.partition("/")
@@ -249,9 +249,9 @@ def _domains(given: tuple[str, ...]) -> dict[str, Domain]:
         listed = [value.strip() for value in said.split(",")]
         try:
             if dots:
-                domains[column] = Domain(low=float(low), high=float(high), step=float(step) if step else None)
+                domains[column] = RangeDomain(low=float(low), high=float(high), step=float(step) if step else None)
             else:
-                domains[column] = Domain(values=tuple(_number(value) for value in listed))
+                domains[column] = ValuesDomain(values=tuple(_number(value) for value in listed))
         except (ValueError, ValidationError):
             raise BadParameter(
                 "--domain is COLUMN:LOW..HIGH, COLUMN:LOW..HIGH/STEP or COLUMN:V1,V2, such as wage:0..5000/0.01."

@@ -16,6 +16,7 @@ from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
+from sfumato.rng import Rng
 
 __all__ = ["AuditDemo"]
 
@@ -69,12 +70,15 @@ class AuditDemo(Demo):
             "The difference from the first list is Clark's disease: Cold."
         )
         counterfeiting = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2, counterfeits=1))
-        counterfeiting.ask(FIRST)
-        fake = counterfeiting.ask(THIRD)
+        counterfeiting.seed = Rng(self.seed).child("counterfeits").generator.bytes(32)
+        whole, women = counterfeiting.ask(FIRST), counterfeiting.ask(THIRD)
+        clark = counterfeiting.possible_values("disease")[PATIENTS["name"].to_list().index("Clark")]
         say(
-            f"\n[bold]5. Counterfeit values instead of a refusal.[/bold] {_decision_text(fake)}\n   "
-            f"{len(fake.answer)} diseases for {fake.people} people. Counterfeits: {len(fake.fakes)}, the smallest "
-            "number that suffices. The analyst cannot tell which values are false."
+            "\n[bold]5. Counterfeit values instead of a refusal.[/bold] Another clinic may add one false disease to a "
+            f"list, and says how many it added.\n   {_decision_text(whole)}\n   {_decision_text(women)}\n   Both "
+            f"lists together leave {len(clark)} possible diseases for Clark: {', '.join(clark)}. Lists that are safe "
+            "get a false value, too, in half of the cases: otherwise a false value would tell that the true list "
+            "discloses somebody."
         )
         looks, simulates = _leak()
         say(
@@ -93,7 +97,8 @@ class AuditDemo(Demo):
         return {
             "decisions": [first.verdict, second.verdict, third.verdict],
             "exposed": [len(decision.exposed) for decision in (first, second, third)],
-            "counterfeits": len(fake.fakes),
+            "counterfeits": [len(decision.fakes) for decision in (whole, women)],
+            "possible_for_clark": clark,
             "worlds_left": {"looks": looks, "simulates": simulates},
         }
 
@@ -101,7 +106,8 @@ class AuditDemo(Demo):
 def _decision_text(decision: Decision) -> str:
     colour = "red" if decision.verdict == "refused" else "green"
     detail = f": {', '.join(decision.answer)}" if decision.answer else f" ({decision.reason})"
-    return f"{decision.query}\n   → [{colour}]{decision.verdict}[/{colour}]{detail}"
+    verdict = f"answered with {len(decision.fakes)} false" if decision.fakes else decision.verdict
+    return f"{decision.query}\n   → [{colour}]{verdict}[/{colour}]{detail}"
 
 
 def _leak() -> tuple[int, int]:

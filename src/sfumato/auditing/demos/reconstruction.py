@@ -21,7 +21,6 @@ NOISES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 """Largest error of an answer, in units of the square root of the number of people."""
 SIZES = (256, 1024, 4096)
 QUESTIONS = (1.5, 4, 16)
-_COLOURS = ("#0b6aa8", "#c4500a", "#3b7d23")
 
 
 class ReconstructionDemo(Demo):
@@ -101,45 +100,20 @@ def _point(panel: str, size: int, times: float, noise: float, outcome: QueryOutc
 
 def draw(points: list[dict[str, Any]]) -> str:
     """Draw two panels as SVG: curves by table size, and curves by number of queries."""
-    import vl_convert
+    from sfumato.drawing import Lines, Panels, Place
 
-    def panel(name: str, field: str, title: str, labels: dict[float, str]) -> dict[str, Any]:
-        rows = [{**p, "line": labels[p[field]]} for p in points if p["panel"] == name]
-        x = {
-            "field": "noise", "type": "quantitative", "scale": {"type": "log", "domain": [0.045, 9], "nice": False},
-            "axis": {"values": [0.05, 0.1, 0.2, 0.5, 1, 2, 5], "title": "largest error of an answer, in √n"},
-        }  # fmt: skip
-        y = {
-            "type": "quantitative",
-            "scale": {"domain": [0.4, 1]},
-            "axis": {"format": ".0%", "title": "inferred correctly"},
-        }
-        colour = {
-            "field": "line", "type": "nominal", "sort": list(labels.values()), "title": None,
-            "scale": {"range": list(_COLOURS)},
-            "legend": {"orient": "bottom-left", "symbolOpacity": 1, "fillColor": "white"},
-        }  # fmt: skip
-        layers: list[dict[str, Any]] = [
-            {"mark": {"type": "area", "opacity": 0.2},
-             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}},
-            {"mark": {"type": "line", "point": True},
-             "encoding": {"x": x, "y": {**y, "field": "share"}, "color": colour}},
-            {"data": {"values": [{"y": 0.5}]}, "mark": {"type": "rule", "strokeDash": [4, 4], "color": "#56616c"},
-             "encoding": {"y": {**y, "field": "y"}}},
-            {"data": {"values": [{"x": 1}]}, "mark": {"type": "rule", "strokeDash": [2, 3], "color": "#56616c"},
-             "encoding": {"x": {**x, "field": "x"}}},
-        ]  # fmt: skip
-        return {"title": title, "width": 330, "height": 260, "data": {"values": rows}, "layer": layers}
+    def panel(name: str, field: str, title: str, labels: dict[float, str]) -> Lines:
+        places = tuple(
+            Place(x=p["noise"], y=p["share"], low=p["low"], high=p["high"], when=labels[p[field]])
+            for p in points
+            if p["panel"] == name
+        )
+        return Lines(
+            rows=places, title=title, across="largest error of an answer, in √n", up="inferred correctly", percent=True,
+            x_kind="log", x_ticks=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), x_ends=(0.045, 9.0),
+            y_ticks=(0.4, 0.6, 0.8, 1.0), x_guide=1.0, y_guide=0.5,
+        )  # fmt: skip
 
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "background": "white",
-        "hconcat": [
-            panel("people", "people", "4 queries per person", {size: f"{size:,} people" for size in SIZES}),
-            panel("questions", "questions", "1,024 people", {float(t): f"{t:g} queries per person" for t in QUESTIONS}),
-        ],
-        "resolve": {"scale": {"color": "independent"}},
-        "config": {"aria": False, "font": "sans-serif", "view": {"stroke": None}},
-    }
-    drawn: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-    return drawn
+    sizes = panel("people", "people", "4 queries per person", {size: f"{size:,} people" for size in SIZES})
+    times = panel("questions", "questions", "1,024 people", {t: f"{t:g} queries per person" for t in QUESTIONS})
+    return Panels(charts=(sizes, times)).draw(900).file(title="People inferred correctly, by the noise of the answers")

@@ -1,20 +1,40 @@
-"""Pictures of an audit of answers already given, as Vega-Lite specifications. For the owner of the data only."""
+"""Pictures of an audit of answers already given. For the owner of the data only."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.auditing.answer_graph import AnswerGraph
 from sfumato.auditing.past_answers import PastAnswers
+from sfumato.drawing import BarChart, BarRow, Chart, Drawing, legend
+from sfumato.drawing.marks import (
+    AFTER,
+    BEFORE,
+    BEFORE_SOFT,
+    GRID,
+    HEAT,
+    INK,
+    MUTED,
+    PAGE,
+    circle,
+    cut,
+    rect,
+    rule,
+    text,
+    text_width,
+)
 from sfumato.reports.figures import Figure
-from sfumato.reports.pictures import AFTER, BEFORE, BEFORE_SOFT, HEAT, INK, MUTED, Spec, base_spec
 
 __all__ = ["audit_figures"]
 
 _ROWS, _VALUES, _NODES = 40, 24, 14
 """Most people and values of the table of possible values, and most people of the drawn graph."""
 _CERTAIN, _POSSIBLE, _ERROR = "certain", "possible", "merged graph only"
-_STATES: Spec = {"domain": [_CERTAIN, _POSSIBLE, _ERROR], "range": [BEFORE, HEAT[2], BEFORE_SOFT]}
+_FILLS = {_CERTAIN: BEFORE, _POSSIBLE: HEAT[2], _ERROR: BEFORE_SOFT}
+_LINES = {_CERTAIN: BEFORE, _POSSIBLE: AFTER, _ERROR: MUTED}
 
 
 def audit_figures(audited: PastAnswers) -> tuple[Figure, ...]:
@@ -27,50 +47,121 @@ def audit_figures(audited: PastAnswers) -> tuple[Figure, ...]:
 
 
 def _histogram(audited: PastAnswers) -> Figure:
-    rows = [
-        {"values": f"{audited.k} or more" if left == 0 else str(left), "people": people, "few": 0 < left < audited.k}
-        for left, people in sorted(audited.kept.items(), key=lambda item: (item[0] == 0, item[0]))
-    ]
-    spec = base_spec(520, {"step": 26}, {
-        "data": {"values": rows},
-        "encoding": {
-            "y": {"field": "values", "type": "nominal", "sort": None, "title": "possible values left"},
-            "x": {"field": "people", "type": "quantitative", "title": "people", "axis": {"tickMinStep": 1}},
-        },
-        "layer": [
-            {"mark": {"type": "bar"}, "encoding": {"color": {"field": "few", "type": "nominal", "legend": None,
-             "scale": {"domain": [True, False], "range": [BEFORE, AFTER]}}}},
-            {"mark": {"type": "text", "align": "left", "dx": 5}, "encoding": {"text": {"field": "people"}}},
-        ],
-    })  # fmt: skip
+    kept = sorted(audited.kept.items(), key=lambda item: (item[0] == 0, item[0]))
+    rows = tuple(
+        BarRow(
+            label=f"{audited.k} or more" if left == 0 else str(left), value=people, words=f"{people:,}",
+            strong=0 < left < audited.k,
+        )
+        for left, people in kept
+    )  # fmt: skip
     few = len(audited.exposed)
     return Figure(
-        name=f"left-{_ident(audited)}", title="Possible values left", spec=spec, head=("values left", "people"),
-        rows=tuple((str(row["values"]), f"{row['people']:,}") for row in rows),
+        name=f"left-{_ident(audited)}", title="Possible values left", head=("values left", "people"),
+        chart=BarChart(rows=rows, title="people", whole=True), width=520,
+        rows=tuple((row.label, row.words) for row in rows),
         alternative=f"People by the number of possible values left; {few:,} keep fewer than {audited.k}.",
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Mark:
+    """What stands in one cell of a matrix: a colour, a dot on it, a frame around it."""
+
+    row: int
+    column: int
+    kind: str
+    dot: bool = False
+    frame: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Matrix(Chart):
+    """People by queries (dots) or by values (cells)."""
+
+    people: Sequence[str]
+    columns: Sequence[str]
+    marks: Sequence[_Mark]
+    colours: dict[str, str]
+    cells: bool = False
+
+    def draw(self, width: float) -> Drawing:
+        """As wide as its columns need; the page scrolls it."""
+        head, above = legend([(kind, "" if self.cells else "dot", c) for kind, c in self.colours.items()], 4, width)
+        left, high = max(map(text_width, self.people)) + 14, 20
+        step = min(110.0, max(text_width(name) for name in self.columns) + 12) if self.cells else 24.0
+        top = above + 20
+        body = [text(left - 8, top + (i + 0.5) * high + 4, name, anchor="end") for i, name in enumerate(self.people)]
+        for place, name in enumerate(self.columns):
+            x = left + (place + 0.5) * step
+            body.append(text(x, top - 5, cut(name, step - 6), MUTED, anchor="middle", whole=name))
+            if not self.cells:
+                body.append(rule(x, top, x, top + len(self.people) * high, GRID))
+        for mark in self.marks:
+            x, y = left + mark.column * step, top + mark.row * high
+            if self.cells:
+                body.append(rect(x, y, step, high, self.colours[mark.kind], edge=PAGE))
+            else:
+                body.append(circle(x + step / 2, y + high / 2, 5, self.colours[mark.kind]))
+            if mark.frame:
+                body.append(rect(x + step / 2 - 6, y + high / 2 - 6, 12, 12, "none", edge=INK))
+            if mark.dot:
+                body.append(circle(x + step / 2, y + high / 2, 3.5, INK))
+        size = {"width": max(left + len(self.columns) * step + 8, 420), "height": top + len(self.people) * high + 8}
+        return Drawing(**size, body=head + "".join(body))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Edge:
+    """A person and a value that may go together."""
+
+    person: int
+    value: int
+    kind: str
+    true: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bipartite(Chart):
+    """Lines between people and values."""
+
+    people: Sequence[str]
+    values: Sequence[str]
+    edges: Sequence[_Edge]
+
+    def draw(self, width: float) -> Drawing:
+        """People to the left, values to the right."""
+        head, above = legend([(kind, "line", colour) for kind, colour in _LINES.items()], 4, width)
+        tall = 26 * max(len(self.people), len(self.values))
+        left, right = 120.0, width - 160
+        down = [above + 10 + (i + 0.5) * tall / len(self.people) for i in range(len(self.people))]
+        up = [above + 10 + (i + 0.5) * tall / len(self.values) for i in range(len(self.values))]
+        body = [
+            rule(left, down[edge.person], right, up[edge.value], _LINES[edge.kind], width=3.2 if edge.true else 1.2,
+                 dash="3 4" if edge.kind == _ERROR else "")
+            for edge in self.edges
+        ]  # fmt: skip
+        for name, y in zip(self.people, down, strict=True):
+            body += [circle(left, y, 4, INK), text(left - 9, y + 4, name, anchor="end")]
+        for name, y in zip(self.values, up, strict=True):
+            body += [circle(right, y, 4, INK), text(right + 9, y + 4, cut(name, 145), whole=name)]
+        return Drawing(width=width, height=above + tall + 20, body=head + "".join(body))
 
 
 def _queries(audited: PastAnswers, graph: AnswerGraph) -> Figure:
     """Who is in which query; the queries of the proof stand out."""
     shown = min(_ROWS, len(graph.people))
-    cells = [
-        {"person": f"row {graph.people[i] + 1}", "query": q + 1, "in": "proof" if q in audited.proof else "query"}
+    marks = [
+        _Mark(row=i, column=q, kind="proof" if q in audited.proof else "query")
         for i in range(shown)
         for q in np.flatnonzero(graph.asked[i]).tolist()
     ]
-    spec = base_spec(min(760, 22 * len(audited.queries) + 140), {"step": 16}, {
-        "data": {"values": cells},
-        "mark": {"type": "circle", "size": 90, "opacity": 1},
-        "encoding": {
-            "y": {"field": "person", "type": "nominal", "sort": None, "title": None, "axis": {"labelOverlap": False}},
-            "x": {"field": "query", "type": "ordinal", "title": "query", "axis": {"labelAngle": 0, "grid": True}},
-            "color": {"field": "in", "type": "nominal",
-                      "scale": {"domain": ["proof", "query"], "range": [BEFORE, AFTER]}},
-        },
-    })  # fmt: skip
+    chart = _Matrix(
+        people=_names(graph, range(shown)), columns=[str(q + 1) for q in range(len(audited.queries))], marks=marks,
+        colours={"proof": BEFORE, "query": AFTER},
+    )  # fmt: skip
     return Figure(
-        name=f"queries-{_ident(audited)}", title="Who is in which query", spec=spec, head=("person", "queries"),
+        name=f"queries-{_ident(audited)}", title="Who is in which query", chart=chart, head=("person", "queries"),
         rows=tuple(
             (f"row {graph.people[i] + 1}", ", ".join(str(q + 1) for q in np.flatnonzero(graph.asked[i])))
             for i in range(shown)
@@ -89,31 +180,22 @@ def _table(audited: PastAnswers, graph: AnswerGraph) -> Figure:
     """People by values: possible, certain, and edges of the merged graph that no assignment uses."""
     shown = min(_ROWS, len(graph.people))
     values = [v for v in range(len(graph.labels)) if graph.merged[:shown, v].any()][:_VALUES]
-    cells = [
-        {
-            "person": f"row {graph.people[i] + 1}", "value": graph.labels[v], "state": _state(graph, i, v),
-            "true": bool(graph.true[i] == v), "delta2": graph.delta2 is not None and bool(graph.delta2[i, v]),
-        }
+    marks = [
+        _Mark(
+            row=i, column=place, kind=_state(graph, i, v), dot=bool(graph.true[i] == v),
+            frame=graph.delta2 is not None and bool(graph.delta2[i, v]),
+        )
         for i in range(shown)
-        for v in values
+        for place, v in enumerate(values)
         if graph.merged[i, v]
     ]  # fmt: skip
-    x = {"field": "value", "type": "nominal", "sort": None, "title": None, "axis": {"orient": "top", "labelLimit": 110}}
-    y = {"field": "person", "type": "nominal", "sort": None, "title": None, "axis": {"labelOverlap": False}}
-    layers: list[Spec] = [
-        {"mark": {"type": "rect", "stroke": "#ffffff", "strokeWidth": 2},
-         "encoding": {"color": {"field": "state", "type": "nominal", "scale": _STATES}}},
-        {"transform": [{"filter": "datum.true"}], "mark": {"type": "point", "filled": True, "size": 40, "color": INK,
-                                                           "opacity": 1}},
-    ]  # fmt: skip
-    if graph.delta2 is not None:
-        frame = {"type": "point", "shape": "square", "size": 170, "filled": False, "color": INK, "strokeWidth": 0.8}
-        layers.insert(1, {"transform": [{"filter": "datum.delta2"}], "mark": frame})
-    body = {"data": {"values": cells}, "encoding": {"x": x, "y": y}, "layer": layers}
-    spec = base_spec(min(760, 44 * len(values) + 130), {"step": 20}, body)
+    chart = _Matrix(
+        people=_names(graph, range(shown)), columns=[graph.labels[v] for v in values], marks=marks, colours=_FILLS,
+        cells=True,
+    )  # fmt: skip
     proved = "" if graph.delta2 is None else " A frame marks values that delta-2 matchings prove possible (T_Δ2)."
     return Figure(
-        name=f"table-{_ident(audited)}", title="Possible values of the people with the fewest", spec=spec,
+        name=f"table-{_ident(audited)}", title="Possible values of the people with the fewest", chart=chart,
         head=("person", "possible values", "merged graph"),
         rows=tuple(
             (f"row {graph.people[i] + 1}", *(", ".join(graph.labels[v] for v in np.flatnonzero(edges[i]))
@@ -134,46 +216,24 @@ def _drawn(audited: PastAnswers, graph: AnswerGraph) -> Figure:
     )
     people = near[:_NODES].tolist()
     values = [v for v in range(len(graph.labels)) if graph.merged[people, v].any()][:_VALUES]
-    tall = max(len(people), len(values))
-    left = {i: (place + 0.5) * tall / len(people) for place, i in enumerate(people)}
-    right = {v: (place + 0.5) * tall / len(values) for place, v in enumerate(values)}
     edges = [
-        {"x": 0, "y": left[i], "x2": 1, "y2": right[v], "state": _state(graph, i, v),
-         "true": bool(graph.true[i] == v)}
-        for i in people for v in values if graph.merged[i, v]
+        _Edge(person=row, value=place, kind=_state(graph, i, v), true=bool(graph.true[i] == v))
+        for row, i in enumerate(people) for place, v in enumerate(values) if graph.merged[i, v]
     ]  # fmt: skip
-    nodes = [{"x": 0, "y": left[i], "label": f"row {graph.people[i] + 1}", "side": "left"} for i in people]
-    nodes += [{"x": 1, "y": right[v], "label": graph.labels[v], "side": "right"} for v in values]
-    axis: Spec = {"axis": None, "scale": {"domain": [-0.35, 1.35]}}
-    position = {
-        "x": {"field": "x", "type": "quantitative", **axis},
-        "y": {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [tall, 0]}},
-    }
-    lines = {**position, "x2": {"field": "x2"}, "y2": {"field": "y2"},
-             "color": {"field": "state", "type": "nominal", "scale": {
-                 "domain": _STATES["domain"], "range": [BEFORE, AFTER, MUTED]}},
-             "strokeDash": {"field": "state", "type": "nominal", "legend": None, "scale": {
-                 "domain": _STATES["domain"], "range": [[1, 0], [1, 0], [3, 4]]}}}  # fmt: skip
-    layers: list[Spec] = [
-        {"data": {"values": edges}, "mark": {"type": "rule", "strokeWidth": 1.2}, "encoding": lines},
-        {"data": {"values": edges}, "transform": [{"filter": "datum.true"}],
-         "mark": {"type": "rule", "strokeWidth": 3.2}, "encoding": lines},
-        {"data": {"values": nodes}, "mark": {"type": "point", "filled": True, "size": 60, "color": INK, "opacity": 1},
-         "encoding": position},
-    ]  # fmt: skip
-    for side, align, shift in (("left", "right", -9), ("right", "left", 9)):
-        layers.append({"data": {"values": nodes}, "transform": [{"filter": f"datum.side == '{side}'"}],
-                       "mark": {"type": "text", "align": align, "dx": shift, "limit": 150},
-                       "encoding": {**position, "text": {"field": "label"}}})  # fmt: skip
+    chart = _Bipartite(people=_names(graph, people), values=[graph.labels[v] for v in values], edges=edges)
     return Figure(
         name=f"graph-{_ident(audited)}", title="Merged graph and assignment",
-        spec=base_spec(560, 26 * tall, {"layer": layers}),
+        chart=chart, width=560,
         head=("person", "value", "edge"),
         rows=tuple((f"row {graph.people[i] + 1}", graph.labels[v], _state(graph, i, v))
                    for i in people for v in values if graph.merged[i, v]),
         alternative="People of the proof and the values that each answer alone leaves them. Dotted edges are in no "
         "assignment; thick edges are the true assignment.",
     )  # fmt: skip
+
+
+def _names(graph: AnswerGraph, people: Sequence[int]) -> list[str]:
+    return [f"row {graph.people[i] + 1}" for i in people]
 
 
 def _ident(audited: PastAnswers) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -11,18 +13,32 @@ from sklearn.base import RegressorMixin
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
 from sfumato.learning.domain import FeatureDomain
-from sfumato.learning.moments import noisy_moments
+from sfumato.learning.moments import measured_scaling, noisy_moments, shortened
 
 __all__ = ["LinearRegression"]
 
 Floats = npt.NDArray[np.float64]
 
+_SPREADS = Fraction(1, 5)
+"""Share of the budget that finds where the numbers are."""
+_PENALTIES = (2.0, 4.0, 8.0, 16.0, 32.0, np.inf)
+"""Ridge penalties that are tried, in units of noise·sqrt(width): the noise of the matrix has eigenvalues up to about
+twice that, so the smallest penalty keeps the normal equations positive definite. The last one predicts the mean."""
+_THINNINGS = 32
+"""How often the noisy moments are divided to choose a penalty."""
+_CAUTION = 0.5
+"""Standard deviations of noise by which slopes must be better than smaller ones."""
+_TAUGHT = 0.7
+"""Noise that is added to the part that fits, in units of that of the moments."""
+
 
 class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """Linear regression with differential privacy, from noisy sufficient statistics.
 
-    Features and target are scaled to -1 .. 1 by their public bounds. All second moments are measured at once with noise
-    (AnalyzeGauss), and the normal equations are solved with a ridge penalty as large as the noise of their matrix.
+    A fifth of the budget finds mean and spread of every number; features and target are clipped to three spreads and
+    scaled. The rest measures all second moments at once (AnalyzeGauss), on rows shortened to about a quarter of the
+    largest possible squared norm. The intercept is not penalized. The ridge penalty is chosen among multiples of the
+    noise, an infinite one included, so that a budget too small for slopes gives the noisy mean of the target.
 
     Parameters
     ----------
@@ -35,6 +51,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     ----------
     coef_, intercept_
         Coefficients of the features scaled to -1 .. 1, in the unit of the target.
+    range_
+        Three noisy spreads around the noisy mean of the target, within its bounds: where predictions lie.
     """
 
     supervised = True
@@ -65,24 +83,68 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         target = FeatureDomain.declare(1, bounds=tuple(self.target_bounds))
         rows, y = self._checked_rows(X, y, reset=True)
         domain = self._domain()
-        values = target.in_steps(np.asarray(y, dtype=np.float64)[:, None], constant=True)
-        design = np.hstack([domain.in_steps(rows, constant=False), values])
-        norm = domain.squared_norm + target.squared_norm + 1
-        moments, _, noise = noisy_moments(design, norm=norm, share=1, sums=self._charge())
-        inputs = [*range(domain.width), domain.width + 1]
-        matrix, right = moments[np.ix_(inputs, inputs)], moments[inputs, domain.width]
-        # The noise of the matrix has eigenvalues up to about 2·noise·sqrt(width).
-        values, directions = np.linalg.eigh(matrix)
-        damped = np.maximum(values, 0) + noise * len(inputs) ** 0.5
-        weights = directions @ ((directions.T @ right) / damped)
-        [column] = target.columns
+        design = np.hstack([
+            domain.in_steps(rows, constant=False),
+            target.in_steps(np.asarray(y, dtype=np.float64)[:, None], constant=True),
+        ])  # fmt: skip
+        numbers, sums = np.append(domain.numbers, True), self._charge()
+        scaling = measured_scaling(design, numbers, share=_SPREADS, sums=sums)
+        # Numbers within three spreads have a mean square of 1/9; indicators of a category have 1 for each feature.
+        count = int(np.count_nonzero(numbers))
+        norm = 1 + domain.squared_norm + 1 - count + -(-count // 4)
+        moments, _, noise = noisy_moments(
+            shortened(scaling.steps(design), norm=norm), norm=norm, share=1 - _SPREADS, sums=sums
+        )
+        slopes = _slopes(moments, _penalty(moments, noise))
+        scales, [column] = scaling.scale[:-1], target.columns
         half = (column.high - column.low) / 2  # type: ignore[union-attr]
-        self.coef_ = weights[:-1] * half
-        self.intercept_ = float(weights[-1] * half + column.low + half)  # type: ignore[union-attr]
+        weights = slopes * scales[-1] / scales[:-1]
+        mean = moments[-1, :-1] * scales + scaling.center[:-1]
+        self.coef_ = weights * half
+        self.intercept_ = float((mean[-1] - weights @ mean[:-1] + 1) * half + column.low)  # type: ignore[union-attr]
+        ends = scaling.center[-2] + scaling.scale[-2] * np.array([-1.0, 1.0])
+        self.range_ = tuple(((ends + 1) * half + column.low).tolist())  # type: ignore[union-attr]
         return self
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
-        """The predicted target of every row, within the bounds of the target."""
+        """The predicted target of every row, within ``range_``."""
         rows = self._fitted_rows(X)
-        low, high = self.target_bounds
-        return np.asarray(np.clip(self._domain().scaled(rows) @ self.coef_ + self.intercept_, low, high))
+        return np.asarray(np.clip(self._domain().scaled(rows) @ self.coef_ + self.intercept_, *self.range_))
+
+
+def _centered(moments: Floats) -> Floats:
+    """Covariances of features and target, from second moments whose last column is that of the constant."""
+    mean = moments[-1, :-1]
+    return np.asarray(moments[:-1, :-1] - np.outer(mean, mean))
+
+
+def _slopes(moments: Floats, penalty: float) -> Floats:
+    """Slopes of the ridge regression of the last column but one on the columns before it."""
+    covariance = _centered(moments)
+    values, directions = np.linalg.eigh(covariance[:-1, :-1])
+    return np.asarray(directions @ ((directions.T @ covariance[:-1, -1]) / (np.maximum(values, 0) + penalty)))
+
+
+def _penalty(moments: Floats, noise: float) -> float:
+    """The ridge penalty with the smallest error on an independent part of the noisy moments, less its own noise.
+
+    Data thinning (Neufeld, Dharamshi, Gao, Witten 2024, doi:10.48550/arXiv.2301.07276): with g as the noise of z, but
+    drawn anew, z + t·g and z - g/t are independent. Slopes from the first are judged by the second without bias. Noise
+    is common to all thinnings, so half a standard deviation of what it does to the error of slopes w is added:
+    noise·sqrt(2·|w|⁴ + 4·|w|²) at most. This looks at noisy moments only and costs no budget.
+    """
+    draw, upper = np.random.default_rng(0), np.triu_indices(len(moments))
+    penalties = [noise * sqrt(len(moments) - 2) * size for size in _PENALTIES]
+    errors = np.zeros(len(penalties))
+    for _ in range(_THINNINGS):
+        change = np.zeros_like(moments)
+        change[upper] = draw.normal(scale=noise, size=len(upper[0]))
+        change[-1, -1] = 0  # the number of rows divides both parts
+        change += np.triu(change, 1).T
+        judge = _centered(moments - change / _TAUGHT)
+        for index, penalty in enumerate(penalties):
+            slopes = _slopes(moments + _TAUGHT * change, penalty)
+            length = float(slopes @ slopes)
+            errors[index] += slopes @ judge[:-1, :-1] @ slopes - 2 * slopes @ judge[:-1, -1]
+            errors[index] += _CAUTION * noise * sqrt(2 * length**2 + 4 * length)
+    return penalties[int(np.argmin(errors))]

@@ -89,7 +89,7 @@ class LogisticRegression(ClassifierMixin, ScoringClassifier):  # type: ignore[mi
         targets = codes[:, None].astype(np.float64) if two else np.eye(len(self.classes_))[codes]
         sums, norm = self._charge(), domain.squared_norm + 1
         moments, count, noise = noisy_moments(design, norm=norm, share=_MOMENTS, sums=sums)
-        scaling = clip_to_spread(moments, domain.numbers, noise)
+        scaling = clip_to_spread(moments[-1, :-1], np.diag(moments)[:-1], domain.numbers, noise)
         design = scaling.steps(design)
         weights = _fit(design, targets, scaling.moments(moments), count, norm=norm, steps=self.steps, sums=sums)
         self.center_, self.scale_ = scaling.center[:-1], scaling.scale[:-1]

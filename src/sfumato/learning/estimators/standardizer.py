@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
+from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
-from sfumato.learning.domain import NumberBounds
 from sfumato.learning.noisy_sums import FEATURE_STEPS
 
 __all__ = ["Standardizer"]
@@ -73,9 +73,10 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  #
         return np.asarray((np.asarray(rows, dtype=np.float64) - self.mean_) / self.scale_)
 
 
-def _ends(columns: tuple[Any, ...]) -> tuple[Floats, Floats]:
+def _ends(columns: tuple[RangeDomain | ValuesDomain, ...]) -> tuple[Floats, Floats]:
     """Lower bounds and half widths."""
-    if not all(isinstance(column, NumberBounds) for column in columns):
+    numbers = [column for column in columns if isinstance(column, RangeDomain)]
+    if len(numbers) < len(columns):
         raise BadParameter("Only numbers can be standardized.")
-    low = np.array([column.low for column in columns])
-    return low, np.array([column.high for column in columns]) / 2 - low / 2
+    low = np.array([column.low for column in numbers])
+    return low, np.array([column.high for column in numbers]) / 2 - low / 2

@@ -71,16 +71,15 @@ def reply(
     with replacing(out, force=force) as temporary:
         noise = receipt = None
         if ledger is not None and dataset is not None:
-            from sfumato.cli.ledger import existing_ledger
+            from sfumato.api.ledger import open_ledger
             from sfumato.ledger.charge import Charge
-            from sfumato.ledger.ledger import Ledger
 
             noise = SizeNoise.for_budget(epsilon, delta)
             charge = Charge(
                 loss=noise.loss, unit=", ".join(sorted(columns)), what="size of a private set intersection",
                 key=sha256(blinded),
             )  # fmt: skip
-            receipt = Ledger.open(existing_ledger(ledger)).charge(charge, dataset=dataset, analyst=analyst)
+            receipt = open_ledger(ledger)[0].charge(charge, dataset=dataset, analyst=analyst)
         temporary.write_text(reply_text(own.reply(message, noise=noise, receipt=receipt)), encoding="utf-8")
     note(f"{out}: the reply. Send it once; another reply is charged again.")
 
