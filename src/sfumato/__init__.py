@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.learn import learn as learn
     from sfumato.api.ledger import LedgerOverview as LedgerOverview
     from sfumato.api.ledger import ledger_overview as ledger_overview
+    from sfumato.api.ledger import set_budget as set_budget
     from sfumato.api.link import LinkResult as LinkResult
     from sfumato.api.link import link as link
     from sfumato.api.measure import measure as measure
@@ -72,6 +73,7 @@ _HOME = {
             "protect",
             "report",
             "session",
+            "set_budget",
             "study",
         ),
     ),

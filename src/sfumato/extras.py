@@ -4,7 +4,32 @@ from __future__ import annotations
 
 from sfumato.errors import ExtraMissing
 
-__all__ = ["missing_extra"]
+__all__ = ["extra_of", "missing_extra"]
+
+_MODULES = {"sklearn": "scikit-learn", "argon2": "argon2-cffi"}
+"""Distributions whose modules have other names."""
+
+
+def extra_of(module: str) -> tuple[str, str] | None:
+    """The extra and the distribution that install a module; None for one that no extra installs.
+
+    >>> extra_of("sklearn.linear_model")
+    ('learning', 'scikit-learn')
+    """
+    import re
+    from importlib.metadata import PackageNotFoundError, requires
+
+    top = module.split(".")[0]
+    wanted = _MODULES.get(top, top.replace("_", "-")).lower()
+    try:
+        declared = requires("sfumato") or []
+    except PackageNotFoundError:  # run from the source tree, never installed
+        return None
+    for line in declared:
+        found = re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", line)
+        if found and found[1].lower() == wanted and found[2] not in ("all", "test"):
+            return found[2], found[1]
+    return None
 
 
 def missing_extra(extra: str, library: str, *, needed_by: str) -> ExtraMissing:

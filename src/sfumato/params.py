@@ -24,7 +24,10 @@ from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.wording import did_you_mean
 
-__all__ = ["InputFile", "Location", "Part", "part_name", "plain_message"]
+__all__ = ["FORM", "InputFile", "Location", "Part", "first_sentence", "key_path", "part_name", "plain_message"]
+
+FORM = "form-"
+"""Before the tag of one form of a field that has several. Pydantic puts tags among the keys of an error."""
 
 
 def part_name(class_name: str) -> str:
@@ -34,6 +37,11 @@ def part_name(class_name: str) -> str:
     ('k-anonymity', 'rank-swap', 'pram')
     """
     return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
+
+
+def first_sentence(text: str) -> str:
+    """The first paragraph of a docstring in one line."""
+    return " ".join(text.strip().split("\n\n")[0].split())
 
 
 def located(value: object, info: ValidationInfo) -> object:
@@ -76,7 +84,7 @@ class Part(DocumentedModel):
     @classmethod
     def summary(cls) -> str:
         """First sentence of the docstring."""
-        return " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
+        return first_sentence(cls.__doc__ or "")
 
     @model_validator(mode="before")
     @classmethod
@@ -91,7 +99,9 @@ class Part(DocumentedModel):
         try:
             return cls.model_validate(value, context={"base": base})
         except ValidationError as failure:
-            lines = [f"{'.'.join(map(str, e['loc'])) or cls.main}: {plain_message(e, cls)}" for e in failure.errors()]
+            lines = [
+                f"{'.'.join(map(str, key_path(e))) or cls.main}: {plain_message(e, cls)}" for e in failure.errors()
+            ]
             raise BadParameter(f"{cls.part_name()}: " + "; ".join(lines), part=cls.part_name()) from None
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,6 +113,11 @@ class Part(DocumentedModel):
         not, and a part with secrets of its own says less."""
         places = {name for name in type(self).model_fields if isinstance(getattr(self, name), Path)}
         return self.model_dump(mode="json", exclude_none=True, exclude=places)
+
+
+def key_path(error: Any) -> tuple[str | int, ...]:
+    """The keys that lead to an error in a document, without the validators and forms that pydantic puts among them."""
+    return tuple(key for key in error["loc"] if not str(key).startswith(("function-", FORM)))
 
 
 def plain_message(error: Any, model: type[BaseModel] | None = None) -> str:

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sfumato.errors import UnknownPart
-from sfumato.params import Part
+from sfumato.errors import BadParameter, UnknownPart
+from sfumato.params import Part, first_sentence, part_name
 from sfumato.wording import did_you_mean
+
+P = TypeVar("P", bound=Part)
 
 __all__ = ["KINDS", "Registry", "exports", "family_module", "kinds_of", "registry"]
 
@@ -55,6 +58,13 @@ KINDS: dict[str, tuple[str, ...]] = {
 """Kind of part, and the packages whose modules are the parts of that kind. A package that is not there has no parts."""
 
 _ROOT = Path(__file__).parent
+_CLASS = re.compile(r'^class (\w+)[^"]*?:\n    r?"""(.*?)"""', re.DOTALL | re.MULTILINE)
+"""A class and its docstring."""
+
+
+def _described(source: Path) -> dict[str, str]:
+    """First sentence of each class of a file, by the name it would have as a part."""
+    return {part_name(cls): first_sentence(text) for cls, text in _CLASS.findall(source.read_text(encoding="utf-8"))}
 
 
 class Registry:
@@ -99,6 +109,39 @@ class Registry:
         raise UnknownPart(
             f"No {self.kind} is called `{name}`.", fix=did_you_mean(name, self.names()), kind=self.kind, name=name
         )
+
+    def summary(self, name: str) -> str:
+        """First sentence of a part's docstring, read from its source without an import where that is possible."""
+        module = self.modules().get(name)
+        if module is None:
+            return self.get(name).summary()
+        path = _ROOT.joinpath(*module.split(".")[1:])
+        first, *rest = sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+        described = _described(first)
+        # The suffix of a kind is one word: NcpMeasure is `ncp`.
+        ended = {name.rpartition("-")[0]: text for name, text in described.items()}
+        elsewhere = (text for source in rest if (text := _described(source).get(name)))
+        return described.get(name) or ended.get(name) or next(elsewhere, "") or self.get(name).summary()
+
+    def part(self, item: object, base: type[P]) -> P:
+        """A part from what people write: the part itself, its name, or ``{name: parameters}``, as in a recipe.
+
+        >>> from sfumato.attacks.base import Attack
+        >>> registry("attack").part({"rank-window": 20}, Attack).to_dict()["p"]
+        20.0
+        """
+        if isinstance(item, base):
+            return item
+        entry = {item: None} if isinstance(item, str) else item
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise BadParameter(
+                f"This is no {self.kind}: an object of type `{type(item).__name__}`.",
+                fix=f"Pass the name of a {self.kind}, {{name: parameters}}, or a part.",
+            )
+        ((name, parameters),) = entry.items()
+        part = self.get(str(name)).build(parameters)
+        assert isinstance(part, base)
+        return part
 
     def _installed(self) -> EntryPoints:
         points: EntryPoints = _entry_points(tuple(sys.path)).select(group=f"sfumato.{self.kind}")

@@ -6,12 +6,13 @@ that a leak fails a test instead of appearing in a log file.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar
 
 from sfumato.errors import SecretAccessRefused
 
-__all__ = ["Permit", "SecretValue"]
+__all__ = ["Permit", "SecretValue", "digest"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -67,3 +68,8 @@ class SecretValue(Generic[T]):
     __floordiv__ = __mod__ = __pow__ = __neg__ = __pos__ = __abs__ = __and__ = __or__ = __xor__ = _refuse
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
     __array__ = __arrow_c_stream__ = _refuse
+
+
+def digest(secret: str) -> str:
+    """What is stored of a secret with many random bits, a token for example: its SHA-256."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -33,8 +33,10 @@ def _people(rows: int = 260) -> pl.DataFrame:
     )
 
 
-def test_no_time_at_all_gives_a_release_whose_limits_are_not_met() -> None:
-    done = sfumato.protect(RECIPE, _people(), seed=1, seconds=0)
+@pytest.mark.parametrize("engine", ["memory", "duckdb"])
+def test_no_time_at_all_gives_a_release_whose_limits_are_not_met(engine: str, tmp_path: Path) -> None:
+    _people().write_csv(tmp_path / "people.csv")
+    done = sfumato.protect(RECIPE, tmp_path / "people.csv", engine=engine, seed=1, seconds=0)
     document = done.to_dict()
     assert done.rows == 260
     assert [verdict["state"] for verdict in document["verdicts"]] == ["holds"]

@@ -37,10 +37,12 @@ PLANS = {
     "graph": "sfumato: 1\ngraph: {edges: friends.csv}\nmodels: [k-degree-anonymity: 2]\nsteps: [anonymize-degrees: 2]\n"
     "attacks: [degree-matching]\nmeasures: [edges-kept]\n",
     "graph-statistics": "sfumato: 1\ngraph: {edges: friends.csv, nodes: nodes.csv}\n"
-    "statistics: {protect: edges, epsilon: 1, ledger: ledger.db, dataset: friends}\n",
-    "tables": "data: people.csv\ntables: [[ward]]\nunit: row\nsensitive: {threshold: 3}\n",
-    "model": "learn: logistic-regression\ndata: people.csv\nunit: row\nepsilon: 1\ndelta: 1e-6\n"
-    "columns: {age: {low: 0, high: 100}}\ntarget: {column: ward, values: [east, west]}\n",
+    "dataset: friends\nledger: ledger.db\nstatistics: {protect: edges, epsilon: 1}\n",
+    "tables": "sfumato: 1\ndata: people.csv\nunit: row\ncolumns: {ward: {kind: category}}\ntables: [[ward]]\n"
+    "sensitive: {threshold: 3}\n",
+    "model": "sfumato: 1\ndata: people.csv\nunit: row\n"
+    "columns: {age: {domain: {low: 0, high: 100}}, ward: {domain: {values: [east, west]}}}\n"
+    "learn: logistic-regression\nfeatures: [age]\ntarget: ward\nepsilon: 1\ndelta: 1e-6\n",
 }
 DOCUMENTS = {
     "microdata": {"kind", "release", "private", "rows", "original_rows", "undeclared", "steps", "sha256", "files"}

@@ -222,7 +222,7 @@ def test_the_options_of_the_data_hold_for_large_files_too(tmp_path: Path) -> Non
 
 
 def test_suppressed_rows_are_no_small_class_of_a_large_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
     frame = pl.DataFrame({"town": ["a"] * 60 + ["b"] * 37 + ["rare"] * 3})
     frame.write_parquet(tmp_path / "x.parquet")
     recipe = Recipe.parse(

@@ -340,7 +340,7 @@ def test_init_wants_either_k_or_a_preset(folder: Path, capsys: pytest.CaptureFix
 def test_a_large_file_goes_through_duckdb_to_the_same_release(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.api.kinds.microdata.out_of_core.EVALUATED_ROWS", 0)
+    monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
     code, made = document(capsys, "protect", "sfumato.yaml", "--out", "small")
     assert code == 0
     code, large = document(capsys, "protect", "sfumato.yaml", "--out", "large", "--engine", "duckdb", "--format", "csv")

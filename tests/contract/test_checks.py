@@ -14,8 +14,7 @@ import sfumato
 from sfumato.cli import main
 from sfumato.data import Table
 from sfumato.dataset import Column, Data, Role, Schema
-from sfumato.evaluation.check import Check, run_checks
-from sfumato.evaluation.subjects import TableSubject
+from sfumato.evaluation.check import Check, Subject, run_checks
 from sfumato.masking import KAnonymity, LDiversity
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release, State
@@ -136,16 +135,16 @@ def test_a_pseudonym_that_links_rows_has_no_tick(tmp_path: Path, capsys: pytest.
     assert main(["check", str(tmp_path / "out")]) == 1
 
 
-def _subject(**more: Any) -> TableSubject:
+def _subject(**more: Any) -> Subject:
     """A release to which every check applies."""
     frame = panel()
     roles = dict.fromkeys(("age", "town"), Role.QUASI) | {"ill": Role.SENSITIVE, "pay": Role.UNDECIDED}
     schema = Schema(columns={name: Column(role=role) for name, role in roles.items()}, unit="person")
-    return TableSubject(
+    return Subject(
         schema=schema,
         models=(KAnonymity(k=5), LDiversity(l=2, column="nothing released")),
         steps=[{"step": "suppress-items", "parameters": {"item": "ill", "k": 2, "m": 1}, "unit": "person"}],
-        table=Table(frame=frame.drop("person", "born")),
+        release=Data(table=Table(frame=frame.drop("person", "born")), schema=schema),
         earlier=[Release(table=Table(frame=frame), manifest={})],
         **more,
     )
@@ -157,7 +156,7 @@ def test_what_a_check_lacks_is_not_checked_and_never_silent(kind: str) -> None:
     assert isinstance(check, Check)
     lacking = _subject()
     if kind == "copied-rows":
-        lacking = TableSubject(schema=lacking.schema, steps=[{"step": "synthesize"}], table=lacking.table)
+        lacking = Subject(schema=lacking.schema, steps=[{"step": "synthesize"}], release=lacking.release)
     assert check.applies(lacking)
     own = [verdict for verdict in run_checks(lacking) if verdict.model == check.verdict_name()]
     if check.needs:
@@ -171,11 +170,11 @@ def test_what_a_check_lacks_is_not_checked_and_never_silent(kind: str) -> None:
 def test_rows_of_a_person_that_nothing_links_are_judged() -> None:
     frame = panel()
     released = Table(frame=frame.select("ill", "town").with_columns(town=pl.lit("*")))
-    subject = TableSubject(
+    subject = Subject(
         schema=Schema(columns={"town": Column(role=Role.QUASI), "ill": Column(role=Role.SENSITIVE)}, unit="person"),
         models=(KAnonymity(k=5),),
         lineage=Lineage.identity(frame.height),
-        table=released,
+        release=Data(table=released, schema=Schema(columns={})),
         original=Data(table=Table(frame=frame), schema=Schema(columns={}, unit="person")),
     )
     names = {verdict.model: verdict.state for verdict in run_checks(subject)}
@@ -189,12 +188,12 @@ def test_values_that_only_one_person_has_may_link_rows(values: str) -> None:
     case = pl.format("{}-{}", "person", pl.int_range(pl.len()).over("person"))
     amount = pl.col("person").str.slice(1).cast(pl.Float64) * 10 + pl.int_range(pl.len()).over("person") / 100
     released = frame.select("ill", value=case if values == "case" else amount)
-    subject = TableSubject(
+    subject = Subject(
         schema=Schema(
             columns={"ill": Column(role=Role.SENSITIVE), "value": Column(role=Role.SENSITIVE)}, unit="person"
         ),
         lineage=Lineage.identity(frame.height),
-        table=Table(frame=released),
+        release=Data(table=Table(frame=released), schema=Schema(columns={})),
         original=Data(table=Table(frame=frame), schema=Schema(columns={}, unit="person")),
     )
     names = {verdict.model: verdict.state for verdict in run_checks(subject)}

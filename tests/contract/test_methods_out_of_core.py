@@ -18,8 +18,8 @@ from sfumato.masking.methods.noise import Noise
 from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.masking.methods.sample import Sample
 from sfumato.masking.models.k_anonymity import KAnonymity
-from sfumato.masking.out_of_core import ProtectedFile, protect_file
 from sfumato.masking.pipeline import protect
+from sfumato.masking.protect_file import ProtectedFile, protect_file
 from sfumato.registry import registry
 from sfumato.rng import KeyedRng
 from sfumato.secret import SecretValue
@@ -131,7 +131,7 @@ def test_rows_of_a_text_file_are_numbered_in_its_order(tmp_path: Path) -> None:
 
 
 def test_a_step_that_needs_more_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.masking.out_of_core.columns._WORKING_COPIES", 1_000_000)
+    monkeypatch.setattr("sfumato.masking.by_columns._WORKING_COPIES", 1_000_000)
     with pytest.raises(NotApplicable, match=r"rank-swap needs about .* GB for 2 columns of 240 rows") as refusal:
         out_of_core(tmp_path, RankSwap(p=10, columns=("income",), strata=("stratum",)))
     assert "--memory" in str(refusal.value)

@@ -50,7 +50,7 @@ def test_the_check_takes_a_table(kind: type[PrivacyModel], parameters: dict[str,
 
 
 def test_a_model_that_is_not_installed_is_not_checked() -> None:
-    counts = count_classes(model_sample().table.frame, quasi=("zip", "sex"))
+    counts = count_classes(model_sample(), quasi=("zip", "sex"))
     [verdict] = verify([{"of-another-package": {"k": 2}}], counts)
     assert verdict.state is State.NOT_CHECKED
     assert "No independent check" in verdict.reason

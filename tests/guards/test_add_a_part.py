@@ -142,3 +142,13 @@ def test_the_table_of_kinds_names_real_folders_bases_and_tests() -> None:
             assert hasattr(sfumato.testing, check), check
         for file in re.findall(r"`(tests/\S+)`", checks):
             assert (ROOT / file).exists(), file
+
+
+def test_every_kind_of_part_is_in_the_table() -> None:
+    """Each folder in which the registry looks for parts is named on the page."""
+    from sfumato.registry import KINDS
+
+    page = (Path(__file__).parents[2] / "docs" / "add-a-part.md").read_text(encoding="utf-8")
+    for kind, packages in KINDS.items():
+        folders = [package.removeprefix("sfumato.").replace(".", "/") for package in packages]
+        assert any(f"`{folder}/`" in page for folder in folders), kind

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from importlib.resources import files
 
 import pytest
 
 from report_sample import sample_account
-from sfumato.reports import pictures, report_json
+from sfumato.drawing import marks as pictures
+from sfumato.reports import report_html
 
+COLOUR = re.compile(r"#[0-9a-f]{6}")
 CSS = files("sfumato.reports").joinpath("templates/report.css").read_text(encoding="utf-8")
 LIGHT_CSS, _, REST = CSS.partition("@media screen and (prefers-color-scheme: dark)")
 DARK_CSS = REST.partition("\n}\n")[0]
@@ -76,8 +77,8 @@ def test_words_in_heat_cells_can_be_read():
 
 
 def test_every_colour_of_a_picture_is_repainted_in_the_dark():
-    specs = json.dumps(json.loads(report_json(sample_account(), "internal"))["pictures"])
-    used = set(re.findall(r"#[0-9a-f]{6}", specs))
+    page = report_html(sample_account(), "internal")
+    used = {colour for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL) for colour in COLOUR.findall(svg)}
     assert len(used) > 8
     assert used <= set(repainted(DARK))
 

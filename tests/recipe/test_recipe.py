@@ -104,13 +104,19 @@ def test_all_problems_are_reported_at_once_with_their_lines() -> None:
         ("sfumato: 1\ncolumns: {a: quasi}\ndata: 7\n", "file name"),
         ("sfumato: 1\ncolumns: {a: {role: quasi, hierarchy: {intervals: [5, 7]}}}\n", "multiple"),
         (
-            "sfumato: 1\ncolumns: {a: {role: quasi, domain: {low: 3}}}\n",
+            "sfumato: 1\ncolumns: {a: {role: quasi, domain: {lowest: 3}}}\n",
             "a domain is {values: [...]}, {low: ..., high: ...}",
         ),
     ],
 )
 def test_refusals_say_what_is_wrong(text: str, words: str) -> None:
     assert any(words in message for _, _, message in problems(text))
+
+
+def test_a_domain_with_one_bound_names_the_other() -> None:
+    assert problems("sfumato: 1\ncolumns: {a: {role: quasi, domain: {low: 3}}}\n") == [
+        (2, "columns.a.domain.high", "is required")
+    ]
 
 
 def test_norway_stays_norway() -> None:

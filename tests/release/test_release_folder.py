@@ -164,3 +164,11 @@ def test_the_first_printed_page_is_the_summary(tmp_path: Path) -> None:
     first = pypdf.PdfReader(pdf).pages[0].extract_text()
     assert "Approved by" in first
     assert "Requirements and results" not in first
+
+
+def test_the_readme_names_a_sample(tmp_path: Path) -> None:
+    columns = {"age": "quasi", "pay": "sensitive", "ward": "sensitive"}
+    plan = {"sfumato": 1, "columns": columns, "steps": [{"sample": 0.5}], "attacks": []}
+    done = sfumato.protect(plan, PEOPLE.drop("name"), unmet=True)
+    done.save(tmp_path / "release")
+    assert "- Records: a random sample of 50 %." in (tmp_path / "release" / "README.md").read_text(encoding="utf-8")

@@ -55,7 +55,7 @@ RECIPE = {
 
 @pytest.mark.usefixtures("little")
 def test_attacks_and_measures_that_do_not_fit_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_CELL_BYTES", 10**9)
+    monkeypatch.setattr(run, "CELL_BYTES", 10**9)
     done = sfumato.protect(RECIPE, PEOPLE, seed=1)
     document = done.to_dict()
     for entry in [*document["attacks"], *document["measures"]]:

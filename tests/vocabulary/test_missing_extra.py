@@ -66,5 +66,5 @@ def test_every_extra_that_the_code_names_exists() -> None:
                 )
                 if function in {"missing_extra", "library"}:
                     named |= {extra.value for extra in extras if isinstance(extra, ast.Constant)}
-    assert {"excel", "statistics", "spark", "postgres", "learning"} <= named
+    assert {"audit", "statistics", "spark", "postgres", "learning"} <= named
     assert named <= set(declared)

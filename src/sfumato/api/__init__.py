@@ -7,7 +7,7 @@ from sfumato.api.check import check
 from sfumato.api.connect import RemoteSession, connect
 from sfumato.api.decide import decide
 from sfumato.api.learn import LearnResults, learn
-from sfumato.api.ledger import LedgerOverview, ledger_overview
+from sfumato.api.ledger import LedgerOverview, ledger_overview, set_budget
 from sfumato.api.link import LinkResult, link
 from sfumato.api.measure import measure
 from sfumato.api.propose import propose
@@ -42,6 +42,7 @@ __all__ = [
     "protect",
     "report",
     "session",
+    "set_budget",
     "study",
 ]
 

@@ -28,4 +28,5 @@ from sfumato.api.propose import propose as propose
 from sfumato.api.protect import protect as protect
 from sfumato.api.report import report as report
 from sfumato.api.session import session as session
+from sfumato.api.ledger import set_budget as set_budget
 from sfumato.api.study import study as study

@@ -40,6 +40,8 @@ def attack(
     n_targets: int | None = None,
     seconds: float | None = None,
     limit: float | None = None,
+    engine: str = "auto",
+    memory: str = "4GB",
     progress: Progress = AUTO,
     clock: Callable[[], float] = time.monotonic,
 ) -> AttackResults:
@@ -82,6 +84,9 @@ def attack(
     limit
         The largest acceptable risk. The result then has ``limits`` and ``advice``, and the strongest inexpensive attack
         beyond the limit also reports its risk with each known column removed.
+    engine, memory
+        Where the rows lie, as in :func:`check`. Of tables that exceed the memory limit, risks that follow from class
+        sizes are computed, and all other attacks are not judged.
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -35,7 +35,7 @@ def attack_model(
     label: str,
     features: Sequence[str] | None = None,
     control: Any = None,
-    attacks: Sequence[ModelAttack | str] = (),
+    attacks: Sequence[ModelAttack | Mapping[str, object] | str] = (),
     secrets: Sequence[str] = (),
     seed: int | None = None,
     n_targets: int = 1000,
@@ -103,7 +103,7 @@ def attack_model(
 def run_model_attacks(
     target: AttackedModel,
     *,
-    attacks: Sequence[ModelAttack | str],
+    attacks: Sequence[ModelAttack | Mapping[str, object] | str],
     secrets: Sequence[str],
     rng: Rng,
     n_targets: int,
@@ -111,7 +111,9 @@ def run_model_attacks(
     progress: Progress,
 ) -> AttackResults:
     """Run attacks in order; with a deadline, each gets its part of the time that is left."""
-    chosen = [_part(item) for item in (attacks or registry("model-attack").names())]
+    chosen = [
+        registry("model-attack").part(item, ModelAttack) for item in (attacks or registry("model-attack").names())
+    ]
 
     def prepared(attack: ModelAttack) -> AttackRun:
         def run(own: Progress) -> Iterable[Outcome]:
@@ -172,9 +174,3 @@ def _features(estimator: Any, data: pl.DataFrame, label: str, features: Sequence
             fix="Name the features in the order of the model, without the label.",
         )
     return tuple(str(name) for name in names)
-
-
-def _part(item: ModelAttack | str) -> ModelAttack:
-    part = item if isinstance(item, ModelAttack) else registry("model-attack").get(item).build()
-    assert isinstance(part, ModelAttack)
-    return part

@@ -18,7 +18,7 @@ from sfumato.attacks.loop import AttackRun, run_loop
 from sfumato.attacks.query import QueryAttack, QueryOutcome, evaluate_sql_attack
 from sfumato.attacks.query._sql import SecretBit, SqlResponder, secret_bit
 from sfumato.attacks.query._subset_sql import PeopleConditions
-from sfumato.dataset import Role
+from sfumato.dataset import RangeDomain, Role
 from sfumato.deadline import Deadline
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.errors import BadParameter, OutOfTime
@@ -155,9 +155,7 @@ def _outcome(attack: QueryAttack, result: QueryOutcome, column: str, known: Sequ
 
 def _bit(table: PrivateTable, series: pl.Series, *, sums: bool) -> SecretBit:
     domain = table.schema.columns[series.name].domain
-    bounded = domain is not None and domain.low is not None and domain.high is not None
-    if bounded:
-        assert domain is not None
+    if isinstance(domain, RangeDomain):
         return secret_bit(series, low=domain.low, high=domain.high)
     return secret_bit(series, sums=sums)
 
@@ -195,12 +193,12 @@ def _budget(loaded: Dataset, epsilon: Number | None, budget: Number | None) -> t
     return balance.cap, epsilon
 
 
-def _parts(attacks: Sequence[QueryAttack | str], n_targets: int) -> list[QueryAttack]:
+def _parts(attacks: Sequence[QueryAttack | Mapping[str, object] | str], n_targets: int) -> list[QueryAttack]:
     """The attacks by name or part; each example of every attack if none is named, with fewer repetitions."""
     chosen: list[QueryAttack] = []
     for item in attacks or registry("query-attack").names():
-        if isinstance(item, QueryAttack):
-            chosen.append(item)
+        if not isinstance(item, str):
+            chosen.append(registry("query-attack").part(item, QueryAttack))
             continue
         kind = registry("query-attack").get(item)
         assert issubclass(kind, QueryAttack)

@@ -21,6 +21,8 @@ def check(
     recipe: Any = None,
     earlier: Sequence[Release | str | Path] = (),
     lineage: Lineage | None = None,
+    engine: str = "auto",
+    memory: str = "4GB",
 ) -> CheckResults:
     """Check the privacy models of a release again, with code that is independent of the code that made it.
 
@@ -42,6 +44,10 @@ def check(
         together leave at least two possible values for everybody; this needs ``original``.
     lineage
         The row map. That of a release folder is taken from its private folder.
+    engine, memory
+        Where the rows lie: ``auto`` (memory if both files fit, DuckDB otherwise), ``memory``, ``duckdb`` or ``spark``.
+        An engine counts where the rows are, within this memory limit. What needs more is "not checked", with the
+        reason.
 
     Returns
     -------

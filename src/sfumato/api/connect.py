@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteSession", "connect"]
 
-_HEAD = "Sfumato-Ledger-Head"
 _TRIES = 4
 
 
@@ -71,7 +70,7 @@ def connect(url: str, *, token: str | None = None, dataset: str | None = None) -
 
 
 class _Remote:
-    """Requests to one server. It remembers the newest ledger head and shows it, which reveals a restored ledger."""
+    """Requests to one server."""
 
     def __init__(self, address: str, token: str) -> None:
         try:
@@ -79,7 +78,6 @@ class _Remote:
         except ImportError:
             raise missing_extra("server", "httpx", needed_by="A connection to a server") from None
         self.address = address
-        self._head = ""
         self._client = httpx.Client(
             base_url=f"{address}/api/v1",
             headers={"Authorization": f"Bearer {token}"},
@@ -98,7 +96,7 @@ class _Remote:
         """Send a request; one with an idempotency key is sent again if the connection breaks, and pays once."""
         import httpx
 
-        headers = {name: value for name, value in ((_HEAD, self._head), ("Idempotency-Key", key)) if value}
+        headers = {"Idempotency-Key": key} if key else {}
         tries = _TRIES if key or method == "GET" else 1
         for attempt in range(tries):
             try:
@@ -110,7 +108,6 @@ class _Remote:
                         "The server cannot be reached.", fix="Check the address. A question that was charged is kept."
                     ) from None
                 time.sleep(0.2 * 2**attempt)
-        self._head = response.headers.get(_HEAD, self._head)
         if not response.is_success:
             _raise(response)
         found: dict[str, Any] = response.json()
@@ -283,4 +280,5 @@ def _answer(shown: Mapping[str, Any]) -> Answer:
         columns=columns, rows=rows, explanation=_explanation(shown["explanation"]), loss=_loss(shown["loss"]),
         cached=shown["cached"], remaining=None if remaining is None else _loss(remaining),
         kept=None if shown.get("kept") is None else NoisyValue(**shown["kept"]),
+        limits=shown.get("limits"),
     )  # fmt: skip

@@ -12,7 +12,6 @@ import polars as pl
 from sfumato import __version__
 from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
 from sfumato.api.results import CheckResults
-from sfumato.data.yaml_documents import yaml_text
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation
 from sfumato.release import State, Verdict
@@ -27,7 +26,7 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["FiguresProtection", "check_guarantee", "figures_report", "plan_text", "report_figures"]
+__all__ = ["FiguresProtection", "check_guarantee", "figures_report", "report_figures"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -46,19 +45,26 @@ class FiguresProtection(Protection):
     """The plan as it was written. It stays in the private folder."""
     owner: Mapping[str, Any] = field(default_factory=dict)
     """Counts of the original, for the owner alone."""
+    named_account: tuple[str | Path, str] | None = None
+    """The ledger and the data set that the plan names."""
 
     @classmethod
     def of(
         cls, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any], verdicts: tuple[Verdict, ...], *,
         guarantee: Guarantee | None, plan: str, unmet: bool, owner: Mapping[str, Any] | None = None,
+        named_account: tuple[str | Path, str] | None = None,
     ) -> FiguresProtection:  # fmt: skip
         """Figures with their verdicts."""
         manifest = {"sfumato": __version__, "verdicts": [verdict.public() for verdict in verdicts]}
         evaluation = Evaluation(manifest=manifest, verdicts=verdicts)
         return cls(
             tables=tables, facts=facts, guarantee=guarantee, plan=plan, evaluation=evaluation, hand_out=unmet,
-            owner=owner or {},
+            owner=owner or {}, named_account=named_account,
         )  # fmt: skip
+
+    @property
+    def _named_account(self) -> tuple[str | Path, str] | None:
+        return self.named_account
 
     @property
     def judgement(self) -> Judgement:
@@ -140,13 +146,6 @@ class FiguresProtection(Protection):
             "verdicts": Leaving(self.evaluation.manifest["verdicts"], why),
         }
         return public.manifest(shown, kind=self.release_kind)
-
-
-def plan_text(plan: str | Path | Mapping[str, Any]) -> str:
-    """A plan as it was written; plain data as YAML."""
-    if isinstance(plan, Mapping):
-        return yaml_text(plan)
-    return plan if isinstance(plan, str) and "\n" in plan else Path(plan).read_text(encoding="utf-8-sig")
 
 
 def report_figures(release: str | Path, *, audience: Audience = "internal") -> PlainReport:

@@ -12,9 +12,10 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
+from sfumato.data.url import is_url
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.dataset.document import PlanReader
 from sfumato.errors import BadParameter, SfumatoError
-from sfumato.params import Part
 from sfumato.registry import registry
 from sfumato.release.folder import MICRODATA, manifest_kind
 
@@ -53,7 +54,7 @@ class ReportPage(Protocol):
         ...
 
 
-class ReleaseKind(Part):
+class ReleaseKind(PlanReader):
     """A kind of release: how its plan is run, and how the release is checked, attacked, measured and reported."""
 
     suffix = "Kind"
@@ -137,7 +138,7 @@ def kind_of_release(release: object) -> ReleaseKind:
     named = getattr(release, "release_kind", None)
     if isinstance(named, str):
         return kind_named(named)
-    if isinstance(release, str | Path) and "://" not in str(release):
+    if isinstance(release, str | Path) and not is_url(str(release)):
         path = Path(release)
         if path.is_dir():
             return kind_named(manifest_kind(path) or MICRODATA)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from sfumato.api.attack_model import run_model_attacks
+from sfumato.api.kind import kind_of_plan, plain_plan
 from sfumato.api.results import AttackResults
 from sfumato.attacks.models import AttackedModel, CanaryAudit, ModelAttack, audit_estimator
 from sfumato.data.atomic import replacing
 from sfumato.deadline import Deadline
-from sfumato.errors import NotApplicable
+from sfumato.errors import BadParameter, NotApplicable
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.learning.feature_weights import feature_weights
 from sfumato.learning.model_file import model_text
@@ -110,12 +111,11 @@ class LearnResults:
 
 
 def learn(
-    plan: LearningPlan | str | Path,
+    plan: LearningPlan | str | Path | Mapping[str, object],
     *,
-    base: str | Path | None = None,
     out: str | Path | None = None,
     force: bool = False,
-    attacks: Sequence[ModelAttack | str] | None = (),
+    attacks: Sequence[ModelAttack | Mapping[str, object] | str] | None = (),
     secrets: Sequence[str] = (),
     audit: int = 0,
     limit: float | None = None,
@@ -132,9 +132,7 @@ def learn(
     Parameters
     ----------
     plan
-        A learning plan, or the YAML file of one.
-    base
-        Folder of the plan's files. The folder of the plan if it is a file.
+        A learning plan, the YAML file of one, or its plain data.
     out
         File for the model (JSON). It is written before the attacks, so that a model that was paid for is not lost.
     attacks
@@ -151,19 +149,23 @@ def learn(
         Time for the attacks, which stop in time.
     """
     if not isinstance(plan, LearningPlan):
-        base = Path(plan).parent if base is None else base
-        plan = LearningPlan.load(plan)
-    folder = Path("." if base is None else base)
+        kind = kind_of_plan(plan).part_name()
+        if "learn" not in (plain_plan(plan) or {"learn"}):
+            raise BadParameter(
+                f"The plan has no key `learn`: it is of kind `{kind}`.",
+                fix="`sfumato protect` takes plans of all kinds.",
+            )
+        plan = LearningPlan.parse(plan)
     if out is None:
-        learned = run_plan(plan, base=folder)
+        learned = run_plan(plan)
     else:
         with replacing(out, force=force) as temporary:  # a place that cannot be written is refused before the charge
-            learned = run_plan(plan, base=folder)
+            learned = run_plan(plan)
             PublicFolder(path=temporary.parent, promise=True).text(temporary.name, paid(model_text(learned.model)))
             stated = learned.model.privacy_
             record = recorder(
                 ledger=stated.ledger or None, dataset=stated.dataset, kind="model", name=Path(out).name,
-                plan=plan.model_dump(mode="json"), charges=() if stated.entry is None else (stated.entry,),
+                plan=plan.public(), charges=() if stated.entry is None else (stated.entry,),
             )  # fmt: skip
             if record is not None:
                 record(temporary)
@@ -195,7 +197,7 @@ def _target(learned: LearningResult, rng: Rng) -> AttackedModel:
         refusal = NotApplicable(reason)
         refusal.facts |= {"attack": "model attacks", "discloses": "membership"}
         raise refusal
-    label, features = plan.target.column, tuple(plan.columns)
+    label, features = plan.target, plan.features
     if learned.control is None:
         return AttackedModel.split(learned.model, label=label, features=features, data=learned.train, rng=rng)
     return AttackedModel(

@@ -9,11 +9,14 @@ import polars as pl
 
 from sfumato.data.read_write import require_file
 from sfumato.dataset.document import Dataset
+from sfumato.dp.loss import approximate, concentrated
 from sfumato.errors import BadParameter
-from sfumato.ledger.ledger import Balance, Ledger
+from sfumato.ledger.composition import BudgetCap, Composition
+from sfumato.ledger.ledger import Balance, Entry, Ledger
 from sfumato.ledger.register import RegisterLine, register
+from sfumato.rationals import Number
 
-__all__ = ["LedgerAccount", "LedgerOverview", "ledger_overview", "open_ledger"]
+__all__ = ["LedgerAccount", "LedgerOverview", "ledger_overview", "open_ledger", "set_budget"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +26,10 @@ class LedgerAccount:
     dataset: str
     analyst: str
     unit: str | None
-    """Whose privacy the data set was charged for; None before the first charge."""
+    """Whose privacy the account is about; None before the first charge."""
     balance: Balance
+    moved_to: str | None = None
+    """The ledger that the account has moved to: nothing is charged here any more."""
 
     def to_dict(self) -> dict[str, object]:
         """As plain data."""
@@ -36,7 +41,17 @@ class LedgerAccount:
             "cap": None if cap is None else cap.to_dict(),
             "spent": self.balance.spent.to_dict(),
             "left": None if left is None else left.to_dict(),
+            "delta": None if self.balance.shares is None else self.balance.shares.to_dict(),
+            "moved_to": self.moved_to,
         }
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the figures do not say: where the delta goes, and where the account is."""
+        name = " ".join(part for part in (self.dataset, self.analyst, self.unit and f"({self.unit})") if part)
+        cap, shares = self.balance.cap, self.balance.shares
+        said = [] if cap is None or shares is None else [f"{name}: of δ = {float(cap.delta):.3g}, {shares}."]
+        return (*said, *([f"{name}: moved to {self.moved_to}, nothing is charged here."] if self.moved_to else []))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,31 +93,92 @@ def ledger_overview(where: str | Path) -> LedgerOverview:
         ``accounts`` and ``register``; ``to_dict`` gives plain data.
     """
     ledger, dataset = open_ledger(where)
-    accounts: dict[tuple[str, str], None] = {}
+    accounts: dict[tuple[str, str, str], None] = {}
     for entry in ledger.entries():
-        if dataset in (None, entry.dataset):
-            if entry.kind in ("cap", "spend"):
-                accounts[(entry.dataset, entry.analyst)] = None
+        if dataset in (None, entry.dataset) and entry.kind in ("cap", "spend"):
+            unit = entry.unit or (ledger.unit(entry.dataset) or "" if entry.dataset else "")
+            accounts[entry.dataset, entry.analyst, unit] = None
             if entry.kind == "spend":
-                accounts[(entry.dataset, "")] = None
+                accounts[entry.dataset, "", unit] = None
     balances = [
         LedgerAccount(
-            dataset=name, analyst=analyst, unit=ledger.unit(name) if name else None,
-            balance=ledger.balance(dataset=name, analyst=analyst),
+            dataset=name, analyst=analyst, unit=unit or None,
+            balance=ledger.balance(dataset=name, analyst=analyst, unit=unit or None),
+            moved_to=ledger.moved_to(name) if name and not analyst else None,
         )
-        for name, analyst in sorted(accounts)
+        for name, analyst, unit in sorted(accounts)
     ]  # fmt: skip
     return LedgerOverview(accounts=tuple(balances), register=register(ledger, dataset=dataset))
 
 
+def set_budget(
+    where: str | Path,
+    *,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    rho: Number | None = None,
+    dataset: str = "",
+    analyst: str = "",
+    unit: str | None = None,
+    composition: Composition | str = Composition.ALL,
+    reserve_delta: Number = 0,
+    by: str = "owner",
+    why: str = "",
+) -> Entry:
+    """Set the privacy budget of a data set or of an analyst. Earlier costs still count.
+
+    Parameters
+    ----------
+    where
+        A data set document, whose data set gets the budget in the ledger that it names; or a ledger (a SQLite file or a
+        ``postgresql://`` address), which is made if there is none.
+    epsilon, delta, rho
+        The budget: epsilon, epsilon with delta, or rho (zero-concentrated), with a delta where costs have one.
+    dataset
+        The data set that the budget is for. With ``analyst``: that analyst's budget for it.
+    analyst
+        The analyst that the budget is for. Without a data set: over all data sets.
+    unit
+        A privacy unit that gets a budget of its own, such as ``edge``; without it, the unit that is charged.
+    composition
+        For a budget with epsilon and delta, which account keeps it: ``all`` (they share delta), ``sums``, ``gaussian``
+        or ``rho`` (it has all of delta). It is chosen before the first charge.
+    reserve_delta
+        Under ``gaussian`` and ``rho``, the part of delta for costs that have one, such as private keys.
+    by, why
+        Who sets it, and the reason, for the ledger.
+
+    Returns
+    -------
+    Entry
+        The entry of the ledger.
+    """
+    if (epsilon is None) == (rho is None):
+        raise BadParameter("A budget is either an epsilon or a rho.", fix="Give one of them.")
+    loss = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
+    place, named = _place(where)
+    name = dataset or ("" if analyst else named or "")
+    if not (name or analyst):
+        raise BadParameter("A budget needs a data set, an analyst, or both.")
+    return Ledger.open(place).set_cap(
+        BudgetCap.of(loss, composition=composition, reserve=reserve_delta),
+        dataset=name, analyst=analyst, unit=unit, by=by, why=why,
+    )  # fmt: skip
+
+
 def open_ledger(where: str | Path) -> tuple[Ledger, str | None]:
     """An existing ledger, or that of a data set document with the name of its data set. Only a cap makes a new one."""
-    place, dataset = str(where), None
-    if Path(place).suffix.lower() in (".yaml", ".yml"):
-        document = Dataset.load(place)
-        if document.ledger is None:
-            raise BadParameter(f"{place} names no ledger.", fix="Add `ledger: ledger.db`.")
-        place, dataset = str(document.ledger), document.dataset
+    place, dataset = _place(where)
     if "://" not in place:
         require_file(Path(place))
     return Ledger.open(place), dataset
+
+
+def _place(where: str | Path) -> tuple[str, str | None]:
+    """The ledger of a document with its data set, or a ledger itself."""
+    if Path(where).suffix.lower() not in (".yaml", ".yml"):
+        return str(where), None
+    document = Dataset.load(where)
+    if document.ledger is None:
+        raise BadParameter(f"{where} names no ledger.", fix="Add `ledger: ledger.db`.")
+    return str(document.ledger), document.dataset

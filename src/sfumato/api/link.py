@@ -50,7 +50,7 @@ class LinkResult:
 
     def __repr__(self) -> str:
         found = self.linkage
-        counts = f"{found.people:,} outside people, {found.certain:,} fit one row"
+        counts = f"{found.people:,} outside people, {found.fit_one_row:,} fit one row"
         return f"<LinkResult: {counts}, {found.expected:.1f} expected right>"
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ def link(
     Returns
     -------
     LinkResult
-        Numbers of fitting rows, certain matches, the expected number of right matches, and the candidates.
+        Numbers of fitting rows, the expected number of right matches, and the candidates.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def link(
     >>> released = pl.DataFrame({"zip": ["A", "A", "B"], "age": [30, 30, 41], "ill": ["no", "yes", "no"]})
     >>> voters = pl.DataFrame({"name": ["Ann", "Bob"], "zip": ["B", "D"], "age": [41, 30]})
     >>> found = link(released, voters, knows=["zip", "age"], secrets=["ill"])
-    >>> found.linkage.fitting.tolist(), found.linkage.certain
+    >>> found.linkage.fitting.tolist(), found.linkage.fit_one_row
     ([1, 0], 1)
     """
     if seconds is not None:

@@ -25,6 +25,8 @@ def measure(
     schema: Schema | None = None,
     lineage: Lineage | str | Path | None = None,
     seed: int | None = None,
+    engine: str = "auto",
+    memory: str = "4GB",
     progress: Progress = AUTO,
 ) -> MeasureResults:
     """Measure disclosure risk and utility of a release against its original.
@@ -41,6 +43,9 @@ def measure(
         Names or parts, for example ``["marginals", "pairs"]``. The default measures if left out.
     knows, secrets, schema, lineage
         Roles and row map, as in :func:`attack`.
+    engine, memory
+        Where the rows lie, as in :func:`check`. Of tables that exceed the memory limit, measures that follow from class
+        sizes are computed; others have a reason and no value.
 
     Examples
     --------

@@ -214,9 +214,18 @@ class Protection(ABC):
 
     @property
     def account(self) -> tuple[str | Path, str] | None:
-        """The ledger and the data set that the release is recorded in; None if none is named."""
+        """The ledger and the data set that the release is recorded in; None if none is named.
+
+        A release with a guarantee is recorded where it was charged, every other one in the ledger that its plan or the
+        document of its data set names.
+        """
         named = [(one.ledger, one.dataset) for one in self.guarantees if one.ledger and one.dataset]
-        return next(((ledger, dataset) for ledger, dataset in named if dataset), None)
+        return next(((ledger, dataset) for ledger, dataset in named if dataset), self._named_account)
+
+    @property
+    def _named_account(self) -> tuple[str | Path, str] | None:
+        """The ledger and the data set that the plan names."""
+        return None
 
     @property
     @abstractmethod

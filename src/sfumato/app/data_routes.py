@@ -23,7 +23,7 @@ from sfumato.data import preview
 from sfumato.data.format import format_for
 from sfumato.data.url import is_url
 from sfumato.errors import FileMissing, UnknownFormat
-from sfumato.profiling.finding import HIPAA
+from sfumato.profiling.detectors.finding import HIPAA
 
 __all__ = ["data_routes", "list_files"]
 

@@ -147,7 +147,7 @@ class AppWorkspace:
         """The internal report of the last run as data, with drawn pictures, what changed since and who signed it."""
         import json
 
-        from sfumato.reports.svg import render
+        from sfumato.drawing import chart_from_dict
 
         run = current_run(self.need().folder)
         if run is None:
@@ -155,7 +155,10 @@ class AppWorkspace:
         file = private_folder(run.release) / "report.json"
         report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         signed = run.signed
-        drawn = {name: render(spec, ident=name, label=name) for name, spec in report["pictures"].items()}
+        drawn = {
+            name: chart_from_dict(picture).draw(picture["width"]).svg(ident=name, label=name)
+            for name, picture in report["pictures"].items()
+        }
         return report | {
             "pictures": drawn,
             "stale": self.stale(run),

@@ -21,6 +21,7 @@ from typing import Any
 import click
 
 from sfumato import __version__
+from sfumato.deferred import defer
 from sfumato.errors import SfumatoError
 
 __all__ = ["cli", "main"]
@@ -47,6 +48,7 @@ class LazyCommands(click.Group):
         name = _modules().get(cmd_name)
         if name is None:
             return None
+        defer("polars")
         module = importlib.import_module(name)
         command: click.Command = module.command
         return command
@@ -120,14 +122,27 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the reader is gone; keep the interpreter's exit quiet
         return 0
+    except ModuleNotFoundError as error:
+        from sfumato.extras import extra_of, missing_extra
+
+        needed = extra_of(error.name or "")
+        if needed is None:
+            return _internal(error, wants_json)
+        missing = missing_extra(*needed, needed_by="This command")
+        return _fail(missing.to_dict(), missing.code, str(missing), missing.status, wants_json)
     except Exception as error:
-        if os.environ.get("SFUMATO_DEBUG"):
-            raise
-        message = (
-            f"Internal error ({type(error).__name__}). Its details may contain values of your data and are not shown; "
-            "set SFUMATO_DEBUG=1 to see them."
-        )
-        return _fail({"error": {"code": "SFU-003", "message": message, "fix": ""}}, "SFU-003", message, 3, wants_json)
+        return _internal(error, wants_json)
+
+
+def _internal(error: Exception, wants_json: bool) -> int:
+    """Report a defect of sfumato without its details."""
+    if os.environ.get("SFUMATO_DEBUG"):
+        raise error
+    message = (
+        f"Internal error ({type(error).__name__}). Its details may contain values of your data and are not shown; "
+        "set SFUMATO_DEBUG=1 to see them."
+    )
+    return _fail({"error": {"code": "SFU-003", "message": message, "fix": ""}}, "SFU-003", message, 3, wants_json)
 
 
 def _fail(shape: dict[str, Any], code: str, text: str, status: int, wants_json: bool) -> int:

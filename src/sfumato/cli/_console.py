@@ -31,6 +31,7 @@ __all__ = [
     "names_of",
     "note",
     "option_names",
+    "place_options",
     "progress",
     "seed_option",
     "show",
@@ -43,6 +44,16 @@ seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=None, help="Draw the same targets and samples again."
 )
 typed_path = click.Path(path_type=Path)
+
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options ``--engine`` and ``--memory``: where the rows lie while they are processed."""
+    from sfumato.engines.choice import engine_options
+
+    text = "Where the data is processed; auto, the default: memory if the files fit, otherwise DuckDB."
+    engine = click.option("--engine", type=click.Choice(engine_options()), default=None, help=text)
+    memory = click.option("--memory", default=None, help="Memory limit of an engine, such as DuckDB.  [default: 4GB]")
+    return engine(memory(command))
 
 
 def emit_json(document: Any) -> None:
@@ -113,6 +124,22 @@ def show(results: Results[Any], *, as_json: bool, **more: Any) -> int:
 def names_of(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
     """Callback of options with names that are separated by commas."""
     return listed(value)
+
+
+def parts_of(
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> list[str | dict[str, object]]:
+    """Callback of options with parts: a name, or `name=parameters` as a recipe writes them."""
+    parts: list[str | dict[str, object]] = []
+    for text in value:
+        name, sign, parameters = (word.strip() for word in text.partition("="))
+        if sign:
+            from sfumato.data.yaml_documents import parse_yaml
+
+            parts.append({name: parse_yaml(parameters, source=f"{parameter.opts[0]} {name}").value})
+        else:
+            parts.append(name)
+    return parts
 
 
 def note(text: str) -> None:

@@ -20,12 +20,6 @@ def command(data: str | None, port: int, browser: bool) -> None:
     is printed. Every change is written to the recipe (`sfumato.yaml` beside the data), which the command line runs
     unchanged. Press Ctrl+C to end the app.
     """
-    from sfumato.extras import missing_extra
+    from sfumato.app.serve import serve
 
-    try:
-        from sfumato.app.serve import serve
-    except ModuleNotFoundError as failure:
-        if (failure.name or "").split(".")[0] == "sfumato":
-            raise
-        raise missing_extra("app", failure.name or "fastapi", needed_by="The app") from None
     serve(data, port=port, browser=browser, write=note)

@@ -16,6 +16,8 @@ from sfumato.cli._console import (
     names_of,
     note,
     option_names,
+    parts_of,
+    place_options,
     progress,
     seed_option,
     show,
@@ -54,12 +56,15 @@ def _pairs(context: click.Context, parameter: click.Parameter, value: tuple[str,
     help="Columns the attacker knows, separated by commas; may be repeated.",
 )
 @click.option("--secret", "secrets", multiple=True, callback=names_of, help="Sensitive columns, separated by commas.")
-@click.option("--recipe", "schema", type=typed_path, default=None, help="Roles, for a release without a manifest.")
+@click.option(
+    "--recipe", "schema", type=typed_path, default=None, help="Roles and attacks, for a release without a manifest."
+)
 @click.option(
     "--attack",
     "attacks",
     multiple=True,
-    help="An attack to run; may be repeated. Default: attacks that fit the release.",
+    callback=parts_of,
+    help="An attack, such as linkage or rank-window=20; may be repeated. Default: those of --recipe, or all that fit.",
 )
 @click.option(
     "--lineage", type=typed_path, default=None, help="The secret row map. Default: the one beside the release."
@@ -92,6 +97,7 @@ def _pairs(context: click.Context, parameter: click.Parameter, value: tuple[str,
 @click.option("--features", multiple=True, callback=names_of, help="Model: its columns in order, separated by commas.")
 @click.option("--html", type=typed_path, default=None, help="Without --original: write a report to this HTML file.")
 @seed_option
+@place_options
 @json_option
 def command(
     release: Path,
@@ -121,8 +127,8 @@ def command(
     reached are a random sample. A limit is not met if an attack of its kind has no result.
 
     Without --original nobody can tell which guesses are right. --auxiliary FILE is then linked to RELEASE: how many
-    rows fit each person, certain matches, the expected number of right matches, and what the rows would tell. The files
-    that --candidates and --html write are private and never replace existing ones.
+    rows fit each person, the expected number of right matches, and what the rows would tell. The files that
+    --candidates and --html write are private and never replace existing ones.
 
     RELEASE may also be a released graph; --original is then the recipe that names the original tables. Of released
     tables, the interval of every suppressed cell is calculated; a plan that lists `published` files does so for tables
@@ -134,7 +140,8 @@ def command(
     if schema is not None:
         from sfumato.recipe import Recipe
 
-        options["schema"] = Recipe.load(schema).schema
+        recipe = Recipe.load(schema)
+        options |= {"schema": recipe.schema, "attacks": options["attacks"] or recipe.attacks}
     given = chosen(options | {"people": [row - 1 for row in people]})
     with option_names():
         if kind_of_release(release).links and "original" not in given:

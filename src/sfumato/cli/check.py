@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli._console import chosen, json_option, note, option_names, show, typed_path
+from sfumato.cli._console import chosen, json_option, note, option_names, place_options, show, typed_path
 
 PERSON = "steward"
 
@@ -18,6 +18,7 @@ PERSON = "steward"
 @click.option("--population", default=None, help="The population table, for models such as k-map.")
 @click.option("--recipe", type=typed_path, default=None, help="Roles and models, for a release without a manifest.")
 @click.option("--earlier", type=typed_path, multiple=True, help="An earlier release; may be repeated.")
+@place_options
 @json_option
 def command(release: Path, as_json: bool, **options: Any) -> int:
     """Check RELEASE: a folder that `sfumato protect` wrote, any table, or a plan whose kind is checked.

@@ -157,8 +157,7 @@ def command(
         _show(proposal, Console())
         if compared is not None:
             _show_methods(compared, Console())
-        note(f"\nWritten: {out}. Review it, then: sfumato protect {_quoted(str(out))}")
-        _note_undecided(proposal, out)
+        _note_written(proposal, out)
         if "://" in data and urlsplit(data).password:
             note("It contains the database password. Remove it, and use PGPASSWORD or ~/.pgpass instead.")
         _note_queries(data, out, unit)
@@ -275,18 +274,18 @@ def _note_queries(data: str, out: Path, unit: str | None) -> None:
     note(f"  sfumato query {_quoted(str(out))} {question} --epsilon ...      # --explain is free")
 
 
-def _note_undecided(proposal: Proposal, out: Path) -> None:
-    """Say which columns nobody has decided, and the command that decides them."""
+def _note_written(proposal: Proposal, out: Path) -> None:
+    """Say what comes next: to decide the columns that nobody has decided, or to protect."""
     from sfumato.dataset import Role
 
-    names = proposal.of_role(Role.UNDECIDED)
+    names, place = proposal.of_role(Role.UNDECIDED), _quoted(str(out))
     if not names:
+        note(f"\nWritten: {out}. Review it, then: sfumato protect {place}")
         return
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     what = "1 column is undecided" if len(names) == 1 else f"{len(names)} columns are undecided"
-    note(f"{what}: {shown}. `sfumato protect` refuses until you decide, for example:")
-    first = _quoted(f"{names[0]}=quasi")
-    note(f"  sfumato decide {_quoted(str(out))} {first} --rest drop --by YOUR-NAME")
+    note(f"\nWritten: {out}. {what}, and `sfumato protect` refuses until you decide: {shown}.")
+    note(f"Review it and decide, for example: sfumato decide {place} {_quoted(f'{names[0]}=quasi')} --by YOUR-NAME")
 
 
 def _quoted(text: str) -> str:

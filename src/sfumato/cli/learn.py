@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli._console import emit_json, force_option, json_option, listed, note, progress, seed_option, typed_path
+from sfumato.cli._console import emit_json, force_option, json_option, note, parts_of, progress, seed_option, typed_path
 
 PERSON = "analyst"
 
@@ -15,7 +15,9 @@ PERSON = "analyst"
 @click.command("learn")
 @click.argument("plan", type=typed_path)
 @click.option("--out", type=typed_path, default=None, help="File for the model (JSON). Default: beside PLAN.")
-@click.option("--attack", "names", multiple=True, help="An attack on the model; may be repeated. Default: all.")
+@click.option(
+    "--attack", "names", multiple=True, callback=parts_of, help="An attack on the model; may be repeated. Default: all."
+)
 @click.option("--no-attacks", is_flag=True, help="Do not attack the model.")
 @click.option("--seconds", type=click.FloatRange(min=0), default=60, show_default=True, help="Time for the attacks.")
 @click.option("--audit", type=click.IntRange(min=0), default=0, help="Audit epsilon with this many canaries.")
@@ -30,7 +32,7 @@ PERSON = "analyst"
 def command(
     plan: Path,
     out: Path | None,
-    names: tuple[str, ...],
+    names: list[str | dict[str, object]],
     no_attacks: bool,
     seconds: float,
     audit: int,
@@ -62,7 +64,7 @@ def command(
         plan,
         out=place,
         force=force,
-        attacks=None if no_attacks else listed(names),
+        attacks=None if no_attacks else names,
         audit=audit,
         limit=limit,
         seconds=seconds,

@@ -13,20 +13,8 @@ PERSON = "steward"
 
 @click.group("ledger")
 def command() -> None:
-    """Privacy budgets: set, show, verify, export. LEDGER is a SQLite file or a postgresql:// address."""
-
-
-def _is_file(ledger: str) -> bool:
-    return "://" not in ledger
-
-
-def existing_ledger(ledger: str) -> str:
-    """Require an existing ledger. Only `cap` creates one."""
-    from sfumato.data.read_write import require_file
-
-    if _is_file(ledger):
-        require_file(Path(ledger))
-    return ledger
+    """Privacy budgets: set, show, verify, export. LEDGER is a SQLite file, a postgresql:// address, or a data set
+    document that names one."""
 
 
 @command.command("cap")
@@ -38,27 +26,44 @@ def existing_ledger(ledger: str) -> str:
 @click.option("--epsilon", type=NUMBER, default=None, help="Budget as epsilon.")
 @click.option("--rho", type=NUMBER, default=None, help="Budget as rho (zero-concentrated differential privacy).")
 @click.option("--delta", type=NUMBER, default="0", show_default=True, help="Budget for the sum of all deltas.")
+@click.option("--unit", default=None, help="Privacy unit that gets a budget of its own, such as `edge`.")
+@click.option(
+    "--composition", type=click.Choice(["all", "sums", "gaussian", "rho"]), default="all", show_default=True,
+    help="Account that keeps a budget with a delta. `all` share delta; one alone has all of it.",
+)  # fmt: skip
+@click.option(
+    "--reserve-delta", type=NUMBER, default="0", show_default=True,
+    help="Part of delta for costs that have one, such as private keys, under `gaussian` and `rho`.",
+)  # fmt: skip
 @click.option("--by", default="owner", show_default=True, help="Name recorded as the one who set the budget.")
+@click.option("--why", default="", help="Reason, for the ledger.")
 @json_option
 def cap(
-    ledger: str, dataset: str, analyst: str, epsilon: str | None, rho: str | None, delta: str, by: str, as_json: bool
-) -> None:
-    """Set a budget. Data sets without a budget cannot be queried. Earlier spending still counts."""
-    from sfumato.dp.loss import approximate, concentrated
-    from sfumato.ledger.ledger import Ledger
+    ledger: str, dataset: str, analyst: str, epsilon: str | None, rho: str | None, delta: str, unit: str | None,
+    composition: str, reserve_delta: str, by: str, why: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Set a budget. Data sets without a budget cannot be queried. Earlier spending still counts.
+
+    LEDGER may be a data set document: its data set gets the budget, in the ledger that it names.
+    """
+    from sfumato.api.ledger import set_budget
 
     if (epsilon is None) == (rho is None):
         raise click.UsageError("Use either --epsilon or --rho.")
-    loss = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
-    if not (dataset or analyst):
+    document = Path(ledger).suffix.lower() in (".yaml", ".yml")
+    if not (document or dataset or analyst):
         raise click.UsageError("Use --dataset, --analyst, or both.")
-    if _is_file(ledger) and not Path(ledger).exists():
+    if not document and "://" not in ledger and not Path(ledger).exists():
         note(f"New ledger: {ledger}")
-    entry = Ledger.open(ledger).set_cap(loss, dataset=dataset, analyst=analyst, by=by)
+    entry = set_budget(
+        ledger, epsilon=epsilon, delta=delta, rho=rho, dataset=dataset, analyst=analyst, unit=unit,
+        composition=composition, reserve_delta=reserve_delta, by=by, why=why,
+    )  # fmt: skip
     if as_json:
         emit_json(entry.to_dict())
     else:
-        click.echo(f"Entry {entry.number}: {dataset or 'all data sets'}, {analyst or 'all analysts'}: budget {loss}.")
+        whose = f"{entry.dataset or 'all data sets'}, {entry.analyst or 'all analysts'}"
+        click.echo(f"Entry {entry.number}: {whose}: budget {entry.cost()}.")
 
 
 @command.command("show")
@@ -86,6 +91,8 @@ def show(ledger: str, as_json: bool) -> None:
         table.add_row(account.dataset or "(all)", account.analyst or "(all)", account.unit or "",
                       str(held.cap or "none set"), str(held.spent), left)  # fmt: skip
     Console(highlight=False).print(table)
+    for line in (line for account in overview.accounts for line in account.notes):
+        click.echo(line)
     click.echo(f"\nWhat left:\n{overview}" if overview.register else "\nNothing left so far.")
 
 
@@ -95,9 +102,9 @@ def show(ledger: str, as_json: bool) -> None:
 @json_option
 def verify(ledger: str, last: str | None, as_json: bool) -> None:
     """Verify the hash chain and every total, and print the last hash."""
-    from sfumato.ledger.ledger import Ledger
+    from sfumato.api.ledger import open_ledger
 
-    last_hash = Ledger.open(existing_ledger(ledger)).verify(last=last)
+    last_hash = open_ledger(ledger)[0].verify(last=last)
     if as_json:
         emit_json({"verified": True, "last": last_hash})
     else:
@@ -114,9 +121,9 @@ def export(ledger: str, out: Path | None, queries: bool, force: bool) -> None:
     """Export all entries as JSON lines. Queries appear as fingerprints unless --queries is given."""
     import json
 
-    from sfumato.ledger.ledger import Ledger
+    from sfumato.api.ledger import open_ledger
 
-    accounting = Ledger.open(existing_ledger(ledger))
+    accounting = open_ledger(ledger)[0]
     texts = accounting.queries() if queries else {}
     documents = (
         entry.to_dict() | ({"text": texts[entry.number]} if entry.number in texts else {})

@@ -12,6 +12,8 @@ from sfumato.cli._console import (
     json_option,
     names_of,
     option_names,
+    parts_of,
+    place_options,
     progress,
     seed_option,
     show,
@@ -25,7 +27,11 @@ PERSON = "researcher"
 @click.argument("release", type=typed_path)
 @click.option("--original", default=None, help="The table the release was made from; of a graph, its recipe.")
 @click.option(
-    "--measure", "measures", multiple=True, help="A measure to compute; may be repeated. Default: the usual ones."
+    "--measure",
+    "measures",
+    multiple=True,
+    callback=parts_of,
+    help="A measure to compute, by name or name=parameters; may be repeated. Default: the usual ones.",
 )
 @click.option(
     "--knows", multiple=True, callback=names_of, help="Quasi-identifiers, separated by commas, without a manifest."
@@ -35,6 +41,7 @@ PERSON = "researcher"
 @click.option(
     "--lineage", type=typed_path, default=None, help="The secret row map. Default: the one beside the release."
 )
+@place_options
 @seed_option
 @json_option
 def command(release: Path, schema: Path | None, as_json: bool, **options: Any) -> int:

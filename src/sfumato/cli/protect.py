@@ -14,10 +14,10 @@ from sfumato.cli._console import (
     json_option,
     note,
     option_names,
+    place_options,
     progress,
     typed_path,
 )
-from sfumato.engines.choice import engine_options
 
 if TYPE_CHECKING:
     from sfumato.api.protection import Protection
@@ -40,13 +40,7 @@ def _ending(context: click.Context, parameter: click.Parameter, value: str | Non
     callback=_ending,
     help="Format of the released file, for example csv or parquet.",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(engine_options()),
-    default=None,
-    help="Where the data is processed; auto, the default: memory if the file fits, otherwise DuckDB.",
-)
-@click.option("--memory", default=None, help="Memory limit of an engine, such as DuckDB.  [default: 4GB]")
+@place_options
 @click.option(
     "--tries", "n_targets", type=click.IntRange(min=1), default=None,
     help="Targets per attack.  [default: 5000; models 1000]",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,7 +27,11 @@ PERSON = "operator"
 @click.option("--postgres-port", type=int, default=None, help="PostgreSQL port; 5642 by default, 0 any, -1 none.")
 @click.option("--epsilon", type=NUMBER, default=None, help="Budget of data sets that have none yet, as epsilon.")
 @click.option("--delta", type=NUMBER, default="0", help="Budget of data sets that have none yet, as delta.")
-def command(datasets: tuple[Path, ...], epsilon: str | None, delta: str, config: Path | None, **given: Any) -> None:
+@click.option("--without-witness", default=None, metavar="REASON", help="Begin a new witness; the reason is entered.")
+def command(
+    datasets: tuple[Path, ...], epsilon: str | None, delta: str, config: Path | None, without_witness: str | None,
+    **given: Any,
+) -> None:  # fmt: skip
     """Serve the data sets that the documents DATASETS describe, until it is interrupted.
 
     The state (ledger, accounts, questions) is kept in a folder. The first start prints a one-time link for the first
@@ -45,7 +50,10 @@ def command(datasets: tuple[Path, ...], epsilon: str | None, delta: str, config:
     for path in datasets:
         _register(service, path, epsilon, delta)
     log_json()
-    run_server(service, settings, ready=lambda running: _tell(running, first))
+    run_server(
+        service, settings, ready=lambda running: _tell(running, first, settings.state),
+        without_witness=without_witness, by=operator(),
+    )  # fmt: skip
 
 
 def first_administrator(service: QueryService) -> str | None:
@@ -81,8 +89,9 @@ def _register(service: QueryService, path: Path, epsilon: str | None, delta: str
     service.budgets.set_cap(loss, dataset=dataset.name, holder="", by=operator(), why="first budget")
 
 
-def _tell(running: RunningServer, first: str | None) -> None:
+def _tell(running: RunningServer, first: str | None, state: str) -> None:
     from sfumato.server.accounts.account_sessions import AccountSessions
+    from sfumato.server.settings import ServerSettings
 
     click.echo(f"Web:         {running.web}")
     if first is not None:
@@ -92,4 +101,6 @@ def _tell(running: RunningServer, first: str | None) -> None:
         name = next((dataset.name for dataset in running.service.registered.all()), "DATASET")
         place = f"host=127.0.0.1 port={running.postgres_port} dbname={name} user=NAME"
         click.echo(f"PostgreSQL:  psql '{place}'   (the password is a token)")
-    click.echo("Add an analyst:  sfumato server user add NAME --dataset DATASET --epsilon 1")
+    name = next((dataset.name for dataset in running.service.registered.all()), "DATASET")
+    place = "" if state == ServerSettings.model_fields["state"].default else f"--state {quote(state)} "
+    click.echo(f"Add an analyst:  sfumato server {place}user add NAME --dataset {name} --epsilon 1")

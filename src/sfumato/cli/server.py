@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from sfumato.cli.serve import operator
 if TYPE_CHECKING:
     from sfumato.dp.loss import PrivacyLoss
     from sfumato.server.service import QueryService
+    from sfumato.server.settings import ServerSettings
 
 PERSON = "operator"
 
@@ -25,19 +25,24 @@ _PERIODS = ("lifetime", "year", "month", "question")
 
 @click.group("server")
 @click.option("--state", default=None, help="Folder of the state (sfumato-state by default), or postgresql:// address.")
+@click.option("--config", type=typed_path, default=None, help="Settings file (server.yaml) of the server.")
 @click.pass_context
-def command(context: click.Context, state: str | None) -> None:
+def command(context: click.Context, state: str | None, config: Path | None) -> None:
     """Manage the state of a query server, on its machine. The server may run at the same time."""
-    context.obj = state or os.environ.get("SFUMATO_SERVER_STATE") or "sfumato-state"
+    from sfumato.server.settings import load_settings
+
+    context.obj = load_settings(config, given={"state": state})
 
 
-def _service(place: str) -> QueryService:
+def _service(settings: ServerSettings) -> QueryService:
     from sfumato.errors import FileMissing
     from sfumato.server.service import QueryService
 
-    if "://" not in place and not Path(place).is_dir():
-        raise FileMissing(f"There is no state in `{place}`.", fix="Start `sfumato serve` first, or use --state.")
-    return QueryService.open(place)
+    if "://" not in settings.state and not Path(settings.state).is_dir():
+        raise FileMissing(
+            f"There is no state in `{settings.state}`.", fix="Start `sfumato serve` first, or use --state."
+        )
+    return QueryService.open(settings.state)
 
 
 def _loss(epsilon: str | None, rho: str | None, delta: str) -> PrivacyLoss:
@@ -66,14 +71,20 @@ def user() -> None:
 @click.option("--days", type=float, default=90, show_default=True, help="How long the first token is valid.")
 @click.pass_obj
 def add_user(
-    place: str, name: str, roles: tuple[str, ...], dataset: str | None, epsilon: str | None, delta: str, days: float
+    settings: ServerSettings,
+    name: str,
+    roles: tuple[str, ...],
+    dataset: str | None,
+    epsilon: str | None,
+    delta: str,
+    days: float,
 ) -> None:
     """Add a user and print a token, which is shown once."""
     from sfumato.server.roles import AccountRole, Scope
 
     if dataset is not None and epsilon is None:
         raise click.UsageError("--dataset needs --epsilon: budgets have no default.")
-    service = _service(place)
+    service = _service(settings)
     if dataset is not None:
         service.registered.get(dataset)
     given = [AccountRole(role) for role in roles or ("analyst",)]
@@ -91,9 +102,9 @@ def add_user(
 @user.command("list")
 @json_option
 @click.pass_obj
-def list_users(place: str, as_json: bool) -> None:
+def list_users(settings: ServerSettings, as_json: bool) -> None:
     """List the users."""
-    users = _service(place).users.all()
+    users = _service(settings).users.all()
     if as_json:
         emit_json({"users": [one.to_dict() for one in users]})
         return
@@ -104,29 +115,29 @@ def list_users(place: str, as_json: bool) -> None:
 @user.command("link")
 @click.argument("name")
 @click.pass_obj
-def make_link(place: str, name: str) -> None:
+def make_link(settings: ServerSettings, name: str) -> None:
     """Print a one-time sign-in link, to be appended to the web address."""
     from sfumato.server.accounts.account_sessions import AccountSessions
 
-    service = _service(place)
+    service = _service(settings)
     click.echo(f"/sign-in/{AccountSessions(service.state).make_link(service.users.reset(name, by=operator()).name)}")
 
 
 @user.command("deactivate")
 @click.argument("name")
 @click.pass_obj
-def deactivate(place: str, name: str) -> None:
+def deactivate(settings: ServerSettings, name: str) -> None:
     """End all access of a user. Their charges stay."""
-    _service(place).users.set_active(name, False, by=operator())
+    _service(settings).users.set_active(name, False, by=operator())
 
 
 @user.command("group")
 @click.argument("group")
 @click.argument("names", nargs=-1)
 @click.pass_obj
-def group(place: str, group: str, names: tuple[str, ...]) -> None:
+def group(settings: ServerSettings, group: str, names: tuple[str, ...]) -> None:
     """Add a group if there is none of that name, and add users to it."""
-    users = _service(place).users
+    users = _service(settings).users
     if group not in users.groups():
         users.add_group(group, by=operator())
     for name in names:
@@ -144,11 +155,11 @@ def token() -> None:
 @click.option("--days", type=float, default=90, show_default=True, help="How long it is valid.")
 @click.option("--label", default="", help="What it is for.")
 @click.pass_obj
-def create_token(place: str, name: str, scopes: tuple[str, ...], days: float, label: str) -> None:
+def create_token(settings: ServerSettings, name: str, scopes: tuple[str, ...], days: float, label: str) -> None:
     """Make a token for a user; it is shown once."""
     from sfumato.server.roles import Scope
 
-    service = _service(place)
+    service = _service(settings)
     made = service.tokens.create(name, scopes=map(Scope, scopes), days=days, label=label)
     service.users.reset(name, by=operator())
     click.echo(made.secret)
@@ -158,9 +169,9 @@ def create_token(place: str, name: str, scopes: tuple[str, ...], days: float, la
 @token.command("list")
 @click.argument("name")
 @click.pass_obj
-def list_tokens(place: str, name: str) -> None:
+def list_tokens(settings: ServerSettings, name: str) -> None:
     """List the tokens of a user, without their secrets."""
-    for one in _service(place).tokens.of(name):
+    for one in _service(settings).tokens.of(name):
         state = f"revoked {one.revoked[:10]}" if one.revoked else f"until {one.expires[:10]}"
         click.echo(f"{one.id}  {','.join(sorted(one.scopes)):<16} {state:<20} {one.last_used[:10]:<12} {one.label}")
 
@@ -168,9 +179,9 @@ def list_tokens(place: str, name: str) -> None:
 @token.command("revoke")
 @click.argument("identifier")
 @click.pass_obj
-def revoke_token(place: str, identifier: str) -> None:
+def revoke_token(settings: ServerSettings, identifier: str) -> None:
     """End a token."""
-    _service(place).tokens.revoke(identifier)
+    _service(settings).tokens.revoke(identifier)
 
 
 @command.group("dataset")
@@ -182,9 +193,9 @@ def dataset() -> None:
 @click.argument("document", type=typed_path)
 @click.option("--owner", default="admin", show_default=True, help="User who owns the data set.")
 @click.pass_obj
-def register(place: str, document: Path, owner: str) -> None:
+def register(settings: ServerSettings, document: Path, owner: str) -> None:
     """Register a data set document, or a new version of its data set."""
-    service = _service(place)
+    service = _service(settings)
     found = service.registered.register_file(document, by=service.users.get(owner).name)
     click.echo(f"{found.name} version {found.version}")
 
@@ -192,9 +203,9 @@ def register(place: str, document: Path, owner: str) -> None:
 @dataset.command("list")
 @json_option
 @click.pass_obj
-def list_datasets(place: str, as_json: bool) -> None:
+def list_datasets(settings: ServerSettings, as_json: bool) -> None:
     """List the data sets with the users and groups that may ask them."""
-    registered = _service(place).registered
+    registered = _service(settings).registered
     rows = [{**one.to_dict(), "grants": list(registered.grants(one.name))} for one in registered.all()]
     if as_json:
         emit_json({"datasets": rows})
@@ -208,9 +219,9 @@ def list_datasets(place: str, as_json: bool) -> None:
 @click.argument("holder")
 @click.option("--revoke", is_flag=True, help="Take the grant away.")
 @click.pass_obj
-def grant(place: str, name: str, holder: str, revoke: bool) -> None:
+def grant(settings: ServerSettings, name: str, holder: str, revoke: bool) -> None:
     """Let the user HOLDER, or the group @HOLDER, ask a data set."""
-    _service(place).registered.set_grant(name, holder, not revoke, by=operator())
+    _service(settings).registered.set_grant(name, holder, not revoke, by=operator())
 
 
 @dataset.command("set")
@@ -218,11 +229,11 @@ def grant(place: str, name: str, holder: str, revoke: bool) -> None:
 @click.argument("state", type=click.Choice(("active", "frozen", "retired")))
 @click.option("--why", required=True, help="Reason, for the ledger.")
 @click.pass_obj
-def set_state(place: str, name: str, state: str, why: str) -> None:
+def set_state(settings: ServerSettings, name: str, state: str, why: str) -> None:
     """Freeze, reactivate or retire a data set."""
     from sfumato.server.datasets import DatasetState
 
-    _service(place).registered.set_state(name, DatasetState(state), by=operator(), why=why)
+    _service(settings).registered.set_state(name, DatasetState(state), by=operator(), why=why)
 
 
 @command.group("budget")
@@ -241,13 +252,13 @@ def budget() -> None:
 @click.option("--request", "as_request", is_flag=True, help="Ask for it: a higher cap needs two other people.")
 @click.pass_obj
 def set_budget(
-    place: str, dataset: str, holder: str, period: str, epsilon: str | None, rho: str | None, delta: str, why: str,
-    as_request: bool,
+    settings: ServerSettings, dataset: str, holder: str, period: str, epsilon: str | None, rho: str | None,
+    delta: str, why: str, as_request: bool,
 ) -> None:  # fmt: skip
     """Set a first cap, or a lower one. A higher one is requested and approved by two other people."""
     from sfumato.ledger.accounts import Period
 
-    service, loss = _service(place), _loss(epsilon, rho, delta)
+    service, loss = _service(settings), _loss(epsilon, rho, delta)
     kind = Period[period.upper()]
     if as_request:
         made = service.budgets.request(loss, dataset=dataset, holder=holder, by=operator(), why=why, period=kind)
@@ -260,9 +271,9 @@ def set_budget(
 @budget.command("show")
 @json_option
 @click.pass_obj
-def show_budgets(place: str, as_json: bool) -> None:
+def show_budgets(settings: ServerSettings, as_json: bool) -> None:
     """Show all caps, what is spent, and the loss accumulated since the beginning."""
-    budgets = _service(place).budgets
+    budgets = _service(settings).budgets
     rows = [one for account in budgets.accounts()
             for one in budgets.balances(dataset=account[0], holder=account[1])]  # fmt: skip
     if as_json:
@@ -280,9 +291,9 @@ def show_budgets(place: str, as_json: bool) -> None:
 
 @budget.command("requests")
 @click.pass_obj
-def show_requests(place: str) -> None:
+def show_requests(settings: ServerSettings) -> None:
     """List requests for budget."""
-    for one in _service(place).budgets.requests():
+    for one in _service(settings).budgets.requests():
         account = f"{one.dataset or '(all)'} {one.holder or '(all)'}"
         click.echo(f"{one.id}  {one.state:<9} {account}: {one.cap} by {one.by}, approved by {', '.join(one.approvals)}")
 
@@ -290,43 +301,53 @@ def show_requests(place: str) -> None:
 @budget.command("approve")
 @click.argument("identifier")
 @click.pass_obj
-def approve(place: str, identifier: str) -> None:
+def approve(settings: ServerSettings, identifier: str) -> None:
     """Approve a request. The second person's approval sets the cap."""
-    click.echo(_service(place).budgets.approve(identifier, by=operator()).state)
+    click.echo(_service(settings).budgets.approve(identifier, by=operator()).state)
 
 
 @budget.command("reject")
 @click.argument("identifier")
 @click.pass_obj
-def reject(place: str, identifier: str) -> None:
+def reject(settings: ServerSettings, identifier: str) -> None:
     """Reject a request."""
-    click.echo(_service(place).budgets.reject(identifier, by=operator()).state)
+    click.echo(_service(settings).budgets.reject(identifier, by=operator()).state)
 
 
 @command.command("backup")
 @click.argument("out", type=typed_path)
 @click.pass_obj
-def backup(place: str, out: Path) -> None:
+def backup(settings: ServerSettings, out: Path) -> None:
     """Copy the state to the file OUT, while the server runs, and print the last hash of its ledger."""
     from sfumato.server.backup import back_up
 
-    click.echo(back_up(_service(place).state, out))
+    click.echo(back_up(_service(settings).state, out))
 
 
 @command.command("restore")
-@click.argument("backup_file", type=typed_path)
-@click.option("--witness", type=typed_path, default=None, help="Witness file; the default one if left out.")
+@click.argument("backup_file", type=typed_path, required=False)
+@click.option(
+    "--witness", default=None, help="Witness: a file or a postgresql:// address; that of the settings if left out."
+)
+@click.option(
+    "--without-witness", default=None, metavar="REASON", help="Restore without the witness; the reason is entered."
+)
 @click.option("--keep-tokens", is_flag=True, help="Keep tokens; those revoked since the backup are valid again.")
 @click.pass_obj
-def restore_backup(place: str, backup_file: Path, witness: Path | None, keep_tokens: bool) -> None:
-    """Replace the state by a backup. What was charged since is charged again. Stop the server first."""
-    from sfumato.server.backup import restore
-    from sfumato.server.running import witness_of
+def restore_backup(
+    settings: ServerSettings, backup_file: Path | None, witness: str | None, without_witness: str | None,
+    keep_tokens: bool,
+) -> None:  # fmt: skip
+    """Replace the state by a backup and charge again what was charged since. Stop the server first.
 
-    if "://" in place:
-        raise click.UsageError("The state is in PostgreSQL: restore with its tools, then run `sfumato server verify`.")
-    path = witness or witness_of(Path(place))
-    charged = restore(backup_file, Path(place), witness=path, by=operator(), keep_tokens=keep_tokens)
+    Without BACKUP_FILE, the state has been restored by other means, for example by pg_restore, and is charged again.
+    """
+    from sfumato.server.backup import restore
+
+    charged = restore(
+        settings.state, backup_file, witness=witness or settings.witness, by=operator(), without=without_witness,
+        keep_tokens=keep_tokens,
+    )  # fmt: skip
     for (name, analyst), loss in sorted(charged.items()):
         click.echo(f"Charged again: {name}, {analyst}: {loss}")
     note("Restored. All browser sessions ended" + (".", ", and all tokens.")[not keep_tokens])
@@ -334,12 +355,14 @@ def restore_backup(place: str, backup_file: Path, witness: Path | None, keep_tok
 
 @command.command("verify")
 @click.option("--last", default=None, help="A hash printed earlier, which must still be in the chain.")
-@click.option("--witness", type=typed_path, default=None, help="Witness file; the default one if left out.")
+@click.option(
+    "--witness", default=None, help="Witness: a file or a postgresql:// address; that of the settings if left out."
+)
 @click.pass_obj
-def verify_state(place: str, last: str | None, witness: Path | None) -> None:
+def verify_state(settings: ServerSettings, last: str | None, witness: str | None) -> None:
     """Verify the ledger's chain and totals, and that it is not an old copy. Print the last hash."""
     from sfumato.server.backup import verify
-    from sfumato.server.running import witness_of
+    from sfumato.server.witness import witness_store
 
-    path = witness or (None if "://" in place else witness_of(Path(place)))
-    click.echo(verify(_service(place).state, witness=path, last=last))
+    state = _service(settings).state
+    click.echo(verify(state, witness_store(state, witness or settings.witness), last=last))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.dp.loss import approximate, pure
 from sfumato.ledger.ledger import Ledger
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
@@ -36,10 +36,10 @@ def flu(*, people: int = 1000, budget: Number = 3, delta: Number = 0, ledger: Le
     """A query session on the synthetic hospital with its own budget. Each row is one person."""
     columns = {
         "name": Column(role=Role.IDENTIFIER, kind=Kind.CATEGORY),
-        "ward": Column(role=Role.QUASI, kind=Kind.CATEGORY, domain=Domain(values=_WARDS)),
-        "age": Column(role=Role.QUASI, kind=Kind.INTEGER, domain=Domain(low=0, high=99)),
+        "ward": Column(role=Role.QUASI, kind=Kind.CATEGORY, domain=ValuesDomain(values=_WARDS)),
+        "age": Column(role=Role.QUASI, kind=Kind.INTEGER, domain=RangeDomain(low=0, high=99)),
         "flu": Column(role=Role.SENSITIVE, kind=Kind.BOOLEAN),
-        "bill": Column(role=Role.SENSITIVE, kind=Kind.NUMBER, domain=Domain(low=0, high=2000)),
+        "bill": Column(role=Role.SENSITIVE, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=2000)),
     }
     sides = pl.DataFrame({"ward": list(_WARDS), "side": ["sunny", "shady", "sunny", "shady"]})
     catalog = Catalog(

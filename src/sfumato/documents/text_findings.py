@@ -13,7 +13,7 @@ from functools import cache
 from typing import Literal, get_args
 
 from sfumato.documents.text_patterns import AGES, CARD, CONTACTS, DATES, IBAN, IDS, NAMED_ID
-from sfumato.profiling.check_digits import iban, luhn
+from sfumato.profiling.detectors.check_digits import iban, luhn
 from sfumato.profiling.words import word_list
 
 __all__ = ["KINDS", "TextFinding", "TextKind", "find_identifiers", "known_names", "merged"]

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from sfumato.attacks.graph._base import GraphAttack
+from sfumato.data.url import is_url
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
+from sfumato.dataset.document import Dataset
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.graphs.base import GraphMethod, GraphModel
 from sfumato.graphs.edge_columns import check_declaration
@@ -21,7 +23,7 @@ from sfumato.graphs.read_graph import Fault, Relations, as_graph, declared_graph
 from sfumato.measures.graph._base import GraphMeasure
 from sfumato.params import Part
 from sfumato.recipe.recipe import Limits, Recipe
-from sfumato.recipe.validate import SECTIONS, recipe_from_document
+from sfumato.recipe.validate import SECTIONS, account_of, recipe_from_document
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
@@ -103,6 +105,8 @@ class GraphRecipe:
     title: str | None = None
     table: Recipe | None = None
     """Roles, models, steps and attacks of the node table; None if only the edges are released."""
+    account: tuple[str, str] | None = field(default=None, compare=False)
+    """The ledger, and the data set in it, in whose register the release is entered."""
     path: Path | None = field(default=None, compare=False)
 
     @classmethod
@@ -141,13 +145,15 @@ def _from_document(document: YamlDocument, base: Path | None) -> GraphRecipe:
         problem = document.problem(("graph",), "must name the edges: `graph: {edges: friends.csv}`")
         raise InvalidRecipe([problem], source=document.source)
     problems: list[Problem] = []
-    source = _source(document, plain["graph"], base, problems)
+    named = Dataset.named_file(plain, base=base)
+    source = _source(document, plain["graph"], base, problems, None if named is None else Dataset.load(named))
     if "data" in plain:
         problems.append(document.problem(("data",), "is for tables; the files of a graph stand in `graph`"))
     parts, tables = _parts(document, plain, problems)
     rest = {key: value for key, value in plain.items() if key != "graph"} | tables
-    has_table = "columns" in plain
+    has_table = "columns" in plain or (named is not None and "table" in plain)
     if not has_table:
+        rest.pop("dataset", None)
         rest["columns"] = {"node": "identifier"}
         for section, kept in tables.items():
             for item in kept:
@@ -173,13 +179,55 @@ def _from_document(document: YamlDocument, base: Path | None) -> GraphRecipe:
         seed=table.seed,
         title=table.title,
         table=replace(table, limits=Limits(), seed=None, order="kept") if has_table else None,
+        account=account_of(plain, base),
     )
 
 
+def _from_tables(
+    document: YamlDocument, value: Mapping[str, Any], dataset: Dataset, problems: list[Problem]
+) -> Mapping[str, Any]:
+    """The section ``graph`` with the files of tables that it names: a graph is a table with two links to people."""
+    people = dataset.tables.get(dataset.person or "")
+    if people is None or people.key is None:
+        words = "a graph of a data set needs a table of people with a key: `person: patients`"
+        problems.append(document.problem(("dataset",), words))
+        return value
+    for key in ("nodes", "key", "source", "target"):
+        if key in value:
+            problems.append(document.problem(("graph", key), "comes from the data set; leave it out"))
+    edges = value.get("edges")
+    listed = {edges: edges} if isinstance(edges, str) else edges
+    if isinstance(listed, list):
+        listed = {str(name): name for name in listed}
+    if not isinstance(listed, dict):
+        return value
+    ends: set[tuple[str, ...]] = set()
+    for name in listed.values():
+        table = dataset.tables.get(str(name))
+        links = () if table is None else tuple(c for c, other in table.links.items() if other == dataset.person)
+        ends.add(links)
+        if len(links) != 2:
+            two = [n for n, one in dataset.tables.items() if list(one.links.values()).count(dataset.person or "") == 2]
+            words = f"`{name}` is no table with two links to `{dataset.person}`. {did_you_mean(str(name), two)}"
+            problems.append(document.problem(("graph", "edges"), words))
+    if len(ends) > 1:
+        problems.append(document.problem(("graph", "edges"), "the links of several tables need the same names"))
+    if problems:
+        return value
+    [(source, target)] = ends
+    files = {name: dataset.tables[str(table)].data.address for name, table in listed.items()}
+    given = next(iter(files.values())) if isinstance(edges, str) else files
+    nodes = {"nodes": people.data.address, "key": people.key, "source": source, "target": target}
+    return {**value, "edges": given, **nodes}
+
+
 def _source(
-    document: YamlDocument, value: Mapping[str, Any], base: Path | None, problems: list[Problem]
-) -> GraphSource | None:
+    document: YamlDocument, value: Mapping[str, Any], base: Path | None, problems: list[Problem],
+    dataset: Dataset | None,
+) -> GraphSource | None:  # fmt: skip
     before = len(problems)
+    if dataset is not None:
+        value, base = _from_tables(document, value, dataset, problems), None
     for key in value:
         if key not in _KEYS:
             problems.append(document.problem(("graph", key), "unknown key. " + did_you_mean(str(key), _KEYS)))
@@ -215,7 +263,7 @@ def _source(
     assert isinstance(listed, list)
 
     def place(name: str) -> str:
-        return name if base is None or "://" in name else str(Path(base, name))
+        return name if base is None or is_url(name) else str(Path(base, name))
 
     nodes = value.get("nodes")
     texts = {key: value.get(key) for key in ("key", "source", "target")}

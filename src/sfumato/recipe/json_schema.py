@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from sfumato.dataset import Column
-from sfumato.dataset.document import AnsweringPolicy, Dataset
+from sfumato.dataset.document import AnsweringPolicy, Dataset, PlanReader
+from sfumato.dataset.plan import DatasetPlan
 from sfumato.errors import BadParameter
+from sfumato.field_docs import DocumentedModel
 from sfumato.graphs.edge_columns import DateUnit
 from sfumato.graphs.read_graph import Fault, Relations
 from sfumato.params import Part
@@ -160,6 +162,12 @@ def json_schema() -> dict[str, Any]:
         },
         "then": {"required": ["relations"]},
     }
+    for reader in registry("release-kind"):
+        assert issubclass(reader, PlanReader)
+        for model in reader.plan_models():
+            for name, item in _plan(model, f"{reader.part_name()}.{model.__name__}", definitions).items():
+                known = properties.get(name)
+                properties[name] = item if known is None else {"anyOf": [known, item]}
     properties["study"] = {"type": "object", "description": "The grid of candidates; for `sfumato study` only."}
     tables: dict[str, Any] = {}
     for section, kind in SECTIONS.items():
@@ -175,10 +183,21 @@ def json_schema() -> dict[str, Any]:
         "required": ["sfumato"],
         "if": {"required": ["graph"]},
         "then": {"properties": {"data": False, "study": False}},
-        "else": {"anyOf": [{"required": [key]} for key in ("columns", "tables", "dataset")], "properties": tables},
+        "else": {
+            "anyOf": [{"required": [key]} for key in ("columns", "tables", "dataset", "published")],
+            "properties": tables,
+        },
         "additionalProperties": False,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def _plan(model: type[DocumentedModel], prefix: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a plan, without those that all plans have. Sources are written as in a data set."""
+    schema = _inline(model.model_json_schema(), prefix, definitions)
+    if f"{prefix}.Source" in definitions:
+        definitions[f"{prefix}.Source"] = {"$ref": "#/$defs/dataset.Source"}
+    return {name: item for name, item in schema["properties"].items() if name not in DatasetPlan.model_fields}
 
 
 def _dataset(column: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,8 @@ class Recipe:
     """The file that the recipe was read from."""
     about: AboutRelease = field(default_factory=AboutRelease)
     """Purpose, recipient, legal basis, re-evaluation date and sign-off of the release."""
+    account: tuple[str, str] | None = field(default=None, compare=False)
+    """The ledger, and the data set in it, in whose register the release is entered; None if no ledger is named."""
 
     def __post_init__(self) -> None:
         for name in ("models", "steps", "attacks", "measures"):

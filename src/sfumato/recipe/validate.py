@@ -13,13 +13,13 @@ from sfumato.data.yaml_documents import YamlDocument, parse_yaml
 from sfumato.dataset import Column, Schema
 from sfumato.dataset.document import PLAN_KEYS, Dataset
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
-from sfumato.params import Part, plain_message
+from sfumato.params import Part, key_path, plain_message
 from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean, with_article
 
-__all__ = ["SECTIONS", "recipe_from_dict", "recipe_from_document", "recipe_from_text"]
+__all__ = ["SECTIONS", "account_of", "recipe_from_dict", "recipe_from_document", "recipe_from_text"]
 
 M = TypeVar("M", bound=BaseModel)
 Path_ = tuple[str | int, ...]
@@ -47,7 +47,7 @@ class _Collector:
             return kind.model_validate(value, context={"base": self.base})
         except ValidationError as failure:
             for error in failure.errors():
-                self.add((*path, *error["loc"]), plain_message(error, kind))
+                self.add((*path, *key_path(error)), plain_message(error, kind))
         except SfumatoError as refusal:
             self.add(path, str(refusal))
         return None
@@ -139,7 +139,20 @@ def recipe_from_document(
         order=order,
         title=title,
         about=about,
+        account=account_of(plain, base),
     )
+
+
+def account_of(plain: Mapping[str, Any], base: Path | None) -> tuple[str, str] | None:
+    """The ledger and the data set in whose register the release is entered: of the document, or of this file."""
+    name, ledger = plain.get("dataset"), plain.get("ledger")
+    file = Dataset.named_file({"dataset": name}, base=base)
+    if file is not None:
+        named = Dataset.load(file)
+        return None if named.ledger is None else (named.ledger, named.dataset)
+    if not isinstance(name, str) or not isinstance(ledger, str):
+        return None
+    return (ledger if "://" in ledger else str(Path(base or "", ledger))), name
 
 
 def _short_form(collect: _Collector, plain: Mapping[str, Any]) -> tuple[Source | None, Schema]:

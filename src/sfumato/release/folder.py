@@ -19,7 +19,8 @@ from sfumato.data import read
 from sfumato.data.atomic import refuse_folder, sha256
 from sfumato.data.format import Format
 from sfumato.data.key_file import load_key
-from sfumato.data.url import file_and_options
+from sfumato.data.read_write import require_file
+from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat, OutputExists, ReleaseChanged, WriteFailed
 from sfumato.registry import registry
 from sfumato.release.change import Lineage
@@ -40,6 +41,7 @@ __all__ = [
     "private_folder",
     "refuse_existing",
     "release_suffix",
+    "released_file",
     "stored_key",
     "write_lineage",
 ]
@@ -131,18 +133,27 @@ def load_manifest(place: Path) -> dict[str, Any]:
     return manifest
 
 
-def load_release(path: Any) -> Release:
-    """Load a release folder with its manifest, or any readable file or frame as a release without a manifest."""
-    if not isinstance(path, str | Path):
-        return Release(table=read(path), manifest={})
+def released_file(path: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Where the rows of a release lie, the options to read them, and its manifest.
+
+    ``path`` is a release folder, or any readable file, address or frame, which is a release without a manifest.
+    """
+    if not isinstance(path, str | Path) or not Path(path).is_dir():
+        if isinstance(path, str | Path) and not is_url(str(path)) and str(path) != "-":
+            require_file(Path(file_and_options(path)[0]))
+        return path, {}, {}  # not a `Path`: it would collapse the slashes of a URL
     place = Path(path)
-    if not place.is_dir():
-        return Release(table=read(path), manifest={})  # not `place`: a path would collapse the slashes of a URL
     manifest = load_manifest(place)
     data = next((name for name in manifest["files"] if name.startswith("data.")), None)
     if data is None:
         raise NotThatFormat(f"{place / MANIFEST} names no data file.")
-    return Release(table=read(place / Path(data).name, **manifest.get("reading", {})), manifest=manifest)
+    return place / Path(data).name, manifest.get("reading", {}), manifest
+
+
+def load_release(path: Any) -> Release:
+    """Load a release folder with its manifest, or any readable file or frame as a release without a manifest."""
+    location, options, manifest = released_file(path)
+    return Release(table=read(location, **options), manifest=manifest)
 
 
 def stored_key(folder: Path) -> SecretValue[bytes] | None:

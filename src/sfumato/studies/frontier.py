@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.evaluation.checks.several_rows import SEVERAL_ROWS
+from sfumato.evaluation.check import SEVERAL_ROWS
 from sfumato.evaluation.formatting import percent, readable_name
 from sfumato.evaluation.limits import judge_entries
 from sfumato.recipe import Limits

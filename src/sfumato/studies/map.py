@@ -5,17 +5,17 @@ Colours are those of the light theme of reports; their style sheet replaces them
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+from sfumato.drawing import nice_ticks
+from sfumato.drawing.marks import AFTER, BEFORE, GRID, INK, MUTED, PAGE, rule, text
 from sfumato.evaluation.formatting import number, percent
 from sfumato.studies.frontier import Point, Study
 
 __all__ = ["risk_utility_map"]
 
-_INK, _MUTED, _GRID, _LIMIT, _POINT = "#1c2630", "#56616c", "#e3e6e8", "#c4500a", "#0b6aa8"
 _LETTER = 6.6
 """Width of a letter of a label."""
 
@@ -59,10 +59,10 @@ class _Scale:
     @classmethod
     def of(cls, points: list[Point], utility: str, limit: float | None, width: int) -> _Scale:
         risks = [p.risk_high or 0.0 for p in points] + ([] if limit is None else [limit])
-        up = _ticks(max((p.losses[utility][2] for p in points), default=1.0))
+        up = nice_ticks(max((p.losses[utility][2] for p in points), default=1.0))
         left = 16 + 7.0 * max(len(number(tick)) for tick in up)
         height = 420 if width >= 500 else 320
-        return cls(width=width, height=height, left=left, across=_ticks(max(risks, default=1.0)), up=up)
+        return cls(width=width, height=height, left=left, across=nice_ticks(max(risks, default=1.0)), up=up)
 
     def x(self, risk: float) -> float:
         return self.left + (self.width - self.left - 16) * risk / self.across[-1]
@@ -71,37 +71,24 @@ class _Scale:
         return self.height - 48 - (self.height - 82) * max(loss, 0.0) / self.up[-1]
 
 
-def _ticks(largest: float) -> tuple[float, ...]:
-    """Round numbers from 0 to at least ``largest``.
-
-    >>> _ticks(0.43)
-    (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
-    """
-    if not largest > 0:
-        return 0.0, 1.0
-    ten = 10.0 ** math.floor(math.log10(largest / 5))
-    step = next(size * ten for size in (1, 2, 5, 10) if size * ten * 6 >= largest)
-    return tuple(round(i * step, 12) for i in range(math.ceil(largest / step - 1e-9) + 1))
-
-
 def _axes(scale: _Scale, utility: str, risk: str) -> Iterator[str]:
     bottom, right = scale.y(0), scale.x(scale.across[-1])
     for tick in scale.across:
-        yield _line(scale.x(tick), scale.y(scale.up[-1]), scale.x(tick), bottom, _GRID)
-        yield _text(scale.x(tick), bottom + 18, percent(tick), _MUTED, anchor="middle")
+        yield rule(scale.x(tick), scale.y(scale.up[-1]), scale.x(tick), bottom, GRID)
+        yield text(scale.x(tick), bottom + 18, percent(tick), MUTED, anchor="middle")
     for tick in scale.up:
-        yield _line(scale.left, scale.y(tick), right, scale.y(tick), _GRID)
-        yield _text(scale.left - 8, scale.y(tick) + 4, number(tick), _MUTED, anchor="end")
-    yield _text((scale.left + right) / 2, scale.height - 8, f"risk: {risk}", _MUTED, anchor="middle")
-    yield _text(4, 14, f"utility loss: {utility}", _MUTED)
+        yield rule(scale.left, scale.y(tick), right, scale.y(tick), GRID)
+        yield text(scale.left - 8, scale.y(tick) + 4, number(tick), MUTED, anchor="end")
+    yield text((scale.left + right) / 2, scale.height - 8, f"risk: {risk}", MUTED, anchor="middle")
+    yield text(4, 14, f"utility loss: {utility}", MUTED)
 
 
 def _limit(scale: _Scale, limit: float) -> Iterator[str]:
     x = scale.x(limit)
-    yield _line(x, scale.y(scale.up[-1]) - 8, x, scale.y(0), _LIMIT, width=2)
-    text = f"limit {percent(limit)}"
-    room = x + 6 + _LETTER * len(text) < scale.width
-    yield _text(x + (4 if room else -4), scale.y(scale.up[-1]) - 2, text, _LIMIT, anchor="start" if room else "end")
+    yield rule(x, scale.y(scale.up[-1]) - 8, x, scale.y(0), BEFORE, width=2)
+    words = f"limit {percent(limit)}"
+    room = x + 6 + _LETTER * len(words) < scale.width
+    yield text(x + (4 if room else -4), scale.y(scale.up[-1]) - 2, words, BEFORE, anchor="start" if room else "end")
 
 
 def _frontier(scale: _Scale, points: list[Point], utility: str) -> Iterator[str]:
@@ -111,7 +98,7 @@ def _frontier(scale: _Scale, points: list[Point], utility: str) -> Iterator[str]
         if p.efficient
     ]
     if len(line) > 1:
-        yield f'<polyline points="{" ".join(line)}" fill="none" stroke="{_MUTED}" stroke-dasharray="4 4"/>'
+        yield f'<polyline points="{" ".join(line)}" fill="none" stroke="{MUTED}" stroke-dasharray="4 4"/>'
 
 
 def _marks(scale: _Scale, point: Point, utility: str, best: bool) -> Iterator[str]:
@@ -122,14 +109,14 @@ def _marks(scale: _Scale, point: Point, utility: str, best: bool) -> Iterator[st
     words = f"{point.candidate.name}: risk {percent(point.risk)}, at most {percent(point.risk_high)}"
     words += f", by {point.risk_by}; loss {number(mean)}" + (f"; {point.remark}" if point.remark else "")
     yield f"<g><title>{escape(words)}</title>"
-    yield _line(scale.x(point.risk_low if point.risk_low is not None else point.risk), y, end, y, _MUTED)
-    yield _line(end, y - 5, end, y + 5, _INK, width=2)
-    yield _line(x, scale.y(low), x, scale.y(high), _MUTED)
+    yield rule(scale.x(point.risk_low if point.risk_low is not None else point.risk), y, end, y, MUTED)
+    yield rule(end, y - 5, end, y + 5, INK, width=2)
+    yield rule(x, scale.y(low), x, scale.y(high), MUTED)
     if best:
-        yield f'<path d="M{x:.1f} {y - 9:.1f}l9 9l-9 9l-9 -9z" fill="{_LIMIT}" stroke="#ffffff" stroke-width="2"/>'
+        yield f'<path d="M{x:.1f} {y - 9:.1f}l9 9l-9 9l-9 -9z" fill="{BEFORE}" stroke="{PAGE}" stroke-width="2"/>'
     else:
-        fill = _POINT if point.efficient else "none"
-        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{fill}" stroke="{_POINT}" stroke-width="1.5"/>'
+        fill = AFTER if point.efficient else "none"
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{fill}" stroke="{AFTER}" stroke-width="1.5"/>'
     yield "</g>"
 
 
@@ -152,20 +139,8 @@ def _labels(scale: _Scale, points: list[Point], utility: str, best: Point | None
         free = [box for box in inside if not any(_overlap(box, other) for other in taken)]
         for box in free[:1] or (([*inside, *boxes])[:1] if point is best else []):
             taken.append(box)
-            yield _text(box[0], box[3] - 2, name, _INK, bold=point is best)
+            yield text(box[0], box[3] - 2, name, INK, bold=point is best)
 
 
 def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, *, width: float = 1) -> str:
-    return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{colour}" stroke-width="{width}" fill="none"/>'
-
-
-def _text(x: float, y: float, text: str, colour: str, *, anchor: str = "start", bold: bool = False) -> str:
-    weight = ' font-weight="600"' if bold else ""
-    # an outline in the colour of the page keeps text readable on lines
-    halo = 'stroke="#ffffff" stroke-width="3" paint-order="stroke"'
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    return f'<text {place} fill="{colour}" {halo}{weight}>{escape(text)}</text>'

@@ -195,7 +195,7 @@ def _independent_check_agrees(model: PrivacyModel, data: Data) -> State:
         return verdict.state
     hierarchies = {n: data.bound_hierarchy(n) for n in data.sensitive if data.schema.column(n).hierarchy is not None}
     counts = count_classes(
-        data.table.frame,
+        data,
         quasi=data.quasi,
         sensitive=data.sensitive,
         missing={name: data.schema.column(name).missing for name in data.quasi},
@@ -219,7 +219,7 @@ def _independent_check_agrees(model: PrivacyModel, data: Data) -> State:
 
 def unreadable_parameters_are_not_checked(model: PrivacyModel) -> None:
     """A manifest of somebody else may hold anything; nothing of it may be taken for a model that holds."""
-    counts = count_classes(model_sample().table.frame, quasi=("zip", "sex"), sensitive=("grade",))
+    counts = count_classes(model_sample(), quasi=("zip", "sex"), sensitive=("grade",))
     published: tuple[Any, ...] = ({}, None, {"unheard-of": 1})
     for parameters in published:
         [verdict] = verify([{model.part_name(): parameters}], counts, lookup=lambda name: type(model))

@@ -36,8 +36,8 @@ def _policy(name: str, **parameters: float) -> Policy:
 def check_query_attack(attack: QueryAttack) -> None:
     """Raise AssertionError unless ``attack`` keeps the contract of an attack on query answers.
 
-    Exact answers give every secret away; answers about other people give no more than the baseline; the same seed
-    gives the same outcome; the docstring states the threat model.
+    Exact answers give every secret away; answers about other people give no more than the baseline; refusals of
+    everything give the baseline; the same seed gives the same outcome; the docstring states the threat model.
     """
     run_checks(attack, QUERY_ATTACK_CHECKS)
 
@@ -56,6 +56,14 @@ def unrelated_answers_give_nobody_away(attack: QueryAttack) -> None:
     assert outcome.interval(0.999)[0] <= outcome.baseline, "answers about other people raise the risk"
 
 
+def refusals_give_the_baseline(attack: QueryAttack) -> None:
+    policy = _policy("size-control", smallest=len(_SECRETS) + 1)
+    for secrets in (_SECRETS, 1 - _SECRETS):
+        outcome = evaluate_query_attack(attack, policy, secrets, Rng(2))
+        assert outcome.made == 0, "the attack claims to have learned from refusals of everything"
+        assert outcome.risk == outcome.baseline, "a policy that refuses everything has another risk than the baseline"
+
+
 def same_seed_same_outcome(attack: QueryAttack) -> None:
     # Noise of an SQL session comes from the operating system; rounded answers do not depend on it.
     policy = _policy("rounding", base=3) if attack.needs_sql else _policy("bounded-noise", bound=3)
@@ -71,6 +79,7 @@ def threat_model_is_documented(attack: QueryAttack) -> None:
 QUERY_ATTACK_CHECKS = (
     exact_answers_give_everyone_away,
     unrelated_answers_give_nobody_away,
+    refusals_give_the_baseline,
     same_seed_same_outcome,
     threat_model_is_documented,
 )

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sfumato.data.table import Table
-from sfumato.evaluation.check import Check, verdicts_of
-from sfumato.evaluation.subjects import TableSubject
+from sfumato.evaluation.check import Check, Subject, verdicts_of
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.release import Lineage, State
 from sfumato.testing.parts import run_checks
@@ -26,11 +24,11 @@ def check_check(check: Check) -> None:
     run_checks(check, RELEASE_CHECKS)
 
 
-def _subject(seed: int = 1) -> TableSubject:
+def _subject(seed: int = 1) -> Subject:
     original = population(_ROWS, seed=seed)
-    released = Table(frame=original.table.frame.drop("name"))
-    return TableSubject(
-        schema=original.schema, models=(KAnonymity(k=2),), table=released, original=original,
+    released = original.with_frame(original.table.frame.drop("name"))
+    return Subject(
+        schema=original.schema, models=(KAnonymity(k=2),), release=released, original=original,
         lineage=Lineage.identity(_ROWS),
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.api.kind import ReleaseKind
+from sfumato.dataset.document import Dataset
 
 if TYPE_CHECKING:
     from sfumato.api.results import AttackResults
@@ -22,7 +23,7 @@ class AnswersKind(ReleaseKind):
     elsewhere = "The document is for `sfumato query` and `sfumato serve`."
 
     def is_plan(self, document: Mapping[str, object]) -> bool:
-        return isinstance(document.get("tables"), Mapping) and not {"steps", "models"} & set(document)
+        return isinstance(document.get("tables"), Mapping) and set(document) <= set(Dataset.model_fields)
 
     @property
     def attack(self) -> Callable[..., AttackResults]:

@@ -207,31 +207,15 @@ def _errors(people: pl.DataFrame, tables: HierarchicalTables) -> dict[str, float
 
 def _draw(towns: list[dict[str, Any]]) -> str:
     """Published against true numbers of people, as SVG."""
-    import vl_convert
+    from sfumato.drawing import Lines, Panels, Place
 
-    scale = {"type": "symlog", "domain": [0, 1300]}
-    ticks = [0, 10, 30, 100, 300, 1000]
-    x = {
-        "field": "true",
-        "type": "quantitative",
-        "scale": scale,
-        "axis": {"values": ticks, "title": "people of a town"},
-    }
-    y = {"field": "published", "type": "quantitative", "scale": scale,
-         "axis": {"values": ticks, "title": "people in the published tables"}}  # fmt: skip
-    ends = [{"true": 0, "published": 0, "rho": _text(r)} for r in (*_SMALLER, _RHO)]
-    ends += [{**end, "true": 1300, "published": 1300} for end in ends]
-    dashed = {"type": "line", "strokeDash": [4, 4], "color": "#56616c"}
-    dots = {"type": "point", "filled": True, "color": "#0b6aa8"}
-    axes = {"encoding": {"x": x, "y": y}}
-    line = {"transform": [{"filter": "!isValid(datum.town)"}], "mark": dashed, **axes}
-    points = {"transform": [{"filter": "isValid(datum.town)"}], "mark": dots, **axes}
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": "white",
-        "data": {"values": [*towns, *ends]},
-        "facet": {"column": {"field": "rho", "title": None, "sort": [_text(r) for r in (*_SMALLER, _RHO)]}},
-        "spec": {"width": 260, "height": 260, "layer": [line, points]},
-        "config": {"aria": False, "font": "sans-serif", "view": {"stroke": None}},
-    }  # fmt: skip
-    drawn: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-    return drawn
+    ticks = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+    panels = tuple(
+        Lines(
+            rows=tuple(Place(x=town["true"], y=town["published"]) for town in towns if town["rho"] == _text(rho)),
+            title=_text(rho), across="people of a town", up="people in the published tables", joined=False,
+            x_ticks=ticks, y_ticks=ticks, x_kind="symlog", y_kind="symlog", diagonal=True,
+        )
+        for rho in (*_SMALLER, _RHO)
+    )  # fmt: skip
+    return Panels(charts=panels).draw(320 * len(panels)).file(title="Published against true numbers of people")

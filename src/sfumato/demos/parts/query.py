@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -77,31 +76,15 @@ class QueryDemo(Demo):
 
 def _draw(answer: Answer, folder: Path) -> Path:
     """Draw the histogram with its intervals as SVG."""
-    import vl_convert
+    from sfumato.drawing import ColumnChart, ColumnRow
 
-    values = [
-        {
-            "age": f"{10 * row[0].value}–{10 * row[0].value + 9}",
-            "patients": row[1].value,
-            "low": row[1].low,
-            "high": row[1].high,
-        }
-        for row in answer.rows
-    ]
-    axis = {"x": {"field": "age", "type": "ordinal", "title": "age", "sort": None, "axis": {"labelAngle": 0}}}
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": "Patients by age, with 95 % intervals of the noise",
-        "width": 420,
-        "height": 240,
-        "data": {"values": values},
-        "layer": [
-            {"mark": {"type": "bar", "color": "#7aa6c2"},
-             "encoding": axis | {"y": {"field": "patients", "type": "quantitative", "title": "patients (noisy)"}}},
-            {"mark": {"type": "rule", "color": "#1b2a33", "strokeWidth": 2},
-             "encoding": axis | {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}}},
-        ],
-    }  # fmt: skip
+    rows = tuple(
+        ColumnRow(
+            label=f"{10 * int(age.value)}–{10 * int(age.value) + 9}", value=float(n.value), low=n.low, high=n.high
+        )
+        for age, n in answer.rows
+    )
     path = folder / "histogram.svg"
-    path.write_text(vl_convert.vegalite_to_svg(json.dumps(spec)), encoding="utf-8")
+    chart = ColumnChart(rows=rows, across="age", up="patients (noisy)")
+    path.write_text(chart.draw(560).file(title="Patients by age, with 95 % intervals of the noise"), encoding="utf-8")
     return path

@@ -124,7 +124,7 @@ def _start(service: QueryService, folder: Path) -> tuple[RunningServer, threadin
     from sfumato.server.running import run_server
     from sfumato.server.settings import ServerSettings
 
-    settings = ServerSettings(port=0, postgres_port=0, witness=folder / "witness.json")
+    settings = ServerSettings(port=0, postgres_port=0, witness=str(folder / "witness.jsonl"))
     started: queue.Queue[RunningServer | Exception] = queue.Queue()
 
     def serve() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from sfumato.evaluation.limits import judge_limits, same_limit
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.edge_labels import labelled_graph
 from sfumato.measures.graph._base import GraphMeasure
+from sfumato.params import Part
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Limits
 from sfumato.recipe.graph_recipe import GraphRecipe
@@ -95,8 +96,13 @@ def _loaded(folder: Path) -> GraphRelease:
     return GraphRelease(graph=graph, lineage=lineage.rows, clusters=clusters, labels=labels, manifest=manifest)
 
 
-def _named(kind: str, names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(registry(kind).get(name).build(registry(kind).get(name).examples[0]) for name in names)
+P = TypeVar("P", bound=Part)
+
+
+def _named(kind: str, items: Sequence[object], base: type[P]) -> tuple[P, ...]:
+    """The parts; a bare name stands for the part as its first example has it."""
+    entries = ({item: registry(kind).get(item).examples[0]} if isinstance(item, str) else item for item in items)
+    return tuple(registry(kind).part(entry, base) for entry in entries)
 
 
 def attack_graph(
@@ -112,7 +118,7 @@ def attack_graph(
 ) -> AttackResults:
     """Attack a released graph. ``original`` is the recipe that names the original tables."""
     parsed, loaded = _original(original), _loaded(Path(release))
-    chosen: tuple[GraphAttack, ...] = _named("graph-attack", attacks)
+    chosen: tuple[GraphAttack, ...] = _named("graph-attack", attacks, GraphAttack)
     until = None if seconds is None else Deadline(until=time.monotonic() + seconds, listener=progress)
     outcomes = attack_release(
         parsed, parsed.graph.read(), loaded, Rng(seed), attacks=chosen, n_targets=n_targets, progress=until or progress
@@ -131,7 +137,7 @@ def measure_graph(
 ) -> MeasureResults:
     """Measure a released graph against its original."""
     parsed, loaded = _original(original), _loaded(Path(release))
-    chosen: tuple[GraphMeasure, ...] = _named("graph-measure", measures)
+    chosen: tuple[GraphMeasure, ...] = _named("graph-measure", measures, GraphMeasure)
     results = measure_release(parsed, parsed.graph.read(), loaded, Rng(seed), measures=chosen, progress=progress)
     return MeasureResults(results=tuple(results))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from sfumato.data.url import is_url
 from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
 from sfumato.dataset import Role
 from sfumato.graphs.read_graph import Relations, edge_table, graph_from_tables
@@ -68,4 +69,4 @@ def _columns(frame: pl.DataFrame) -> tuple[list[str], bool]:
 
 
 def _beside(file: str, folder: Path) -> str:
-    return file if "://" in file else Path(os.path.relpath(file, folder)).as_posix()
+    return file if is_url(file) else Path(os.path.relpath(file, folder)).as_posix()

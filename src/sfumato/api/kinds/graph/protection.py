@@ -45,6 +45,10 @@ class GraphProtection(Protection):
     def written_plan(self) -> str:
         return self.recipe.to_yaml()
 
+    @property
+    def _named_account(self) -> tuple[str | Path, str] | None:
+        return self.recipe.account
+
     def _native(self) -> Graph:
         return self.graph
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.api.kind import ReleaseKind
+from sfumato.field_docs import DocumentedModel
 
 if TYPE_CHECKING:
     from sfumato.api.figures import FiguresProtection
@@ -17,6 +18,12 @@ __all__ = ["GraphStatisticsKind"]
 
 class GraphStatisticsKind(ReleaseKind):
     """Noisy statistics of a graph: a plan with the keys ``graph`` and ``statistics``, charged to a ledger."""
+
+    @classmethod
+    def plan_models(cls) -> tuple[type[DocumentedModel], ...]:
+        from sfumato.api.kinds.graph_statistics.run import GraphStatisticsKeys
+
+        return (GraphStatisticsKeys,)
 
     def is_plan(self, document: Mapping[str, object]) -> bool:
         return "graph" in document and "statistics" in document

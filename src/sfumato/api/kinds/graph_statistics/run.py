@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
-from sfumato.api.figures import FiguresProtection, plan_text
+from sfumato.api.figures import FiguresProtection
 from sfumato.data.read_write import require_file
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml
-from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.data.url import is_url
+from sfumato.data.yaml_documents import parse_yaml, validated
+from sfumato.dataset.document import Dataset
+from sfumato.dataset.plan import plan_text
+from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.graphs.private_summary import GraphStatistic, Protected, private_graph_summary
 from sfumato.ledger.ledger import Ledger
-from sfumato.params import plain_message
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe.graph_recipe import GraphRecipe
 
-__all__ = ["GraphStatistics", "GraphStatisticsPlan", "protect_graph_statistics"]
+__all__ = ["GraphStatistics", "GraphStatisticsKeys", "GraphStatisticsPlan", "protect_graph_statistics"]
 
 
 class GraphStatisticsPlan(DocumentedModel):
@@ -32,16 +34,21 @@ class GraphStatisticsPlan(DocumentedModel):
     """The privacy unit: ``edges`` (one friendship) or ``nodes`` (one person with all their friendships)."""
     epsilon: float | str
     """Privacy loss of all statistics together."""
-    ledger: str
-    """The ledger that is charged: a file relative to the plan, or a postgresql:// address."""
-    dataset: str
-    """The data set of the ledger whose budget is charged."""
     publish: tuple[GraphStatistic, ...] = ()
     """The statistics; all for which the bounds are given if left out."""
     max_degree: Annotated[int, Field(ge=1)] | None = None
     """For nodes: friends counted per person."""
     max_triangles: Annotated[int, Field(ge=1)] | None = None
     """For nodes: triangles counted per person."""
+
+
+class GraphStatisticsKeys(DocumentedModel):
+    """The key of a plan of graph statistics beside ``graph`` and the data set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    statistics: GraphStatisticsPlan
+    """Which statistics of the graph are published, and their budget."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -62,33 +69,39 @@ def protect_graph_statistics(
     text = plan_text(plan)
     document = parse_yaml(text, source="plan" if inline else str(plan))
     base = Path() if inline else Path(str(plan)).parent
-    asked = _plan(document)
+    keys = {"statistics": document.value["statistics"]}
+    asked = validated(GraphStatisticsKeys, replace(document, value=keys), base=base).statistics
     recipe = GraphRecipe.parse({key: value for key, value in document.value.items() if key != "statistics"}, base=base)
     if recipe.graph.nodes is None:
         raise BadParameter(
             "Private statistics need a node table: `graph` names none.",
             fix="Add `nodes: people.csv` to the recipe, with everyone who could have friends.",
         )
-    ledger = asked.ledger
-    if "://" not in ledger:
-        ledger = str(base / ledger)
+    name, ledger, unit = _account(document.value, base)
+    if not is_url(ledger):
         require_file(Path(ledger))  # only `sfumato ledger cap` makes one
-    options = asked.model_dump(exclude={"ledger", "publish"})
     done = private_graph_summary(
-        recipe.graph.read_declared(), ledger=Ledger.open(ledger), statistics=asked.publish, **options
-    )
+        recipe.graph.read_declared(), ledger=Ledger.open(ledger), dataset=name, statistics=asked.publish,
+        protect=asked.protect, epsilon=asked.epsilon, max_degree=asked.max_degree, max_triangles=asked.max_triangles,
+        unit=unit if asked.protect == "nodes" else None,
+    )  # fmt: skip
     tables = {"counts": done.counts} | ({} if done.degrees is None else {"degrees": done.degrees})
     verdict = done.guarantee.verdict(wanted=done.guarantee.epsilon)
     facts = {key: value for key, value in done.to_dict().items() if key != "guarantee"}
     return GraphStatistics.of(tables, facts, (verdict,), guarantee=done.guarantee, plan=text, unmet=unmet)
 
 
-def _plan(document: YamlDocument) -> GraphStatisticsPlan:
-    try:
-        return GraphStatisticsPlan.model_validate(document.value["statistics"])
-    except ValidationError as failure:
-        problems = [
-            document.problem(["statistics", *error["loc"]], plain_message(error, GraphStatisticsPlan))
-            for error in failure.errors()
-        ]
-        raise InvalidRecipe(problems, source=document.source) from None
+def _account(plain: Mapping[str, Any], base: Path) -> tuple[str, str, str | None]:
+    """The data set, its ledger, and what the ledger calls a person: of the document that is named, or of the plan."""
+    file = Dataset.named_file(plain, base=base)
+    dataset = None if file is None else Dataset.load(file)
+    unit = None if dataset is None else dataset.privacy_unit
+    name, ledger = (plain.get("dataset"), plain.get("ledger")) if dataset is None else (dataset.dataset, dataset.ledger)
+    if dataset is None and isinstance(ledger, str) and not is_url(ledger):
+        ledger = str(base / ledger)
+    if not isinstance(name, str) or not isinstance(ledger, str):
+        raise BadParameter(
+            "Private statistics need a data set and its ledger.",
+            fix="Name its document (`dataset: hospital.yaml`), or write `dataset: friends` and `ledger: ledger.db`.",
+        )
+    return name, ledger, unit

@@ -10,21 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.api.kinds.microdata.inputs import open_release
+from sfumato.api.kinds.microdata.inputs import Released, open_release, refuse_row_options
 from sfumato.api.link import outside_table
 from sfumato.api.results import AttackResults
 from sfumato.attacks import Attack, AttackScenario, default_attacks, lineage_by_key
 from sfumato.data import Table, read
-from sfumato.dataset import Schema
+from sfumato.dataset import Data, Schema
 from sfumato.deadline import Deadline
 from sfumato.errors import BadParameter
 from sfumato.evaluation import judge_limits, run_attacks, same_limit
-from sfumato.evaluation.check import verdicts_of
-from sfumato.evaluation.checks.several_rows import SeveralRows, judged_for_people
+from sfumato.evaluation.check import Subject, judged_for_people, verdicts_of
+from sfumato.evaluation.checks.several_rows import SeveralRows
+from sfumato.evaluation.class_risk import counted_attacks, fits_in_memory
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.evaluation.derived_columns import derived_columns
-from sfumato.evaluation.subjects import TableSubject
+from sfumato.evaluation.run import attack_to_dict
 from sfumato.progress import AUTO, Progress
+from sfumato.recipe import Limits
 from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.rng import Rng
@@ -37,7 +39,7 @@ def attack_microdata(
     release: Any,
     *,
     original: Any = None,
-    attacks: Sequence[Attack | str] = (),
+    attacks: Sequence[Attack | Mapping[str, object] | str] = (),
     auxiliary: Any = None,
     rename: Mapping[str, str] | None = None,
     control: Any = None,
@@ -52,15 +54,26 @@ def attack_microdata(
     n_targets: int = 5000,
     seconds: float | None = None,
     limit: float | None = None,
+    engine: str = "auto",
+    memory: str = "4GB",
     progress: Progress = AUTO,
     clock: Callable[[], float] = time.monotonic,
 ) -> AttackResults:
     """Attack a release and report the risk of each attack with its interval."""
     if seconds is not None:
         progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
-    opened, truth, row_map = open_release(
+    found, schema = open_release(
         release, original=original, lineage=lineage, schema=schema, knows=knows, secrets=secrets
     )
+    chosen = [registry("attack").part(item, Attack) for item in attacks]
+    engine = found.engine(engine)
+    if engine != "memory":
+        with found.opened(schema, engine=engine, memory=memory) as subject:
+            if not fits_in_memory(memory, subject.release, subject.original):
+                needs = {"auxiliary": auxiliary, "control": control, "key": key, "aligned": aligned, "people": people}
+                refuse_row_options(needs)
+                return _attack_counts(subject, found, chosen, knows, limit)
+    opened, truth, row_map = found.release, found.truth(schema), found.lineage
     if key is not None:
         row_map = lineage_by_key(truth.table, opened.table, key)
         if key not in (knows or ()):
@@ -79,26 +92,28 @@ def attack_microdata(
         targets=None if people is None else np.array(people, dtype=np.int64),
     )
     same_order = aligned and row_map is None and truth.rows == opened.table.rows
+    released = Data(table=opened.table, schema=truth.schema)
     derived = derived_columns(
         truth,
-        opened.table,
+        released,
+        truth.schema,
         lineage=Lineage.identity(truth.rows) if same_order else row_map,
         together=bool(opened.manifest.get("models")),
     )
-    chosen = [_part(item) for item in attacks] or list(default_attacks(scenario))
+    chosen = chosen or list(default_attacks(scenario))
     rng = Rng(seed)
     outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
     if limit is None:
         return AttackResults(
             outcomes=tuple(outcomes), derived=derived, readings=scenario.known_readings, manifest=opened.manifest
         )
-    subject = TableSubject(
+    subject = Subject(
+        release=released,
+        original=truth,
         schema=truth.schema,
         steps=opened.manifest.get("steps", ()),
         order=str(opened.manifest.get("order", "shuffled")),
         lineage=row_map,
-        table=opened.table,
-        original=truth,
     )
     for_people = judged_for_people(verdicts_of(SeveralRows(), subject))
     limits = judge_limits(same_limit(limit, outcomes), outcomes, for_people=for_people)
@@ -112,6 +127,30 @@ def attack_microdata(
     )
 
 
+def _attack_counts(
+    subject: Subject, found: Released, attacks: Sequence[Attack], knows: Sequence[str] | None, limit: float | None
+) -> AttackResults:
+    """Attacks on a release that is too large for memory: those that follow from class sizes; others are not judged."""
+    assert subject.original is not None
+    names = {attack.part_name() for attack in attacks}
+    outcomes = tuple(
+        item
+        for item in counted_attacks(subject, found.manifest, attacks, Limits(), knows=knows)
+        if not names or attack_to_dict(item)["attack"] in names
+    )
+    derived = derived_columns(
+        subject.original,
+        subject.release,
+        subject.schema,
+        lineage=subject.lineage,
+        together=bool(found.manifest.get("models")),
+    )
+    limits = Limits() if limit is None else same_limit(limit, outcomes)
+    for_people = limit is None or judged_for_people(verdicts_of(SeveralRows(), subject))
+    judged = judge_limits(limits, outcomes, for_people=for_people)
+    return AttackResults(outcomes=outcomes, limits=judged, derived=derived, manifest=dict(found.manifest))
+
+
 def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:
     if auxiliary is None:
         if rename:
@@ -120,9 +159,3 @@ def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:
             )
         return None
     return outside_table(auxiliary, rename)
-
-
-def _part(item: Attack | str) -> Attack:
-    part = registry("attack").get(item).build() if isinstance(item, str) else item
-    assert isinstance(part, Attack)
-    return part

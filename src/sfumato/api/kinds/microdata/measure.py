@@ -9,7 +9,9 @@ from typing import Any
 from sfumato.api.kinds.microdata.inputs import open_release
 from sfumato.api.results import MeasureResults
 from sfumato.dataset import Schema
+from sfumato.engines.stored_table import StoredTable
 from sfumato.evaluation import run_measures
+from sfumato.evaluation.class_risk import class_measures, fits_in_memory
 from sfumato.measures import Measure, ReleasePair, default_measures
 from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
@@ -29,18 +31,20 @@ def measure_microdata(
     schema: Schema | None = None,
     lineage: Lineage | str | Path | None = None,
     seed: int | None = None,
+    engine: str = "auto",
+    memory: str = "4GB",
     progress: Progress = AUTO,
 ) -> MeasureResults:
     """Measure disclosure risk and utility of a release against its original."""
-    opened, truth, row_map = open_release(
+    found, schema = open_release(
         release, original=original, lineage=lineage, schema=schema, knows=knows, secrets=secrets
     )
-    pair = ReleasePair(original=truth, release=opened, lineage=row_map)
-    chosen = [_part(item) for item in measures] or default_measures()
+    chosen = [registry("measure").part(item, Measure) for item in measures] or default_measures()
+    engine = found.engine(engine)
+    if engine != "memory":
+        with found.opened(schema, engine=engine, memory=memory) as subject:
+            if not fits_in_memory(memory, subject.release, subject.original):
+                assert isinstance(subject.release, StoredTable)
+                return MeasureResults(results=class_measures(subject.release, schema, chosen))
+    pair = ReleasePair(original=found.truth(schema), release=found.release, lineage=found.lineage)
     return MeasureResults(results=tuple(run_measures(pair, chosen, rng=Rng(seed), progress=progress)))
-
-
-def _part(item: Measure | str) -> Measure:
-    part = registry("measure").get(item).build() if isinstance(item, str) else item
-    assert isinstance(part, Measure)
-    return part

@@ -7,34 +7,30 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from sfumato.api.kinds.microdata.inputs import InputTable
 from sfumato.api.kinds.microdata.protection import MicrodataProtection
 from sfumato.attacks import AttackScenario
 from sfumato.data import preview, read, scan
 from sfumato.data.key_file import Key, as_key
 from sfumato.data.table import Table
-from sfumato.data.url import file_and_options
 from sfumato.dataset import Data, Role
 from sfumato.deadline import Deadline
-from sfumato.engines.choice import masking_engine
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation, evaluate, release_manifest, with_control
-from sfumato.evaluation.check import run_checks
-from sfumato.evaluation.class_risk import class_attacks, class_measures
-from sfumato.evaluation.subjects import FileSubject
-from sfumato.masking.out_of_core import ProtectedFile, protect_file
-from sfumato.masking.out_of_core.stored_table import StoredTable
+from sfumato.evaluation.check import Subject, run_checks
+from sfumato.evaluation.class_risk import evaluate_counts, fits_in_memory
+from sfumato.masking.protect_file import ProtectedFile, protect_file
 from sfumato.measures import default_measures
 from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
-from sfumato.release import Lineage, Release, Verdict
+from sfumato.release import Lineage, Release
 from sfumato.release.folder import LINEAGE, load_lineage
 from sfumato.release.public_folder import PublicFolder, Why
 from sfumato.reports import build_report
@@ -43,8 +39,6 @@ from sfumato.rng import KeyedRng, Rng
 __all__ = ["OutOfCoreProtection", "protect_out_of_core"]
 
 
-EVALUATED_ROWS = 300_000
-"""Largest number of rows of files that are attacked and measured in memory."""
 _EXAMINED = 200_000
 """Rows on which an undecided column's unique values are counted."""
 
@@ -156,10 +150,9 @@ def protect_out_of_core(
         memory=memory,
         progress=progress,
     )
-    verdicts, people = file_verdicts(recipe, masked, source, options, engine=engine, memory=memory, progress=progress)
     evaluation, original, release = _evaluated(
-        recipe, masked, verdicts, people, source, options, rng=rng, n_targets=n_targets, took=clock() - begin,
-        progress=deadline,
+        recipe, masked, InputTable(location=source, options=options), engine=engine, memory=memory, rng=rng,
+        n_targets=n_targets, took=clock() - begin, progress=progress, deadline=deadline,
     )  # fmt: skip
     return OutOfCoreProtection(
         recipe=recipe,
@@ -181,86 +174,68 @@ def protect_out_of_core(
     )
 
 
-def file_verdicts(
+def _evaluated(
     recipe: Recipe,
     masked: ProtectedFile,
-    source: Any,
-    options: Mapping[str, Any],
+    source: InputTable,
     *,
-    engine: str = "duckdb",
-    memory: str = "4GB",
-    progress: Progress = SILENT,
-) -> tuple[tuple[Verdict, ...], pl.Series | None]:
-    """The verdicts of every registered check on a masked file; columns that a check needs are loaded by the engine.
+    engine: str,
+    memory: str,
+    rng: Rng,
+    n_targets: int,
+    took: float,
+    progress: Progress,
+    deadline: Progress,
+) -> tuple[Evaluation, Table | None, Table | None]:
+    """The evaluation, and the original and the release where they were read into memory.
 
-    Also the person of each released row, if the recipe has a unit and its column fits into memory.
+    All checks run where the rows lie. Attacks and measures get the rows if both tables fit into the memory limit. Of
+    larger ones, the risks that follow from the equivalence classes are computed and all others are not judged. Only
+    attacks and measures in memory stop at the ``deadline``: a release always has its verdicts.
     """
-    backend = masking_engine(engine, memory=memory)
-    with ExitStack() as stack:
-        stack.enter_context(backend.keep_open())
-        before = stack.enter_context(backend.workspace(source, options=options, numbered=True, progress=progress))
-        after = stack.enter_context(backend.workspace(masked.path, numbered=True, progress=progress))
-        subject = FileSubject(
+    lineage = load_lineage(masked.path.with_name(LINEAGE))
+    measures = recipe.measures or default_measures()
+    released = InputTable(location=masked.path)
+    with (
+        released.open(recipe.schema, original=False, engine=engine, memory=memory, progress=progress) as after,
+        source.open(recipe.schema, original=True, engine=engine, memory=memory, progress=progress) as before,
+    ):
+        subject = Subject(
+            release=after,
+            original=before,
             schema=recipe.schema,
             models=masked.models,
             model_verdicts=masked.verdicts,
             steps=masked.steps,
             order=recipe.order,
-            lineage=load_lineage(masked.path.with_name(LINEAGE)),
-            file=StoredTable.open(after, recipe.schema, original=False),
-            source=StoredTable.open(before, recipe.schema, original=True),
+            lineage=lineage,
         )
-        return run_checks(subject), subject.released_people
-
-
-def _evaluated(
-    recipe: Recipe,
-    masked: ProtectedFile,
-    verdicts: Sequence[Verdict],
-    people: pl.Series | None,
-    source: Any,
-    options: Mapping[str, Any],
-    *,
-    rng: Rng,
-    n_targets: int,
-    took: float,
-    progress: Progress,
-) -> tuple[Evaluation, Table | None, Table | None]:
-    """The evaluation, and the original and the release where they were read into memory.
-
-    Files of up to ``EVALUATED_ROWS`` rows get the evaluation of a release in memory. For larger ones the expected
-    success of attacks is computed from the equivalence classes.
-    """
-    manifest = release_manifest(
-        recipe,
-        columns=list(scan(masked.path).columns),
-        rows=masked.rows,
-        steps=[dict(step) for step in masked.steps],
-        verdicts=verdicts,
-    )
-    is_file = Path(file_and_options(source)[0]).is_file()
-    if masked.rows and masked.original_rows <= EVALUATED_ROWS and is_file:
-        original = Data.of(read(source, **options), recipe.schema)
-        release = Release(table=read(masked.path), manifest=manifest)
-        lineage = load_lineage(masked.path.with_name(LINEAGE))
-        scenario = AttackScenario(original=original, release=release, lineage=lineage)
-        evaluation = evaluate(
-            with_control(recipe, scenario, rng=rng, seconds=took, progress=progress),
-            attacks=recipe.attacks,
-            measures=recipe.measures or default_measures(),
-            limits=recipe.limits,
+        verdicts = run_checks(subject)
+        manifest = release_manifest(
+            recipe,
+            columns=subject.columns,
+            rows=masked.rows,
+            steps=[dict(step) for step in masked.steps],
             verdicts=verdicts,
-            rng=rng,
-            n_targets=n_targets,
-            before=True,
-            progress=progress,
         )
-        return evaluation, original.table, release.table
-    computed = Evaluation(
-        manifest=manifest,
-        attacks=class_attacks(masked.path, recipe.schema, manifest, people=people),
-        measures=class_measures(masked.path, recipe.schema),
-        verdicts=tuple(verdicts),
-        limit_set=recipe.limits,
+        whole = fits_in_memory(memory, subject.release, subject.original)
+        if not masked.rows or source.file is None or not source.file.is_file() or not whole:
+            counted = evaluate_counts(
+                subject, manifest, attacks=recipe.attacks, measures=measures, limits=recipe.limits, verdicts=verdicts
+            )
+            return counted, None, None
+    original = Data.of(source.table(), recipe.schema)
+    release = Release(table=released.table(), manifest=manifest)
+    scenario = AttackScenario(original=original, release=release, lineage=lineage)
+    evaluation = evaluate(
+        with_control(recipe, scenario, rng=rng, seconds=took, progress=deadline),
+        attacks=recipe.attacks,
+        measures=measures,
+        limits=recipe.limits,
+        verdicts=verdicts,
+        rng=rng,
+        n_targets=n_targets,
+        before=True,
+        progress=deadline,
     )
-    return computed, None, None
+    return evaluation, original.table, release.table

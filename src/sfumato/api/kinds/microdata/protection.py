@@ -53,7 +53,8 @@ class MicrodataProtection(Protection):
 
     @property
     def account(self) -> tuple[str | Path, str] | None:
-        return next((step.account for step in self.recipe.steps if step.account is not None), None)
+        charged = next((step.account for step in self.recipe.steps if step.account is not None), None)
+        return charged or self.recipe.account
 
     @property
     def written_plan(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.api.kind import ReleaseKind
+from sfumato.field_docs import DocumentedModel
 
 if TYPE_CHECKING:
     from sfumato.api.kinds.model.protection import ModelProtection
@@ -19,6 +20,12 @@ class ModelKind(ReleaseKind):
     """A model: a learning plan with a key ``learn``, a folder with ``model.json``, or a file of skops or `learn`."""
 
     files = (".skops", ".model.json")
+
+    @classmethod
+    def plan_models(cls) -> tuple[type[DocumentedModel], ...]:
+        from sfumato.learning.plan import LearningPlan
+
+        return (LearningPlan,)
 
     def is_plan(self, document: Mapping[str, object]) -> bool:
         return "learn" in document

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato import __version__
-from sfumato.api.figures import plan_text
 from sfumato.api.kinds.model.attack import MODEL
 from sfumato.api.learn import LearnResults, learn
 from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
 from sfumato.attacks.models import ModelAttack
-from sfumato.data.yaml_documents import parse_yaml
+from sfumato.data.yaml_documents import yaml_text
+from sfumato.dataset.plan import plan_text
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation
 from sfumato.learning.model_file import model_text
@@ -100,14 +100,9 @@ def protect_model(
     progress: Progress = AUTO,
 ) -> ModelProtection:
     """Fit the model of a plan, charge its ledger, and attack it, as :func:`sfumato.learn` does."""
-    loaded, text, base = plan, repr(plan), Path()
-    if not isinstance(plan, LearningPlan):
-        text = plan_text(plan)
-        inline = isinstance(plan, Mapping) or "\n" in str(plan)
-        base = Path() if inline else Path(str(plan)).parent
-        loaded = LearningPlan.of(parse_yaml(text, source="plan" if inline else str(plan)))
-    assert isinstance(loaded, LearningPlan)
-    done = learn(loaded, base=base, attacks=attacks, seed=seed, n_targets=n_targets, seconds=seconds, progress=progress)
+    loaded = plan if isinstance(plan, LearningPlan) else LearningPlan.parse(plan)
+    text = yaml_text(loaded.public()) if isinstance(plan, LearningPlan) else plan_text(plan)
+    done = learn(loaded, attacks=attacks, seed=seed, n_targets=n_targets, seconds=seconds, progress=progress)
     manifest = {"sfumato": __version__, "steps": [{"step": loaded.learn, "formal_guarantee": True}]}
     evaluation = Evaluation(manifest=manifest, attacks=done.attacks.outcomes)
     return ModelProtection(results=done, plan=text, evaluation=evaluation, hand_out=unmet)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.api.kind import ReleaseKind
+from sfumato.field_docs import DocumentedModel
 
 if TYPE_CHECKING:
     from sfumato.api.figures import FiguresProtection
@@ -23,6 +24,14 @@ class TablesKind(ReleaseKind):
     A plan lists ``tables`` (cell suppression or rounding), ``areas`` (TopDown), or ``statistics``. A plan that lists
     ``published`` names tables that somebody else published, to attack them.
     """
+
+    @classmethod
+    def plan_models(cls) -> tuple[type[DocumentedModel], ...]:
+        from sfumato.api.kinds.tables.intervals import PublishedFiles
+        from sfumato.api.kinds.tables.plans import PLANS
+        from sfumato.tables.plan import TablePlan
+
+        return (TablePlan, *PLANS.values(), PublishedFiles)
 
     def is_plan(self, document: Mapping[str, object]) -> bool:
         listed = isinstance(document.get("tables"), list) or isinstance(document.get("statistics"), list)

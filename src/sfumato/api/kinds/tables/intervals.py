@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from sfumato.api.figures import check_guarantee
+from sfumato.api.kind import plain_plan
 from sfumato.api.results import AttackResults, CheckResults
 from sfumato.data import read
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file
-from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.data.yaml_documents import YamlDocument, load_document, validated
+from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
-from sfumato.params import plain_message
+from sfumato.params import Location
 from sfumato.progress import SILENT, Progress
 from sfumato.release import State, Verdict
 from sfumato.release.folder import load_manifest
 from sfumato.tables.interval_audit import CellInterval, combine, interval_attack, published_table
-from sfumato.tables.plan_file import STRICT, place
+from sfumato.tables.plan_file import STRICT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +34,9 @@ class PublishedFiles(DocumentedModel):
 
     model_config = STRICT
 
-    published: tuple[str, ...] = Field(min_length=1)
+    sfumato: Literal[1] = 1
+    """Version of the document's language."""
+    published: tuple[Location, ...] = Field(min_length=1)
     """Files with one line per cell: a column per dimension (empty for the total), and ``value``, empty where
     suppressed."""
     values: Literal["counts", "sums"] = "counts"
@@ -86,21 +89,15 @@ def attack_tables(release: str | Path | Mapping[str, Any], *, progress: Progress
     """
     if isinstance(release, str | Path) and Path(release).is_dir():
         return CellIntervals(outcomes=(), cells=_intervals(Path(release), load_manifest(Path(release))))
-    base, document = Path(), YamlDocument(value=release, source="plan")
-    if isinstance(release, str | Path):
-        base = Path(release).parent
-        text = read_text_file(release, kind="table plan", fix="Write one as docs/tables.md shows.")
-        document = parse_yaml(text, source=str(release))
-    if "published" not in document.value:
+    if "published" not in (plain_plan(release) or {}):
         raise BadParameter(
             "The plan lists no `published` files.", fix="Run `sfumato protect` first, then attack its folder."
         )
-    try:
-        plan = PublishedFiles.model_validate(document.value)
-    except ValidationError as failure:
-        problems = [document.problem([*error["loc"]], plain_message(error)) for error in failure.errors()]
-        raise InvalidRecipe(problems, source=document.source) from None
-    files = [place(name, base) for name in plan.published]
+    if isinstance(release, str | Path):
+        plan = load_document(PublishedFiles, release, kind="table plan", fix="Write one as docs/tables.md shows.")
+    else:
+        plan = validated(PublishedFiles, YamlDocument(value=dict(release), source="plan"))
+    files = list(plan.published)
     found = _attack(files, counts=plan.values == "counts", zeros_hidden=plan.zeros_hidden)
     return CellIntervals(outcomes=(), cells=found)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sfumato.api.kind import ReleaseKind
+from sfumato.field_docs import DocumentedModel
 
 if TYPE_CHECKING:
     from sfumato.api.figures import FiguresProtection
@@ -17,6 +18,12 @@ __all__ = ["TrailsKind"]
 
 class TrailsKind(ReleaseKind):
     """Visits of people to sites: a plan with a key ``trails``. Visits are left out until k rows share every trail."""
+
+    @classmethod
+    def plan_models(cls) -> tuple[type[DocumentedModel], ...]:
+        from sfumato.api.kinds.trails.run import TrailsPlan
+
+        return (TrailsPlan,)
 
     def is_plan(self, document: Mapping[str, object]) -> bool:
         return "trails" in document

@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import polars as pl
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
-from sfumato.api.figures import FiguresProtection, plan_text
+from sfumato.api.figures import FiguresProtection
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.data import read
-from sfumato.data.yaml_documents import parse_yaml
-from sfumato.errors import BadParameter, InvalidRecipe, TooFewRows
+from sfumato.data.source import Source
+from sfumato.dataset.plan import DatasetPlan, plan_text
+from sfumato.errors import BadParameter, TooFewRows
 from sfumato.field_docs import DocumentedModel
 from sfumato.measures import MeasureResult
-from sfumato.params import plain_message
 from sfumato.progress import SILENT, Progress
 from sfumato.registry import family_module
 from sfumato.release import State, Verdict
 from sfumato.release.folder import load_manifest
+from sfumato.rng import Rng
+from sfumato.wording import did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,25 +33,55 @@ __all__ = ["TrailLinks", "TrailsPlan", "attack_trails", "check_trails", "measure
 _VISITS = "visits"
 
 
-class TrailsPlan(DocumentedModel):
-    """Whose visits are released, and how many must share a trail."""
+class TrailRules(DocumentedModel):
+    """How many must share a trail, and who attacks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    data: str
-    """The samples: one line per visit, a file relative to the plan."""
-    row: str = "sample"
-    """Column that tells whose visit it is."""
     site: str = "site"
     """Column with the site of a visit."""
     k: Annotated[int, Field(ge=2)]
     """Rows that must share a trail."""
-    identified: str | None = None
+    identified: Source | None = None
     """For attacks: the list with names, one line per visit."""
     person: str = "name"
     """Column of ``identified`` that names people."""
     incomplete: bool = False
     """For attacks: whether the samples may lack visits that ``identified`` has."""
+
+
+class TrailsPlan(DatasetPlan):
+    """Visits to release. The data set has one line per visit, and its person column says whose visit it is."""
+
+    release_kind: ClassVar[str] = "trails"
+
+    trails: TrailRules
+    """How many must share a trail, and who attacks."""
+
+    @property
+    def row(self) -> str:
+        """The column that tells whose visit it is."""
+        if self.people.unit is None:
+            raise BadParameter("Trails need the column that says whose visit a row is.", fix="Declare `unit: sample`.")
+        return self.people.unit
+
+    @property
+    def visits(self) -> pl.DataFrame:
+        """The columns that may leave, and whose visit a row is. What is not declared does not leave."""
+        people, row, site = self.people, self.row, self.trails.site
+        people.column(site)
+        leaving = [name for name, column in people.columns.items() if column.usable and name != row]
+        if open_ones := [name for name in leaving if "role" not in people.columns[name].model_fields_set]:
+            raise BadParameter(
+                f"Columns have no role: {', '.join(f'`{name}`' for name in open_ones)}.",
+                fix="Decide them with `sfumato decide`. Visits leave as they are.",
+            )
+        named = [row, *leaving]
+        frame = people.stored()
+        for name in named:
+            if name not in frame.columns:
+                raise BadParameter(f"The file has no column `{name}`.", fix=did_you_mean(name, frame.columns))
+        return frame.select(named)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -87,25 +119,36 @@ class TrailLinks(AttackResults):
 def protect_trails(
     plan: str | Path | Mapping[str, Any], *, unmet: bool = False, progress: Progress = SILENT
 ) -> TrailsProtection:
-    """Leave out visits so that at least k rows share every trail that remains. Other columns are unchanged."""
-    asked, base = _plan(plan)
-    source = _place(asked.data, base)
-    visits, table = _trails(read(source).frame, asked.row, asked.site)
+    """Leave out visits so that at least k rows share every trail that remains, and replace ids by random numbers.
+
+    Other columns are unchanged.
+    """
+    loaded = TrailsPlan.parse(plan)
+    asked, row, given = loaded.trails, loaded.row, loaded.visits
+    visits, table = _trails(given, row, asked.site)
     kept = family_module("parties.trails").suppress_visits(table.visits, k=asked.k)
     rows = {name: index for index, name in enumerate(table.rows)}
     sites = {name: index for index, name in enumerate(table.sites)}
     stays = [bool(kept.visits[rows[one], sites[at]]) for one, at in zip(visits["row"], visits["site"], strict=True)]
     if not any(stays):
         raise TooFewRows(f"No {asked.k} rows share a site; nothing would remain.", fix="Use a smaller k.")
-    frame = read(source).frame.drop_nulls([asked.row, asked.site]).filter(pl.Series(stays, dtype=pl.Boolean))
+    frame = given.drop_nulls([row, asked.site]).filter(pl.Series(stays, dtype=pl.Boolean))
+    frame = _renumbered(frame, row)
     counts = {
         "samples": len(rows), "visits": int(table.visits.sum()), "suppressed": kept.suppressed,
         "samples_lost": kept.rows_lost,
     }  # fmt: skip
-    facts = {"k": asked.k, "row": asked.row, "site": asked.site}
-    verdict = _verdict(frame, asked.row, asked.site, asked.k)
+    facts = {"k": asked.k, "row": row, "site": asked.site}
+    verdict = _verdict(frame, row, asked.site, asked.k)
     done = TrailsProtection.of(
-        {_VISITS: frame}, facts, (verdict,), guarantee=None, plan=plan_text(plan), unmet=unmet, owner=counts
+        {_VISITS: frame},
+        facts,
+        (verdict,),
+        guarantee=None,
+        plan=plan_text(plan),
+        unmet=unmet,
+        named_account=loaded.register,
+        owner=counts,
     )
     assert isinstance(done, TrailsProtection)
     return done
@@ -136,32 +179,20 @@ def attack_trails(
     folder = isinstance(release, str | Path) and Path(release).is_dir()
     if folder and original is None:
         raise BadParameter("`original` is required: the plan that names the identified list.", fix="--original PLAN")
-    asked, base = _plan(original if folder and original is not None else release)
+    plan = TrailsPlan.parse(original if folder and original is not None else release)
+    asked, row = plan.trails, plan.row
     if asked.identified is None:
         raise BadParameter("The plan names no `identified` list.", fix="Add `identified: people.csv`.")
-    named, _ = _trails(read(_place(asked.identified, base)).frame, asked.person, asked.site)
-    samples, _ = _trails(_released(release)[0], asked.row, asked.site)
+    named, _ = _trails(asked.identified.read().frame, asked.person, asked.site)
+    samples, _ = _trails(_released(release)[0], row, asked.site)
     sites = [*named["site"], *samples["site"]]
     trails = family_module("parties.trails")
     one, other = (trails.TrailTable.of(list(f["row"]), list(f["site"]), all_sites=sites) for f in (named, samples))
     pairs = trails.match_trails(one.visits, other.visits, complete=not (folder or asked.incomplete)).pairs
-    columns = {asked.person: [one.rows[i] for i, _ in pairs], asked.row: [other.rows[j] for _, j in pairs]}
+    columns = {asked.person: [one.rows[i] for i, _ in pairs], row: [other.rows[j] for _, j in pairs]}
     counts = {"people": len(one.rows), "samples": len(other.rows), "sites": len(one.sites), "linked": len(pairs)}
     links = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     return TrailLinks(outcomes=(), links=links, counts=counts)
-
-
-def _plan(plan: str | Path | Mapping[str, Any]) -> tuple[TrailsPlan, Path]:
-    inline = isinstance(plan, Mapping) or "\n" in str(plan)
-    document = parse_yaml(plan_text(plan), source="plan" if inline else str(plan))
-    try:
-        asked = TrailsPlan.model_validate(document.value["trails"])
-    except ValidationError as failure:
-        problems = [
-            document.problem(["trails", *error["loc"]], plain_message(error, TrailsPlan)) for error in failure.errors()
-        ]
-        raise InvalidRecipe(problems, source=document.source) from None
-    return asked, Path() if inline else Path(str(plan)).parent
 
 
 def _released(release: str | Path | Mapping[str, Any]) -> tuple[pl.DataFrame, str, str, int]:
@@ -170,14 +201,22 @@ def _released(release: str | Path | Mapping[str, Any]) -> tuple[pl.DataFrame, st
         manifest = load_manifest(Path(release))
         visits = read(Path(release) / f"{_VISITS}.csv").frame
         return visits, manifest["row"], manifest["site"], manifest["k"]
-    asked, base = _plan(release)
-    return read(_place(asked.data, base)).frame, asked.row, asked.site, asked.k
+    plan = TrailsPlan.parse(release)
+    return plan.visits, plan.row, plan.trails.site, plan.trails.k
 
 
 def _verdict(frame: pl.DataFrame, row: str, site: str, k: int) -> Verdict:
     rare = family_module("parties.trails").rare_trails(_trails(frame, row, site)[1].visits, k=k)
     state = State.FAILS if rare else State.HOLDS
     return Verdict(model="shared-trails", state=state, worst=rare, wanted=0)
+
+
+def _renumbered(frame: pl.DataFrame, row: str) -> pl.DataFrame:
+    """Visits with random numbers instead of the ids of those who made them, in the order of these numbers."""
+    people = frame.get_column(row).unique()
+    number = Rng().generator.permutation(len(people)) + 1
+    numbered = frame.with_columns(pl.col(row).replace_strict(people, pl.Series(number), return_dtype=pl.Int64))
+    return numbered[Rng().generator.permutation(frame.height)].sort(row, maintain_order=True)
 
 
 def _trails(frame: pl.DataFrame, row: str, site: str) -> tuple[pl.DataFrame, Any]:
@@ -188,7 +227,3 @@ def _trails(frame: pl.DataFrame, row: str, site: str) -> tuple[pl.DataFrame, Any
             raise BadParameter(f"The file has no column `{name}`.", fix="Name it with `row`, `person` or `site`.")
     visits = frame.select(row=pl.col(row).cast(pl.String), site=pl.col(site).cast(pl.String)).drop_nulls()
     return visits, family_module("parties.trails").TrailTable.of(list(visits["row"]), list(visits["site"]))
-
-
-def _place(name: str, base: Path) -> str:
-    return name if "://" in name else str(base / name)
