@@ -22,7 +22,7 @@ import polars as pl
 from record import Figures
 
 from sfumato.auditing.policies.audit import Audit
-from sfumato.dataset import Column, Domain, Kind, Role, Schema
+from sfumato.dataset import Column, Domain, Kind, RangeDomain, Role, Schema
 from sfumato.errors import AnswerDenied
 from sfumato.ledger.ledger import Ledger
 from sfumato.query.catalog import Catalog, PrivateTable
@@ -110,7 +110,7 @@ def extremes() -> None:
             low = int(rng.integers(0, count - 300))
             queries.append(f"SELECT {kind}(v) FROM t WHERE x BETWEEN {low} AND {low + 299}")
     name = f"{count:,} people, 10 MAX and 10 MIN over 300 people each, a million possible numbers, k = 2"
-    play(name, frame, queries, Audit(k=2), Domain(low=0, high=1, step=1e-6))
+    play(name, frame, queries, Audit(k=2), RangeDomain(low=0, high=1, step=1e-6))
 
 
 if __name__ == "__main__":

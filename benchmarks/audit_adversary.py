@@ -27,7 +27,7 @@ from record import Figures
 
 from sfumato.auditing.auditor import Auditor, Decision
 from sfumato.auditing.rules import AuditRules
-from sfumato.dataset import Domain
+from sfumato.dataset import RangeDomain
 
 Worlds = npt.NDArray[np.int64]
 _FORMS: dict[str, Callable[[npt.NDArray[Any]], Any]] = {
@@ -130,7 +130,10 @@ def _ask(
     frame = pl.DataFrame({"id": np.arange(PEOPLE), "v": codes * kind.step if kind.step != 1 else codes})
     if kind.second:
         frame = frame.with_columns(w=second)
-    domains = {"v": Domain(low=0, high=(VALUES - 1) * kind.step, step=kind.step), "w": Domain(low=0, high=VALUES - 1)}
+    domains = {
+        "v": RangeDomain(low=0, high=(VALUES - 1) * kind.step, step=kind.step),
+        "w": RangeDomain(low=0, high=VALUES - 1),
+    }
     secrets = ["v", "w"] if kind.second else ["v"]
     auditor = Auditor(frame, secrets=secrets, rules=AuditRules.model_validate(rules), domains=domains)
     return [auditor.ask(f"SELECT {item} FROM t WHERE id IN ({', '.join(map(str, people))})") for item, people in log]

@@ -12,7 +12,7 @@ import polars as pl
 
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.rules import AuditRules
-from sfumato.dataset import Domain
+from sfumato.dataset import Domain, RangeDomain, ValuesDomain
 
 Held = npt.NDArray[Any]
 """Databases by people."""
@@ -56,7 +56,7 @@ def _domain(rng: np.random.Generator) -> tuple[Domain, Held]:
     form, many = int(rng.integers(4)), bool(rng.integers(2))
     if form == 0:
         numbers = np.sort(rng.choice(60, int(rng.integers(3, 8)), replace=False))
-        return Domain(values=tuple(numbers.tolist())), numbers
+        return ValuesDomain(values=tuple(numbers.tolist())), numbers
     count, step = 40 if many else 5, (1000, 1, 0.25)[form - 1]
     numbers = np.arange(count) * step
-    return Domain(low=0, high=float(numbers[-1]), step=step), numbers
+    return RangeDomain(low=0, high=float(numbers[-1]), step=step), numbers

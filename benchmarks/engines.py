@@ -54,15 +54,15 @@ def tell(word: str) -> None:
 
 
 def session(engine: Any, source: Any) -> Any:
-    from sfumato.dataset import Column, Domain, Kind, Role, Schema
+    from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema, ValuesDomain
     from sfumato.dp.loss import approximate
     from sfumato.ledger.ledger import Ledger
     from sfumato.query import Catalog, PrivateTable, Session
 
     columns = {
         "user": Column(role=Role.PLAIN, kind=Kind.INTEGER),
-        "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=tuple(CITIES))),
-        "amount": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=100)),
+        "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=ValuesDomain(values=tuple(CITIES))),
+        "amount": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=100)),
     }
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit="user"), rows=1, groups=2)
     book = Ledger.open(":memory:")

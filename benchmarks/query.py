@@ -54,7 +54,7 @@ def plain(path: Path) -> float:
 
 
 def ours(path: Path, bounding: str) -> float:
-    from sfumato.dataset import Column, Domain, Kind, Role, Schema
+    from sfumato.dataset import Column, Domain, Kind, RangeDomain, Role, Schema, ValuesDomain
     from sfumato.dp.loss import approximate
     from sfumato.engines.backends.duckdb.engine import Duckdb
     from sfumato.ledger.ledger import Ledger
@@ -65,8 +65,8 @@ def ours(path: Path, bounding: str) -> float:
 
     columns = {
         "user": column(Kind.INTEGER),
-        "city": column(Kind.CATEGORY, Domain(values=tuple(CITIES))),
-        "amount": column(Kind.NUMBER, Domain(low=0, high=100)),
+        "city": column(Kind.CATEGORY, ValuesDomain(values=tuple(CITIES))),
+        "amount": column(Kind.NUMBER, RangeDomain(low=0, high=100)),
     }
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit="user"), rows=1, groups=2)
     book = Ledger.open(":memory:")
@@ -115,7 +115,7 @@ def tiny(folder: Path) -> None:
     import polars as pl
     from record import Figures
 
-    from sfumato.dataset import Column, Domain, Kind, Role, Schema
+    from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema, ValuesDomain
     from sfumato.dp.loss import approximate
     from sfumato.ledger.ledger import Ledger
     from sfumato.query import Catalog, PrivateTable, Session
@@ -136,8 +136,8 @@ def tiny(folder: Path) -> None:
         frame.write_parquet(folder / f"tiny{i}.parquet")
         columns = {
             "user": Column(role=Role.PLAIN, kind=Kind.INTEGER),
-            "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=tuple(CITIES[:cities]))),
-            "amount": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=100)),
+            "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=ValuesDomain(values=tuple(CITIES[:cities]))),
+            "amount": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=RangeDomain(low=0, high=100)),
         }
         table = PrivateTable(name="t", schema=Schema(columns=columns, unit="user"), rows=1, groups=2)
         book = Ledger.open(folder / f"tiny{i}.db")

@@ -39,7 +39,7 @@ def outcome(source: Path, mutant: dict[str, str]) -> str:
         os.dup2(silent, 2)
         import pytest
 
-        tests = [str(ROOT / "tests" / "unit" / test) for test in TESTS]
+        tests = [str(ROOT / "tests" / "query" / test) for test in TESTS]
         os._exit(0 if pytest.main(["-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]) == 0 else 1)
     _, status = os.waitpid(child, 0)
     path.write_text(text, encoding="utf-8")

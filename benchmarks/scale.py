@@ -49,7 +49,7 @@ def run(rows: int, engine: str, folder: Path) -> None:
     from sfumato.masking.methods.generalize import Generalize
     from sfumato.masking.methods.pseudonymize import Pseudonymize
     from sfumato.masking.models.k_anonymity import KAnonymity
-    from sfumato.masking.out_of_core import protect_file
+    from sfumato.masking.protect_file import protect_file
     from sfumato.rng import KeyedRng
 
     def fours(letter: str, count: int) -> GroupsHierarchy:

@@ -235,14 +235,13 @@ def detector(count: int = 20_000) -> None:
 
 def draw(curves: dict[str, dict[str, float]], path: Path) -> None:
     """The unicity curves before and after, as in a report."""
-    from sfumato.reports import pictures
-    from sfumato.reports.svg import render
+    from sfumato.drawing import Place
+    from sfumato.reports.figures import unicity_chart
 
     sides = {"before": curves["nothing"], "after": curves["k^m-anonymity by suppression (k = 20, m = 2)"]}
-    rows = [{"events": int(n), "when": when, "share": share} for when, one in sides.items() for n, share in one.items()]
+    rows = tuple(Place(x=int(n), y=share, when=when) for when, one in sides.items() for n, share in one.items())
     label = "Share of unique people by the number of known queries, before and after"
-    svg = render(pictures.curve(rows, width=640), ident="unicity", label=label)
-    path.write_text(svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n", encoding="utf-8")
+    path.write_text(unicity_chart(rows).draw(640).file(title=label), encoding="utf-8")
 
 
 if __name__ == "__main__":

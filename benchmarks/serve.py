@@ -34,7 +34,6 @@ import polars as pl
 from record import Figures
 
 from sfumato.dp.loss import pure
-from sfumato.ledger.exact_budget import cap_amount, cost_amount
 from sfumato.server.roles import AccountRole, Scope
 from sfumato.server.service import QueryService
 
@@ -82,7 +81,7 @@ class Process:
         options = ["--state", str(state), "--port", str(self.port), "--postgres-port", "-1"]
         self._command = [sys.executable, "-m", "sfumato", "serve", *options]
         self._environment = {
-            **os.environ, "SFUMATO_SERVER_ASK_LIMIT": "1000000/minute", "XDG_STATE_HOME": str(folder / str(self.port)),
+            **os.environ, "SFUMATO_SERVER_ASK_LIMIT": "1000000/minute", "XDG_STATE_HOME": str(folder / "witness"),
         }  # fmt: skip
         self.address = f"http://127.0.0.1:{self.port}"
         self.start()
@@ -200,8 +199,7 @@ def compare(service: QueryService, answers: dict[tuple[str, str], float]) -> dic
     for dataset, holder in service.budgets.accounts():
         balance = ledger.balance(dataset=dataset, analyst=holder)
         if balance.cap is not None:
-            cap, spent = cap_amount(balance.cap), cost_amount(balance.spent, balance.cap.measure)
-            overspent += max(spent.size - cap.size, 0)
+            overspent += max(balance.spent.size - balance.cap.size, 0)
     same: dict[str, set[float]] = {}
     for (_, sql), value in answers.items():
         same.setdefault(sql, set()).add(value)

@@ -23,7 +23,7 @@ import polars as pl
 from record import RECORD, Figures
 
 from sfumato.data.table import Table
-from sfumato.dataset import Column, Data, Schema
+from sfumato.dataset import ColumnRow, Data, Schema
 from sfumato.ledger import Ledger
 from sfumato.ledger.charge import Charge
 from sfumato.masking.base import Context
@@ -88,7 +88,7 @@ def published(counts: Any) -> list[PublishedCounts]:
 def swapped(people: pl.DataFrame, rate: float) -> pl.DataFrame:
     """The riskiest households change their homes with others of the same size."""
     names = ("block", "sex", "age", "race", "origin")
-    schema = Schema(columns={name: Column(role="quasi") for name in names})
+    schema = Schema(columns={name: ColumnRow(role="quasi") for name in names})
     data = Data.of(Table(frame=people), schema)
     step = Swap(rate=rate, columns=("block",), household="household", target="risky", keys=("block", "race", "origin"))
     frame = step.apply(data, Context(rng=Rng(3))).table.frame
@@ -187,29 +187,17 @@ def main() -> None:
 
 def draw(rows: list[list[Any]], path: Path) -> None:
     """Shares of people that are reconstructed and re-identified, by source of the tables."""
-    import vl_convert
+    from sfumato.drawing import BarChart, BarRow
 
     names = {2: "reconstructed exactly", 3: "reconstructed up to a year of age", 7: "rare race or origin re-identified"}
-    values = [
-        {"tables": row[0], "what": name, "share": row[place], "order": number}
-        for number, row in enumerate(rows)
+    bars = tuple(
+        BarRow(label=row[0], value=row[place], series=name)
+        for row in rows
         for place, name in names.items()
         if row[place] is not None
-    ]
-    colours = {"domain": list(names.values()), "range": ["#0b6aa8", "#8fc1e3", "#c4500a"]}
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": "white", "width": 460,
-        "data": {"values": values}, "mark": "bar",
-        "encoding": {
-            "y": {"field": "tables", "type": "nominal", "sort": {"field": "order", "op": "min"}, "title": None,
-                  "axis": {"labelLimit": 260}},
-            "x": {"field": "share", "type": "quantitative", "axis": {"format": "%"}, "title": "share"},
-            "yOffset": {"field": "what", "sort": list(names.values())},
-            "color": {"field": "what", "scale": colours, "title": None, "legend": {"orient": "top"}},
-        },
-        "config": {"font": "sans-serif", "view": {"stroke": None}},
-    }  # fmt: skip
-    path.write_text(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]), encoding="utf-8")
+    )
+    chart = BarChart(rows=bars, percent=True, title="share")
+    path.write_text(chart.draw(720).file(title="People reconstructed, by source of the tables"), encoding="utf-8")
 
 
 def within_a_year(found: Any, true: Any) -> float:

@@ -156,7 +156,7 @@ def sfumato(one: dict[str, Any], bounding: str | None = None, delta: float = 0) 
     from sfumato.query.sql.parse import parse_query
 
     def column(kind: Kind, **domain: Any) -> Any:
-        return Column(role=Role.PLAIN, kind=kind, domain=Domain(**domain) if domain else None)
+        return Column(role=Role.PLAIN, kind=kind, domain=Domain.of(domain) if domain else None)
 
     items = {"count": "COUNT(*)", "distinct": "COUNT(DISTINCT x)", "sum": "SUM(x)", "avg": "AVG(x)",
              "variance": "VAR_POP(x)", "median": "MEDIAN(x)"}  # fmt: skip
