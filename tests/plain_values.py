@@ -218,7 +218,7 @@ def _nullif(node: Any, row: Mapping[str, Any]) -> Any:
 def _extreme(choose: Callable[..., Any]) -> Callable[[Any, Mapping[str, Any]], Any]:
     def rule(node: Any, row: Mapping[str, Any]) -> Any:
         items = [value(item, row) for item in [node.this, *node.expressions]]
-        return None if None in items else choose((float(item) for item in items), key=_key)
+        return choose((float(item) for item in items if item is not None), key=_key, default=None)
 
     return rule
 

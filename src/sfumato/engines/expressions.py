@@ -372,7 +372,7 @@ class Coalesce(Variadic):
 
 @dataclass(frozen=True)
 class Extreme(Variadic):
-    """The least or greatest of some values; NaN is above all numbers."""
+    """The least or greatest of the values that are not missing; NaN is above all numbers."""
 
     least: bool
 
