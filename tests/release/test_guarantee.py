@@ -51,6 +51,14 @@ def test_a_guarantee_states_an_epsilon() -> None:
         Guarantee(loss=concentrated(1), unit="row", proof="a theorem")
 
 
+def test_replacing_a_unit_is_removing_one_and_adding_one() -> None:
+    stated = Guarantee(loss=approximate(1, "1e-6"), unit="person", proof="a theorem")
+    assert stated.to_dict()["replaced"] == {"epsilon": 2.0, "delta": pytest.approx(2 * 2.718281828459045e-6, rel=1e-9)}
+    assert dict(stated.section())["If one unit is replaced by another"] == "epsilon at most 2, delta at most 5.44e-06"
+    alone = Guarantee(loss=pure("1/2"), unit="row", proof="a theorem")
+    assert dict(alone.section())["If one unit is replaced by another"] == "epsilon at most 1"
+
+
 def test_the_bound_on_membership_counts_the_delta_of_the_curve() -> None:
     clean = replace(approximate(50, "1e-6"), curve=gaussian_curve(Fraction(1)))
     curve = replace(gaussian_curve(Fraction(1)), delta=Fraction(1, 100))

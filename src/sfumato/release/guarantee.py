@@ -123,6 +123,19 @@ class Guarantee:
         return min(general, NormalDist().cdf(self.mu / 2) + float(self.loss.curve.delta))
 
     @property
+    def replaced(self) -> PrivacyLoss:
+        """The loss where one unit is replaced by another and the number of units stays as it is.
+
+        Replacing is removing one and adding one: group privacy of two. Textbooks that define neighbours as tables
+        with one different row state this loss.
+
+        >>> from sfumato.dp.loss import approximate
+        >>> Guarantee(loss=approximate(1, 0), unit="row", proof="Dwork et al. 2006").replaced
+        Loss(epsilon=2)
+        """
+        return self.loss.for_group(2)
+
+    @property
     def recorded(self) -> str:
         """Where the cost is added up."""
         if self.entry is None:
@@ -142,6 +155,7 @@ class Guarantee:
         return {
             "model": MODEL, "epsilon": self.epsilon, "delta": self.delta, "mu": self.mu, "rho": self.rho, **slack,
             "unit": self.unit, "max_rows": self.max_rows, "neighbours": self.neighbours,
+            "replaced": {"epsilon": float(self.replaced.size), "delta": float(self.replaced.delta)},
             "covered": list(self.covered), "not_covered": list(self.not_covered), "proof": self.proof,
             "charged": self.entry is not None, "dataset": self.dataset, "entry": self.entry, **self.parameters,
         }  # fmt: skip
@@ -171,11 +185,17 @@ class Guarantee:
         return (
             *loss,
             ("Unit", f"{self.unit}, at most {counted(self.max_rows, 'row')} each; {self.neighbours}"),
+            ("If one unit is replaced by another", f"epsilon at most {self._replaced_words}"),
             ("Covered", "; ".join(self.covered)),
             ("Not covered", "; ".join(self.not_covered)),
             ("Proof", self.proof),
             ("Charged", self.recorded),
         )
+
+    @property
+    def _replaced_words(self) -> str:
+        loss = self.replaced
+        return f"{float(loss.size):.6g}" + (f", delta at most {float(loss.delta):.3g}" if loss.delta else "")
 
     def __str__(self) -> str:
         name = f"({self.epsilon:g}, {self.delta:g})" if self.delta else f"{self.epsilon:g}"
@@ -183,7 +203,7 @@ class Guarantee:
         return f"{name}-differential privacy for one {self.unit}{rows} ({self.neighbours}); {self.recorded}."
 
 
-_LOSS = frozenset({"model", "epsilon", "delta", "mu", "rho", "curve_delta", "charged"})
+_LOSS = frozenset({"model", "epsilon", "delta", "mu", "rho", "curve_delta", "charged", "replaced"})
 """Keys of :meth:`Guarantee.to_dict` that are made from the loss and the entry."""
 
 
