@@ -38,10 +38,10 @@ PLANS = {
     "attacks: [degree-matching]\nmeasures: [edges-kept]\n",
     "graph-statistics": "sfumato: 1\ngraph: {edges: friends.csv, nodes: nodes.csv}\n"
     "dataset: friends\nledger: ledger.db\nstatistics: {protect: edges, epsilon: 1}\n",
-    "tables": "sfumato: 1\ndata: people.csv\nunit: row\ncolumns: {ward: {kind: category}}\ntables: [[ward]]\n"
+    "tables": "sfumato: 1\ndata: people.csv\nunit: row\ncolumns: {ward: {role: quasi}}\ntables: [[ward]]\n"
     "sensitive: {threshold: 3}\n",
     "model": "sfumato: 1\ndata: people.csv\nunit: row\n"
-    "columns: {age: {domain: {low: 0, high: 100}}, ward: {domain: {values: [east, west]}}}\n"
+    "columns: {age: {role: quasi, domain: {low: 0, high: 100}}, ward: {role: quasi, domain: {values: [east, west]}}}\n"
     "learn: logistic-regression\nfeatures: [age]\ntarget: ward\nepsilon: 1\ndelta: 1e-6\n",
 }
 DOCUMENTS = {

@@ -179,9 +179,9 @@ sfumato: 1
 dataset: people
 unit: row
 columns:
-  age: {domain: {low: 0, high: 110}}
-  job: {domain: {values: [cook, clerk]}}
-  ill: {domain: {values: ["no", "yes"]}}
+  age: {role: quasi, domain: {low: 0, high: 110}}
+  job: {role: quasi, domain: {values: [cook, clerk]}}
+  ill: {role: quasi, domain: {values: ["no", "yes"]}}
 learn: logistic-regression
 features: [age, job]
 target: ill

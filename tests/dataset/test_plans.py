@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,8 @@ tables:
     bounds: {rows: 4}
     columns:
       patient: {role: identifier}
-      ward: {kind: category, domain: {values: [east, west]}}
-      bill: {kind: number, domain: {low: 0, high: 1000}}
+      ward: {role: quasi, kind: category, domain: {values: [east, west]}}
+      bill: {role: quasi, kind: number, domain: {low: 0, high: 1000}}
 """
 PLANS = {
     "statistics": "table: visits\nstatistics: [{of: bill, by: [ward]}]\nbudget: {rho: 1/4}\n",
@@ -122,6 +123,31 @@ def test_a_wrong_plan_is_refused_before_the_charge(
     assert Ledger.open(folder / "ledger.db").balance(dataset="hospital").spent.size == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("statistics", "ward"), ("statistics", "bill"), ("tables", "ward"), ("model", "sex"), ("areas", "ill")],
+)
+@pytest.mark.parametrize("role", ["", "role: undecided, "])
+def test_every_plan_refuses_a_column_that_nobody_decided(
+    name: str, column: str, role: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A column without a role is undecided, with or without noise. Deciding it as the error says makes the release."""
+    text, count = re.subn(rf"( {column}: {{)role: \w+, ", rf"\g<1>{role}", HOSPITAL)
+    assert count == 1
+    (folder / "hospital.yaml").write_text(text)
+    assert main(["protect", str(folder / f"{name}.yaml"), "--out", str(folder / "out")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"`{column}`" in said
+    table = "visits" if column in ("ward", "bill") else "patients"
+    assert f"sfumato decide DOCUMENT {column}=quasi --table {table} --by YOUR-NAME" in said
+    assert not (folder / "out").exists()
+    assert Ledger.open(folder / "ledger.db").balance(dataset="hospital").spent.size == 0
+    decided = ["decide", str(folder / "hospital.yaml"), f"{column}=quasi", "--table", table, "--by", "A. Steward"]
+    assert main(decided) == 0
+    capsys.readouterr()
+    protect(folder, name, capsys)
+
+
 def test_an_unknown_key_has_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (folder / "model.yaml").read_text().replace("features", "feature")
     (folder / "model.yaml").write_text(text)
@@ -133,7 +159,7 @@ def test_an_unknown_key_has_its_line(folder: Path, capsys: pytest.CaptureFixture
 
 def test_queries_take_a_file_with_a_plan_in_it(folder: Path) -> None:
     short = "sfumato: 1\ndataset: visits\ndata: visits.csv\nunit: row\nledger: ledger.db\n"
-    short += "columns: {ward: {kind: category, domain: {values: [east, west]}}}\n"
+    short += "columns: {ward: {role: quasi, kind: category, domain: {values: [east, west]}}}\n"
     for name, plan in PLANS.items():
         (folder / "short.yaml").write_text(short + plan.replace("table: visits\n", ""))
         assert sfumato.session(folder / "short.yaml").catalog.private, name

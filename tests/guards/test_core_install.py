@@ -88,8 +88,8 @@ data: people.csv
 unit: row
 ledger: ledger.db
 columns:
-  age: {kind: integer, domain: {low: 0, high: 100}}
-  ill: {kind: category, domain: {values: ["no", "yes"]}}
+  age: {role: quasi, kind: integer, domain: {low: 0, high: 100}}
+  ill: {role: quasi, kind: category, domain: {values: ["no", "yes"]}}
 learn: additive-model
 features: [age]
 target: ill
@@ -101,7 +101,7 @@ sfumato: 1
 dataset: people
 ledger: ledger.db
 person: row
-tables: {people: {data: people.csv, columns: {age: {kind: integer, domain: {low: 0, high: 110}}}}}
+tables: {people: {data: people.csv, columns: {age: {role: quasi, kind: integer, domain: {low: 0, high: 110}}}}}
 """,
     "log.sql": "SELECT COUNT(*) FROM t WHERE age > 30 AND ill = 'yes'\n",
     "survey.yaml": "survey: one\nepsilon: 1\npeople: 100\nquestions: {ill: {values: [true, false]}}\n",

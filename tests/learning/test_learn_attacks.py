@@ -34,9 +34,9 @@ data: people.csv
 unit: row
 ledger: budget.db
 columns:
-  age: {domain: {low: 0, high: 100}}
-  sex: {domain: {values: [f, m]}}
-  ill: {domain: {values: ["no", "yes"]}}
+  age: {role: quasi, domain: {low: 0, high: 100}}
+  sex: {role: quasi, domain: {values: [f, m]}}
+  ill: {role: quasi, domain: {values: ["no", "yes"]}}
 learn: naive-bayes
 features: [age, sex]
 target: ill

@@ -25,10 +25,10 @@ data: people.csv
 unit: row
 ledger: budget.db
 columns:
-  person: {kind: integer, domain: {low: 0, high: 500}}
-  age: {domain: {low: 0, high: 100}}
-  sex: {domain: {values: [f, m]}}
-  ill: {domain: {values: ["no", "yes"]}}
+  person: {role: quasi, kind: integer, domain: {low: 0, high: 500}}
+  age: {role: quasi, domain: {low: 0, high: 100}}
+  sex: {role: quasi, domain: {values: [f, m]}}
+  ill: {role: quasi, domain: {values: ["no", "yes"]}}
 learn: additive-model
 features: [age, sex]
 target: ill

@@ -157,8 +157,8 @@ def test_a_plan_may_ask_for_a_search(tmp_path: Path, ledger: str) -> None:
     pl.DataFrame({"a": ROWS[:, 0], "b": ROWS[:, 1], "y": LABELS}).write_csv(tmp_path / "people.csv")
     (tmp_path / "plan.yaml").write_text(
         "sfumato: 1\ndataset: people\ndata: people.csv\nunit: row\nledger: budget.db\n"
-        "columns:\n  a: {domain: {low: -1, high: 1}}\n  b: {domain: {low: -1, high: 1}}\n"
-        "  y: {domain: {values: [0, 1]}}\n"
+        "columns:\n  a: {role: quasi, domain: {low: -1, high: 1}}\n  b: {role: quasi, domain: {low: -1, high: 1}}\n"
+        "  y: {role: quasi, domain: {values: [0, 1]}}\n"
         "learn: decision-tree\nfeatures: [a, b]\ntarget: y\nepsilon: 2\ndelta: 1e-6\n"
         "search: {fits: 3, candidates: {max_depth: [2, 3], bins: [4]}}\n"
     )

@@ -95,7 +95,10 @@ data: visits.csv
 ledger: ledger.db
 unit: %s
 bounds: {rows: 3}
-columns: {who: {role: identifier}, pay: {domain: {low: 0, high: 100}}, job: {domain: {values: [a, b]}}}
+columns:
+  who: {role: identifier}
+  pay: {role: quasi, domain: {low: 0, high: 100}}
+  job: {role: quasi, domain: {values: [a, b]}}
 statistics: [{of: pay, by: [job]}]
 budget: {rho: 1/2}
 """

@@ -36,8 +36,8 @@ tables:
     bounds: {rows: 4, groups: 2}
     columns:
       patient: {role: identifier}
-      ward: {kind: category, domain: {values: [east, west]}}
-      bill: {kind: number, domain: {low: 0, high: 1000}}
+      ward: {role: quasi, kind: category, domain: {values: [east, west]}}
+      bill: {role: quasi, kind: number, domain: {low: 0, high: 1000}}
   contacts:
     data: contacts.csv
     links: {a: patients, b: patients}

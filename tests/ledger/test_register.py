@@ -142,7 +142,7 @@ dataset: visits
 data: visits.csv
 unit: row
 ledger: ledger.db
-columns: {pay: {domain: {low: 0, high: 100}}, job: {domain: {values: [a, b]}}}
+columns: {pay: {role: quasi, domain: {low: 0, high: 100}}, job: {role: quasi, domain: {values: [a, b]}}}
 statistics: [{of: pay, by: [job]}]
 budget: {rho: 1/2}
 """
@@ -152,7 +152,7 @@ dataset: people
 data: visits.csv
 unit: row
 ledger: ledger.db
-columns: {pay: {domain: {low: 0, high: 100}}, job: {domain: {values: [a, b]}}}
+columns: {pay: {role: quasi, domain: {low: 0, high: 100}}, job: {role: quasi, domain: {values: [a, b]}}}
 learn: naive-bayes
 features: [pay]
 target: job

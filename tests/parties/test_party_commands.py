@@ -14,7 +14,15 @@ from click.testing import CliRunner
 
 from sfumato.cli import cli
 from sfumato.dp.loss import approximate
-from sfumato.errors import BadParameter, NotThatFormat, OutputExists, OverBudget, TooFewRows, UnknownBudget
+from sfumato.errors import (
+    BadParameter,
+    NotThatFormat,
+    OutputExists,
+    OverBudget,
+    TooFewRows,
+    UndecidedColumns,
+    UnknownBudget,
+)
 from sfumato.ledger.ledger import Ledger
 from sfumato.parties.bloom_encoding import BloomEncoder, mutual_links
 
@@ -236,5 +244,5 @@ def test_trails_release_no_column_that_nobody_decided(visits: Path) -> None:
     plan["columns"]["dna"] = {"kind": "category"}
     (visits / "trails.yaml").write_text(json.dumps(plan))
     refused = call(visits, "protect", "@trails.yaml", "--out", "@out2")
-    assert isinstance(refused.exception, BadParameter)
+    assert isinstance(refused.exception, UndecidedColumns)
     assert "`dna`" in str(refused.exception)

@@ -174,11 +174,11 @@ data: people.csv
 unit: row
 ledger: ledger.db
 columns:
-  pay: {domain: {low: 0, high: 100}}
-  age: {domain: {low: 0, high: 100}}
-  code: {domain: {values: [1, 2, 3]}}
-  sex: {domain: {values: [f, m]}}
-  ill: {domain: {values: ["no", "yes"]}}
+  pay: {role: quasi, domain: {low: 0, high: 100}}
+  age: {role: quasi, domain: {low: 0, high: 100}}
+  code: {role: quasi, domain: {values: [1, 2, 3]}}
+  sex: {role: quasi, domain: {values: [f, m]}}
+  ill: {role: quasi, domain: {values: ["no", "yes"]}}
 """
 
 
@@ -290,10 +290,10 @@ tables:
   people:
     data: people.csv
     columns:
-      age: {kind: integer, domain: {low: 0, high: 120}}
-      pay: {kind: number, domain: {low: 0, high: 100}}
-      code: {kind: integer, domain: {values: [1, 2, 3]}}
-      sex: {kind: category, domain: {values: [f, m]}}
+      age: {role: quasi, kind: integer, domain: {low: 0, high: 120}}
+      pay: {role: quasi, kind: number, domain: {low: 0, high: 100}}
+      code: {role: quasi, kind: integer, domain: {values: [1, 2, 3]}}
+      sex: {role: quasi, kind: category, domain: {values: [f, m]}}
 """
 QUESTIONS = (
     "SELECT COUNT(*) FROM people",

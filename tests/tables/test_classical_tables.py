@@ -223,7 +223,11 @@ PLAN = """
 sfumato: 1
 data: town.csv
 unit: row
-columns: {county: {kind: category}, place: {kind: category}, job: {kind: category}, sex: {kind: category}}
+columns:
+  county: {role: quasi, kind: category}
+  place: {role: quasi, kind: category}
+  job: {role: quasi, kind: category}
+  sex: {role: quasi, kind: category}
 tables: [[[county, place], job], [sex, job]]
 sensitive: {threshold: 4}
 """

@@ -143,9 +143,9 @@ dataset: staff
 data: staff.csv
 unit: row
 columns:
-  pay: {domain: {low: 0, high: 100}}
-  hours: {domain: {low: 0, high: 60}}
-  job: {domain: {values: [a, b, c]}}
+  pay: {role: quasi, domain: {low: 0, high: 100}}
+  hours: {role: quasi, domain: {low: 0, high: 60}}
+  job: {role: quasi, domain: {values: [a, b, c]}}
 """
 PLAN = f"""{DATA}
 statistics:
@@ -184,7 +184,10 @@ def test_the_command_suppresses_small_groups_and_those_that_protect_them(
 
 def test_a_plan_that_discloses_somebody_is_not_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = staff(60).with_columns(chief=(pl.int_range(60) == 7).cast(pl.Int64))
-    plan = PLAN.replace("[hours]", "[hours, chief]").replace("\n  pay", "\n  chief: {kind: integer}\n  pay") + EXACT
+    plan = (
+        PLAN.replace("[hours]", "[hours, chief]").replace("\n  pay", "\n  chief: {role: quasi, kind: integer}\n  pay")
+        + EXACT
+    )
     code, account = run(tmp_path, plan, frame, capsys)
     assert (code, account["verdicts"][0]["state"], account["people_disclosed"]) == (1, "fails", 1)
     assert not (tmp_path / "out").exists()

@@ -23,7 +23,8 @@ dataset: census
 data: people.csv
 unit: row
 ledger: ledger.db
-columns: {block: {kind: category}, sex: {domain: {values: [F, M]}}, age: {domain: {values: [0, 1, 2]}}}
+columns: {block: {role: quasi, kind: category},
+  sex: {role: quasi, domain: {values: [F, M]}}, age: {role: quasi, domain: {values: [0, 1, 2]}}}
 budget: {rho: 1/2}
 areas: {data: areas.csv, levels: [state, block]}
 by: [sex, age]
@@ -103,9 +104,13 @@ def test_exact_totals_are_part_of_the_neighbours(folder: Path, capsys: pytest.Ca
         ("share: 3", "share: -3", "negative"),
         ("at_most: room", "at_least: room", "contradict"),
         ("[F, M]", "[M, X, Y]", "rule names a value"),
-        ("age: {domain: {values: [0, 1, 2]}}", "age: {domain: {low: 0, high: 2}}", "declare the `values` of `age`"),
+        (
+            "age: {role: quasi, domain: {values: [0, 1, 2]}}",
+            "age: {role: quasi, domain: {low: 0, high: 2}}",
+            "declare the `values` of `age`",
+        ),
         ("by: [sex, age]\nlevels", "by: [sex, aged]\nlevels", "age"),
-        ("sex: {domain", "sex: {role: drop, domain", "role `drop`"),
+        ("sex: {role: quasi", "sex: {role: drop", "role `drop`"),
         ("rho: 1/2", "rho: 1/1000000000000000", "too small"),
         ("rho: 1/2", "rho: 0", "above 0"),
         ("levels: [state, block]", "levels: [block, state]", "listed twice"),
@@ -133,7 +138,7 @@ def test_bad_plans_are_refused_before_the_budget_is_spent(
 def test_a_domain_of_a_trillion_cells_and_areas_that_do_not_nest_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wide = ", ".join(f"c{n}: {{domain: {{values: {list(range(100))}}}}}" for n in range(6))
+    wide = ", ".join(f"c{n}: {{role: quasi, domain: {{values: {list(range(100))}}}}}" for n in range(6))
     text = PLAN.replace("columns: {", f"columns: {{{wide}, ").replace("by: [sex, age]\nl", f"by: {NAMES}\nl")
     (folder / "plan.yaml").write_text(text)
     code, said = run(folder, capsys)

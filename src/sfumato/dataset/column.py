@@ -208,7 +208,7 @@ class Column(DocumentedModel):
     def usable(self) -> bool:
         """Whether it may leave in some form: not if it identifies people, is dropped, or waits for a decision.
 
-        A declaration that says nothing of a role is one for figures with noise and queries.
+        A declaration that says nothing of a role is one for queries; plans refuse it.
         """
         waits = self.role is Role.UNDECIDED and "role" in self.model_fields_set
         return not waits and self.role not in (Role.IDENTIFIER, Role.DROP)

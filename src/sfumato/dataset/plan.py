@@ -19,6 +19,7 @@ plan says only what leaves.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,9 +32,9 @@ from sfumato.data.declared import read_declared
 from sfumato.data.missing import is_missing
 from sfumato.data.source import Source
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated, yaml_text
-from sfumato.dataset.column import Column, Kind
+from sfumato.dataset.column import Column, Kind, Role
 from sfumato.dataset.document import SHORT_KEYS, Dataset
-from sfumato.errors import BadParameter, InvalidRecipe, UnknownColumn
+from sfumato.errors import BadParameter, InvalidRecipe, UndecidedColumns, UnknownColumn
 from sfumato.field_docs import DocumentedModel
 from sfumato.wording import did_you_mean
 
@@ -55,7 +56,7 @@ class PlannedTable:
     """How many rows of one person count."""
 
     def column(self, name: str) -> Column:
-        """A declared column that may leave in some form; any other is refused."""
+        """A declared and decided column that may leave in some form; any other is refused."""
         if name not in self.columns:
             raise UnknownColumn(
                 f"The data set declares no column `{name}` of `{self.name}`.",
@@ -63,6 +64,13 @@ class PlannedTable:
                 column=name,
             )
         column = self.columns[name]
+        if column.role is Role.UNDECIDED and name != self.unit:
+            raise UndecidedColumns(
+                f"Column `{name}` of `{self.name}` is undecided, so nothing is released.",
+                fix="Decide its role in the document of the data set: sfumato decide DOCUMENT"
+                f" {shlex.quote(f'{name}=quasi')} --table {shlex.quote(self.name)} --by YOUR-NAME",
+                columns=[{"column": name}],
+            )
         if not column.usable or name == self.unit:
             role = "says whose row it is" if name == self.unit else f"has the role `{column.role}`"
             raise BadParameter(f"Column `{name}` {role}, and cannot be used.", fix="Leave it out.", column=name)

@@ -100,7 +100,7 @@ def _chosen(
         chosen[name] = _role(role)
     if rest is not None:
         for name, value in columns.items():
-            current = value.get("role") if isinstance(value, dict) else value
+            current = value.get("role", Role.UNDECIDED.value) if isinstance(value, dict) else value
             if current == Role.UNDECIDED.value and name not in chosen:
                 chosen[name] = _role(rest)
     return chosen
@@ -138,22 +138,28 @@ def _edited(text: str, where: tuple[str, ...], name: str, settings: Mapping[str,
 
     root = YAML().compose(text)
     column = _value(_section(root, where), name)
-    if not isinstance(column, MappingNode):
+    if not isinstance(column, MappingNode) or not column.value:
         return text[: column.start_mark.index] + yaml_flow(settings) + text[column.end_mark.index :]
     edits: list[tuple[int, int, str]] = []
-    role = _value(column, "role")
     new = {key: value for key, value in settings.items() if key not in {pair[0].value for pair in column.value}}
     for key, value in settings.items():
         if key not in new:
             scalar = _value(column, key)
             start, end = scalar.start_mark.index, scalar.end_mark.index
             edits.append((start, end, yaml_scalar(value) + ("\n" if text[start:end].endswith("\n") else "")))
-    if column.flow_style:
-        at, added = role.end_mark.index, "".join(f", {key}: {yaml_scalar(value)}" for key, value in new.items())
+    first = column.value[0][0].start_mark
+    if "role" in new:  # declared for queries only
+        between = ", " if column.flow_style else "\n" + " " * first.column
+        at, added = first.index, "".join(f"{key}: {yaml_scalar(value)}{between}" for key, value in new.items())
+    elif column.flow_style:
+        at, added = (
+            _value(column, "role").end_mark.index,
+            "".join(f", {key}: {yaml_scalar(value)}" for key, value in new.items()),
+        )
     else:
-        line = text.find("\n", role.end_mark.index)
+        line = text.find("\n", _value(column, "role").end_mark.index)
         at = len(text) if line < 0 else line
-        indent = "\n" + " " * next(key.start_mark.column for key, _ in column.value)
+        indent = "\n" + " " * first.column
         added = "".join(f"{indent}{key}: {yaml_scalar(value)}" for key, value in new.items())
     edits.append((at, at, added))
     for start, end, replacement in sorted(edits, reverse=True):

@@ -14,6 +14,7 @@ from sfumato.api.figures import FiguresProtection
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.data import read
 from sfumato.data.source import Source
+from sfumato.dataset.column import Role
 from sfumato.dataset.plan import DatasetPlan, plan_text
 from sfumato.errors import BadParameter, TooFewRows
 from sfumato.field_docs import DocumentedModel
@@ -69,13 +70,10 @@ class TrailsPlan(DatasetPlan):
     def visits(self) -> pl.DataFrame:
         """The columns that may leave, and whose visit a row is. What is not declared does not leave."""
         people, row, site = self.people, self.row, self.trails.site
-        people.column(site)
-        leaving = [name for name, column in people.columns.items() if column.usable and name != row]
-        if open_ones := [name for name in leaving if "role" not in people.columns[name].model_fields_set]:
-            raise BadParameter(
-                f"Columns have no role: {', '.join(f'`{name}`' for name in open_ones)}.",
-                fix="Decide them with `sfumato decide`. Visits leave as they are.",
-            )
+        hidden = (Role.IDENTIFIER, Role.DROP)
+        leaving = [name for name, column in people.columns.items() if column.role not in hidden and name != row]
+        for name in (site, *leaving):
+            people.column(name)
         named = [row, *leaving]
         frame = people.stored()
         for name in named:
