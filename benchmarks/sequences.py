@@ -29,7 +29,7 @@ from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
-from sfumato.demos.corpora import held_out_queries, more_held_out_queries, search_log
+from sfumato.demos.corpora import search_log
 from sfumato.events import (
     GeneralizeItems,
     MicroaggregateUnits,
@@ -48,6 +48,10 @@ from sfumato.measures.utility.recommender import Recommender
 from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.stats import wilson
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from ambiguous_queries import more_held_out_queries
+from held_out_queries import held_out_queries
 
 COLUMNS = {"method": "", "mask": ",.0f", "attack": ",.0f", "rows": ",", "known": ".1%", "directory": ".1%",
            "unique": ".1%", "recommender": ".1%", "verdict": ""}  # fmt: skip

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from area_reconstruction import PublishedCounts, reconstruct_areas
 from record import RECORD, Figures
 
 from sfumato.data.table import Table
@@ -30,7 +31,6 @@ from sfumato.masking.base import Context
 from sfumato.masking.methods.swap import Swap
 from sfumato.rng import Rng
 from sfumato.tables import Geography, TopDownPlan
-from sfumato.tables.area_reconstruction import PublishedCounts, reconstruct_areas
 from sfumato.tables.topdown import topdown
 
 PEOPLE, BLOCKS, TRACTS = 10_000, 333, 9

@@ -29,7 +29,6 @@ from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.demos.corpora import (
     held_out_case_files,
-    held_out_letters,
     patient_messages,
     recall_by_kind,
     synthetic_notes,
@@ -45,6 +44,9 @@ from sfumato.measures.utility.text_retrieval import TextRetrieval
 from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.stats import wilson
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from held_out_letters import held_out_letters
 
 PEOPLE, NOTES = 500, 5000
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from held_out_letters import held_out_letters
 from sfumato.attacks import AttackScenario, evaluate_attack
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.demos.corpora.known_notes import KnownNote, recall_by_kind, synthetic_notes
 from sfumato.demos.corpora.synthetic_case_files import held_out_case_files
-from sfumato.demos.corpora.synthetic_letters import held_out_letters
 from sfumato.documents.methods.deidentify_text import DeidentifyText
 from sfumato.documents.tagger import Tagger
 from sfumato.documents.text_findings import TextFinding, TextKind, find_identifiers

@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ambiguous_queries import more_held_out_queries
+from held_out_queries import held_out_queries
 from sfumato.attacks import AttackScenario, evaluate_attack
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
-from sfumato.demos.corpora.ambiguous_queries import more_held_out_queries
 from sfumato.demos.corpora.synthetic_log import SearchLog, search_log
-from sfumato.demos.corpora.synthetic_queries import held_out_queries
 from sfumato.dp.contribution_bounds import bound_items
 from sfumato.errors import BadParameter, OverBudget
 from sfumato.events.identifying_queries import identifying_kinds, own_names

@@ -1,8 +1,8 @@
 """Synthetic case files, e-mails and transcripts with known identifiers: recall on texts that no rule was written for.
 
-Written before the rules were extended with :mod:`sfumato.demos.corpora.synthetic_letters`; the rules were not changed
-by what is measured here, but rules and files have the same author. Names, towns, formats and sentences are those of
-neither other collection. Nobody in the files exists.
+Written before the rules were extended with the letters of the tests; the rules were not changed by what is measured
+here, but rules and files have the same author. Names, towns, formats and sentences are those of neither other
+collection. Nobody in the files exists.
 """
 
 from __future__ import annotations
