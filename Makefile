@@ -49,8 +49,7 @@ coverage: $(VENV)/.all $(PEERS)/.installed programs  ## all tests with coverage;
 	$(PYTEST) $(SPREAD) --cov --cov-report=term --cov-report=html:site-coverage
 
 docs: $(VENV)/.all  ## write what is generated: reference pages, JSON Schema, type stubs, tables of figures
-	$(BIN)/sfumato methods --write docs
-	$(BIN)/python -m sfumato.manual
+	$(BIN)/python docs/manual.py
 	$(BIN)/python benchmarks/tables.py
 
 site: $(VENV)/.all docs  ## build the documentation as a website in site/

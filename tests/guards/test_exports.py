@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from manual import stubs
 
 from sfumato.learning.catalogue import class_name, estimator_names
-from sfumato.manual import stubs
 from sfumato.registry import KINDS, exports, kinds_of, registry
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("api",),
     ("web",),
     ("server",),
-    ("demos", "manual"),
+    ("demos", "part_page"),
     ("app",),
     ("testing",),
     ("cli",),

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from manual import manual, write_manual
 
 from sfumato.cli import cli
-from sfumato.manual import manual, write_manual
 from sfumato.params import Part
 from sfumato.registry import KINDS, registry
 
@@ -35,11 +35,8 @@ def test_part_has_a_page_with_every_parameter(kind: str, cls: type[Part], pages:
 
 def test_committed_pages_are_current(tmp_path: Path) -> None:
     """Written by a process of its own, as `make docs` does: other tests of this process may have changed a default."""
-    script = (
-        "import sys, pathlib, sfumato.cli, sfumato.manual\n"
-        "sfumato.manual.write_manual(pathlib.Path(sys.argv[1]), sfumato.cli.cli)"
-    )
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, capture_output=True)
+    script = "import sys, pathlib, sfumato.cli, manual\nmanual.write_manual(pathlib.Path(sys.argv[1]), sfumato.cli.cli)"
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, capture_output=True, cwd=DOCS)
     written = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.rglob("*.md")}
     assert len(written) > 100
     stale = [path for path, text in written.items() if not (DOCS / path).exists() or (DOCS / path).read_text() != text]

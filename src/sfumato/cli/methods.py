@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._console import emit_json, json_option, typed_path
+from sfumato.cli._console import emit_json, json_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,10 +31,8 @@ _MORE = "What each does: sfumato methods --kind attack. All about one: sfumato m
 @click.option(
     "--kind", default=None, help="List the parts of this kind with a sentence each: method, model, attack, ..."
 )
-@click.option("--write", type=typed_path, default=None, help="Write all reference pages to this folder.")
 @json_option
-@click.pass_context
-def command(context: click.Context, name: str | None, kind: str | None, write: Path | None, as_json: bool) -> None:
+def command(name: str | None, kind: str | None, as_json: bool) -> None:
     """List the names of all parts by purpose, or show everything about NAME.
 
     --kind lists the parts of one kind with a sentence each.
@@ -44,18 +41,13 @@ def command(context: click.Context, name: str | None, kind: str | None, write: P
     from sfumato.registry import KINDS, registry
     from sfumato.wording import did_you_mean
 
-    if write is not None:
-        from sfumato.manual import write_manual
-
-        write_manual(write, context.find_root().command)
-        return
     kinds = [kind] if kind else list(KINDS)
     if name is not None:
         matches = [(k, registry(k).get(name)) for k in kinds if name in registry(k)]
         if not matches:
             known = [n for k in kinds for n in registry(k).names()]
             raise UnknownPart(f"There is no part `{name}`.", fix=did_you_mean(name, known))
-        from sfumato.manual import page
+        from sfumato.part_page import page
 
         if as_json:
             emit_json({"parts": [{"kind": k, "name": name, "schema": c.model_json_schema()} for k, c in matches]})

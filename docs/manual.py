@@ -1,7 +1,7 @@
 """Generated files: reference pages (parts, errors, commands, Python API) and type stubs of packages that export parts.
 
-``sfumato methods --write docs`` writes the pages and the recipe's JSON Schema below that folder. ``python -m
-sfumato.manual`` writes the stubs into the source tree. ``make docs`` runs both; a test compares them with the code.
+``python docs/manual.py`` writes all of them: the pages and the JSON Schemas below ``docs``, the stubs into the source
+tree. ``make docs`` runs it; a test compares them with the code.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from sfumato.errors import catalogue
-from sfumato.params import Part
+from sfumato.part_page import docstring, page
 from sfumato.registry import KINDS, registry
 
 if TYPE_CHECKING:
     import click
 
-__all__ = ["manual", "page", "stubs", "write_manual", "write_stubs"]
-
-_SECTION = {"method": "steps", "model": "models", "attack": "attacks", "measure": "measures"}
+SOURCE = Path(__file__).parents[1] / "src" / "sfumato"
 _PACKAGES = (
     *("data", "dataset", "dp", "ledger", "engines", "release", "recipe"),
     *("masking", "synthesis", "graphs", "events", "documents"),
@@ -36,80 +34,6 @@ _PACKAGES = (
 )
 """Packages on the page of the Python API, in the order of the layers."""
 _NOTE = "<!-- Made by `make docs` from the source; edit the docstrings instead. -->\n\n"
-
-
-def _type_words(schema: dict[str, Any]) -> str:
-    if "anyOf" in schema:
-        words = [_type_words(option) for option in schema["anyOf"] if option.get("type") != "null"]
-        return " or ".join(dict.fromkeys(words))
-    if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
-    if "const" in schema:
-        return f"`{schema['const']}`"
-    if "$ref" in schema:
-        return str(schema["$ref"]).rsplit("/", 1)[-1]
-    name = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}.get(
-        schema.get("type", ""), schema.get("type", "any value")
-    )
-    if schema.get("type") == "array":
-        name = f"list of {_type_words(schema.get('items', {}))}"
-    bounds = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    limits = [f"{sign} {schema[key]:g}" for key, sign in bounds.items() if key in schema]
-    return ", ".join([name, *limits])
-
-
-def _parameters(cls: type[Part]) -> str:
-    schema = cls.model_json_schema()
-    rows = []
-    for name, field in schema.get("properties", {}).items():
-        required = name in schema.get("required", ())
-        default = "required" if required else f"`{json.dumps(field.get('default'), ensure_ascii=False)}`"
-        if not required and field.get("default") is None:
-            default = "–"
-        words = " ".join(str(field.get("description", "")).split()).replace("|", "\\|")
-        rows.append(f"| `{name}` | {_type_words(field)} | {default} | {words} |")
-    if not rows:
-        return "It has no parameters.\n"
-    return "\n".join(["| parameter | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
-
-
-def page(kind: str, cls: type[Part]) -> str:
-    """The manual page of one part, as Markdown."""
-    from sfumato.data.yaml_documents import yaml_text
-
-    name = cls.part_name()
-    text = [
-        f"# {name}\n",
-        f"*{kind}*\n",
-        _docstring(cls) + "\n",
-        "## Parameters\n",
-        _parameters(cls),
-    ]
-    if cls.main is not None:
-        text.append(f"A bare value sets `{cls.main}`.\n")
-    if cls.examples:
-        shown: list[Any] = [{name: example} if example else name for example in cls.examples]
-        where = _SECTION.get(kind)
-        document: Any = {where: shown} if where else shown
-        if kind == "hierarchy":
-            document = {"columns": {"column": {"role": "quasi", "hierarchy": shown[0]}}}
-        text += ["## Example\n", *_example(kind, cls, yaml_text(document))]
-    if broken := getattr(cls, "broken_by", ()):
-        attacks = ", ".join(f"[{attack}](../query-attack/{attack}.md)" for attack in broken)
-        text += ["## Attacks that break it\n", f"{attacks}. What the policy does is no guarantee against them.\n"]
-    if cls.reference:
-        text += ["## Reference\n", cls.reference + "\n"]
-    if proof := getattr(cls, "proof", ""):
-        text += ["## Proof\n", proof + "\n"]
-    return "\n".join(text)
-
-
-def _example(kind: str, cls: type[Part], document: str) -> list[str]:
-    """The examples of a part: a piece of a recipe, or Python for parts that no recipe holds."""
-    if kind != "mechanism":
-        return ["```yaml", document.rstrip(), "```\n"]
-    calls = [f"{cls.__name__}({', '.join(f'{key}={value!r}' for key, value in e.items())})" for e in cls.examples]
-    return ["```python", f"from sfumato.dp import {cls.__name__}\n", *calls, "```\n"]
 
 
 def _cli_page(root: click.Command) -> str:
@@ -196,22 +120,13 @@ def _signature(name: str, target: Callable[..., object], width: float = 100) -> 
     return line if len(line) <= width else f"{name}(\n" + "".join(f"    {piece},\n" for piece in pieces) + f"){result}"
 
 
-def _docstring(target: object) -> str:
-    """The docstring as Markdown: examples become code blocks."""
-    text = inspect.cleandoc(getattr(target, "__doc__", None) or "")
-    text = re.sub(r":\w+:`~?([\w.]+)`", r"`\1`", text)
-    return re.sub(
-        r"(?m)((?:^(?:>>>|\.\.\.).*\n?(?:^(?!>>>|\.\.\.|\s*$).*\n?)*)+)", r"```pycon\n\1\n```\n", text
-    ).strip()
-
-
 def _members(cls: type) -> Iterator[str]:
     """Public methods and properties that the class itself defines."""
     for name, member in vars(cls).items():
         function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
         if name.startswith("_") or not (inspect.isfunction(function) or isinstance(member, property)):
             continue
-        summary = _docstring(member).split("\n\n")[0].replace("\n", " ")
+        summary = docstring(member).split("\n\n")[0].replace("\n", " ")
         shown = name if isinstance(member, property) else _signature(name, function, math.inf)
         yield f"- `{shown}`" + (f": {summary}" if summary else "")
 
@@ -226,7 +141,7 @@ def _api_page() -> str:
     ]
     for path in ("sfumato", *(f"sfumato.{name}" for name in _PACKAGES)):
         module = importlib.import_module(path)
-        text += [f"## {path}\n", _docstring(module).split("\n\n")[0] + "\n"]
+        text += [f"## {path}\n", docstring(module).split("\n\n")[0] + "\n"]
         for name in sorted(getattr(module, "__all__", None) or dir(module), key=str.lower):
             target = getattr(module, name)
             if name.startswith("_") or inspect.ismodule(target) or target in parts:
@@ -244,7 +159,7 @@ def _api_page() -> str:
                 shown = f"class {name}"
             else:
                 shown = _signature(name, target).removesuffix(" -> None")
-            text += ["```text", shown, "```\n", _docstring(target) + "\n"]
+            text += ["```text", shown, "```\n", docstring(target) + "\n"]
             if inspect.isclass(target):
                 text += [*_members(target), ""]
     return "\n".join(text)
@@ -297,8 +212,7 @@ def stubs() -> Iterator[tuple[str, str]]:
 
     It names what the package imports, and every class that it lists: parts and estimators.
     """
-    root = Path(__file__).parent
-    for path in sorted(root.glob("*/__init__.py")):
+    for path in sorted(SOURCE.glob("*/__init__.py")):
         source = ast.parse(path.read_text(encoding="utf-8"))
         if not any(isinstance(node, ast.Call) and ast.unparse(node.func) == "exports" for node in ast.walk(source)):
             continue
@@ -316,11 +230,9 @@ def stubs() -> Iterator[tuple[str, str]]:
         yield f"{package.replace('.', '/')}/__init__.pyi", "\n".join(["# Made by `make docs`.", *lines]) + "\n"
 
 
-def write_stubs() -> None:
-    """Write all stubs into the source tree."""
-    for path, text in stubs():
-        _write(Path(__file__).parents[1] / path, text)
-
-
 if __name__ == "__main__":
-    write_stubs()
+    from sfumato.cli import cli
+
+    write_manual(Path(__file__).parent, cli)
+    for path, text in stubs():
+        _write(SOURCE.parent / path, text)
