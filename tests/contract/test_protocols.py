@@ -19,7 +19,8 @@ from sfumato.collecting.frequencies import (
     optimized_local_hashing,
     subset_selection,
 )
-from sfumato.collecting.frequency_protocol import FrequencyProtocol, _self_tested
+from sfumato.collecting.frequency_protocol import FrequencyProtocol
+from sfumato.collecting.local_protocol import self_tested
 from sfumato.collecting.number_protocol import STEPS, NumberProtocol
 from sfumato.collecting.numbers import duchi, hybrid
 from sfumato.errors import BadParameter, NotComparable, SelfTestFailed
@@ -183,7 +184,7 @@ def test_a_bit_that_is_never_cleared_is_caught(monkeypatch: pytest.MonkeyPatch) 
     """The fault of a known library: set bits stay set."""
     encoding = registry("frequency-protocol").get("symmetric-unary-encoding").build({"epsilon": 1, "values": 4})
     monkeypatch.setattr(unary_encoding, "chosen", lambda chance, count, source: np.ones(count, dtype=bool))
-    _self_tested.cache_clear()
+    self_tested.cache_clear()
     with pytest.raises(SelfTestFailed):
         encoding.randomize([0, 1])  # type: ignore[attr-defined]
 

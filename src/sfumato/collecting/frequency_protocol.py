@@ -8,51 +8,37 @@ uses, and rounded up.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from sfumato.collecting.estimates import FrequencyEstimate, Tally, score_interval, two_sided
+from sfumato.collecting.local_protocol import BATCH, LocalProtocol, self_tested
 from sfumato.collecting.random_source import OS_ENTROPY, RandomSource
-from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.rational_bounds import ln_up
-from sfumato.errors import BadParameter, SelfTestFailed
-from sfumato.params import Part
-from sfumato.rationals import rational
+from sfumato.errors import BadParameter
 
-__all__ = ["BATCH", "Epsilon", "FrequencyProtocol", "Reports"]
+__all__ = ["FrequencyProtocol", "Reports"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Reports = npt.NDArray[np.uint8]
 """One row of bytes per report."""
 
-Epsilon = Annotated[Fraction, BeforeValidator(rational), Field(gt=0, le=20)]
-
-BATCH = 1 << 14
-"""Reports that are randomized or counted at once, less for large domains: bounds the memory."""
-
 _TESTED_VALUES = 64
-_FALSE_ALARM = 1e-9
 
 
-class FrequencyProtocol(Part):
+class FrequencyProtocol(LocalProtocol):
     """Base of frequency protocols: a randomizer for one device, a tally and an estimate for the collector."""
 
     main: ClassVar[str | None] = None
     shared_hashes: ClassVar[bool] = False
     """Whether all people use the same few public hash functions, so that two values may collide for good."""
 
-    epsilon: Epsilon
-    """Privacy loss of one report."""
     values: Annotated[int, Field(ge=2, le=1 << 24)]
     """Number of values; they are numbered from 0."""
 
@@ -66,10 +52,6 @@ class FrequencyProtocol(Part):
         """Exact probabilities p and q that a report supports the true value, and another one."""
 
     @abstractmethod
-    def ratio(self) -> Fraction:
-        """Largest exact likelihood ratio of a report between two values."""
-
-    @abstractmethod
     def _randomize(self, codes: Ints, source: RandomSource) -> Reports:
         """Reports of a batch of valid value numbers."""
 
@@ -77,32 +59,19 @@ class FrequencyProtocol(Part):
     def supported(self, reports: Reports) -> Flags:
         """For each report and each value, whether the report supports the value."""
 
-    def client_parameters(self) -> dict[str, int]:
-        """Whole numbers that the client for web pages needs, chances in units of 2**-32; refused if it has none."""
-        raise BadParameter(f"The client for web pages has no `{self.part_name()}`.", fix="Name another `protocol`.")
-
     @property
     def _batch(self) -> int:
         return max(1, min(BATCH, (1 << 26) // self.values))
-
-    def loss(self) -> PrivacyLoss:
-        """Privacy loss of one report under local differential privacy: any two values of one person."""
-        return pure(ln_up(self.ratio()))
 
     def collision_variance(self, counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | float:
         """Variance of the support that comes from public hash functions shared by all reports."""
         return 0.0
 
-    def design(self) -> str:
-        """Identifies protocol and parameters, without showing them."""
-        text = json.dumps([self.part_name(), self.to_dict()], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
     def randomize(self, codes: npt.ArrayLike, *, source: RandomSource = OS_ENTROPY) -> Reports:
         """One report per person. The first call tests the randomizer and refuses to run if its rates are off."""
         checked = self._checked(codes)
         if source is OS_ENTROPY:
-            _self_tested(self)
+            self_tested(self)
         parts = [self._randomize(checked[i : i + self._batch], source) for i in range(0, len(checked), self._batch)]
         return np.concatenate(parts) if parts else np.zeros((0, self.width), dtype=np.uint8)
 
@@ -173,13 +142,3 @@ class FrequencyProtocol(Part):
         if not self.shared_hashes:
             tested += [len(support) * binomtest(int(count), BATCH, float(q)).pvalue for count in support[1:]]
         return float(min(tested))
-
-
-@cache
-def _self_tested(protocol: FrequencyProtocol) -> None:
-    if protocol.self_test() < _FALSE_ALARM:
-        raise SelfTestFailed(
-            f"The randomizer {protocol.part_name()} failed its self-test: its reports do not have the stated "
-            "probabilities. No answer was randomized.",
-            fix="Check the installation and the source of random numbers of this device.",
-        )

@@ -13,7 +13,8 @@ from pydantic import Field, field_validator
 
 from sfumato.collecting.estimates import score_interval, two_sided
 from sfumato.collecting.frequencies.optimized_local_hashing import OptimizedLocalHashing
-from sfumato.collecting.frequency_protocol import BATCH, Epsilon, Reports
+from sfumato.collecting.frequency_protocol import Reports
+from sfumato.collecting.local_protocol import BATCH, Epsilon
 from sfumato.collecting.random_source import OS_ENTROPY, RandomSource, below
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter

@@ -6,11 +6,8 @@ floating-point computation.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import abstractmethod
 from fractions import Fraction
-from functools import cache
 from typing import Annotated, Self
 
 import numpy as np
@@ -18,12 +15,9 @@ import numpy.typing as npt
 from pydantic import BeforeValidator, model_validator
 
 from sfumato.collecting.estimates import MeanEstimate, NumberTally, two_sided
-from sfumato.collecting.frequency_protocol import BATCH, Epsilon
+from sfumato.collecting.local_protocol import BATCH, LocalProtocol, self_tested
 from sfumato.collecting.random_source import OS_ENTROPY, RandomSource, chance_below
-from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.rational_bounds import ln_up
-from sfumato.errors import BadParameter, SelfTestFailed, TooFewRows
-from sfumato.params import Part
+from sfumato.errors import BadParameter, TooFewRows
 from sfumato.rationals import rational
 
 __all__ = ["STEPS", "NumberProtocol"]
@@ -35,14 +29,11 @@ STEPS = 1 << 20
 """Grid steps between the bounds; a number is rounded to one of its two neighbours at random, without bias."""
 
 Bound = Annotated[Fraction, BeforeValidator(rational)]
-_FALSE_ALARM = 1e-9
 
 
-class NumberProtocol(Part):
+class NumberProtocol(LocalProtocol):
     """Base of protocols for numbers: a randomizer for one device, and estimates for the collector."""
 
-    epsilon: Epsilon
-    """Privacy loss of one report."""
     low: Bound
     """Public lower bound; smaller numbers count as this."""
     high: Bound
@@ -53,10 +44,6 @@ class NumberProtocol(Part):
         if self.low >= self.high:
             raise ValueError("`low` must be below `high`")
         return self
-
-    @abstractmethod
-    def ratio(self) -> Fraction:
-        """Largest exact likelihood ratio of a report between two numbers."""
 
     @abstractmethod
     def _randomize(self, positions: Ints, source: RandomSource) -> Ints:
@@ -82,26 +69,13 @@ class NumberProtocol(Part):
     def valid(self, reports: Ints) -> npt.NDArray[np.bool_]:
         """Which reports this protocol can send."""
 
-    def client_parameters(self) -> dict[str, int]:
-        """Whole numbers that the client for web pages needs, chances in units of 2**-32; refused if it has none."""
-        raise BadParameter(f"The client for web pages has no `{self.part_name()}`.", fix="Name another `protocol`.")
-
-    def loss(self) -> PrivacyLoss:
-        """Privacy loss of one report under local differential privacy: any two numbers of one person."""
-        return pure(ln_up(self.ratio()))
-
-    def design(self) -> str:
-        """Identifies protocol and parameters, without showing them."""
-        text = json.dumps([self.part_name(), self.to_dict()], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
     def randomize(self, numbers: npt.ArrayLike, *, source: RandomSource = OS_ENTROPY) -> Ints:
         """One report per person. The first call tests the randomizer and refuses to run if its mean is off."""
         given = np.asarray(numbers, dtype=np.float64)
         if given.ndim != 1 or not np.isfinite(given).all():
             raise BadParameter("Numbers must be a list of finite numbers; leave out people without an answer.")
         if source is OS_ENTROPY:
-            _self_tested(self)
+            self_tested(self)
         return self._randomize(self._on_grid(given, source), source)
 
     def _on_grid(self, given: Floats, source: RandomSource) -> Ints:
@@ -175,13 +149,3 @@ class NumberProtocol(Part):
     @abstractmethod
     def near_chance(self) -> float:
         """Probability of a report among the more likely ones at an end of the grid."""
-
-
-@cache
-def _self_tested(protocol: NumberProtocol) -> None:
-    if protocol.self_test() < _FALSE_ALARM:
-        raise SelfTestFailed(
-            f"The randomizer {protocol.part_name()} failed its self-test: its reports do not have the stated "
-            "probabilities. No answer was randomized.",
-            fix="Check the installation and the source of random numbers of this device.",
-        )

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from sfumato.collecting.frequency_protocol import Epsilon, FrequencyProtocol
+from sfumato.collecting.frequency_protocol import FrequencyProtocol
+from sfumato.collecting.local_protocol import Epsilon
 from sfumato.collecting.longitudinal import Deployment
 from sfumato.collecting.number_protocol import Bound, NumberProtocol
 from sfumato.data.yaml_documents import load_document, parse_yaml, validated
