@@ -8,6 +8,7 @@ neither bounds, nor categories, nor classes, nor the number of rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,24 +37,13 @@ __all__ = ["PrivateClassifier", "PrivateEstimator", "ScoringClassifier"]
 Array = npt.NDArray[Any]
 
 
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn estimator with a differential privacy guarantee for one row, or for all rows of one person."""
-
-    supervised: ClassVar[bool] = False
-    """Whether a fit needs ``y``."""
-    gaussian: ClassVar[bool] = True
-    """Whether a fit has a loss in Gaussian differential privacy."""
+class _FitState(BaseEstimator):  # type: ignore[misc]
+    """What a fit uses and leaves beside the parameters: no field of the dataclasses below."""
 
     _least_rows: int = 1
     """Rows that a fit needs. scikit-learn refuses none; a plan learns from none, because a refusal would tell so."""
-
-    epsilon: Any
-    delta: Any
-    bounds: Any
-    categories: Any
-    max_rows: int
-    ledger: Any
-    dataset: str | None
+    categories: Any = None
+    classes_: Array
     privacy_: Guarantee
     unit: str | None = None
     """Name of the privacy unit in the ledger: the column that identifies a person. None: ``row``, or ``person`` if one
@@ -62,6 +52,23 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """That a plan cut every person at ``max_rows`` rows."""
     _paid: Receipt | None = None
     """What a fit of a search has of the receipt of the search."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateEstimator(_FitState):
+    """A scikit-learn estimator with a differential privacy guarantee for one row, or for all rows of one person."""
+
+    supervised: ClassVar[bool] = False
+    """Whether a fit needs ``y``."""
+    gaussian: ClassVar[bool] = True
+    """Whether a fit has a loss in Gaussian differential privacy."""
+
+    epsilon: Any = None
+    delta: Any = None
+    bounds: Any = None
+    max_rows: int = 1
+    ledger: Any = None
+    dataset: str | None = None
 
     def _checked_rows(self, X: Any, y: Any = None, *, reset: bool) -> tuple[Array, Any]:  # noqa: N803
         """The input in scikit-learn's form. Messages do not show values."""
@@ -124,12 +131,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(PrivateEstimator, ABC):
     """A private classifier: its classes are public too."""
 
     supervised = True
-    classes: Any
-    classes_: Array
+    categories: Any = None
+    classes: Any = None
 
     def _codes(self, y: Any) -> npt.NDArray[np.int64]:
         """Positions of the labels in the declared classes, which become ``classes_``."""

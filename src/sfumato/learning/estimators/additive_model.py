@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +30,7 @@ _DAMPING = 3.0
 _RATE = 0.4
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdditiveModel(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
     """Generalized additive model of binned features with differential privacy (an explainable boosting machine).
 
@@ -57,21 +59,8 @@ class AdditiveModel(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
         The score where all shape functions are 0.
     """
 
-    def __init__(
-        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
-        classes: Any = None, epochs: int = 10, bins: int = 32, max_rows: int = 1, ledger: Any = None,
-        dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.classes = classes
-        self.epochs = epochs
-        self.bins = bins
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    epochs: int = 10
+    bins: int = 32
 
     def fit(self, X: Any, y: Any) -> AdditiveModel:  # noqa: N803
         """Charge the budget and fit the model."""

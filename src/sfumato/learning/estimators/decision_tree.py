@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +25,7 @@ _CLEAR = 4.0
 """Standard deviations of the noise of a count below which a bin is not seen."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DecisionTree(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
     """Decision tree with differential privacy.
 
@@ -48,21 +50,8 @@ class DecisionTree(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         The probability of every class in every leaf.
     """
 
-    def __init__(
-        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
-        classes: Any = None, max_depth: int = 6, bins: int = 12, max_rows: int = 1, ledger: Any = None,
-        dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.classes = classes
-        self.max_depth = max_depth
-        self.bins = bins
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    max_depth: int = 6
+    bins: int = 12
 
     def fit(self, X: Any, y: Any) -> DecisionTree:  # noqa: N803
         """Charge the budget and grow the tree."""

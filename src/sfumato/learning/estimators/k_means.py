@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +26,7 @@ _MOMENTS, _CELLS, _CELL_MEANS = Fraction(1, 20), Fraction(1, 5), Fraction(1, 4)
 """Shares of the budget for the start: moments, counts of cells, means of cells. The rest is for Lloyd steps."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """k-means clustering with differential privacy, of features scaled to -1 .. 1 by their public bounds.
 
@@ -49,19 +51,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         The noisy number of rows of every cluster.
     """
 
-    def __init__(
-        self, n_clusters: int = 8, *, epsilon: Any = None, delta: Any = None, bounds: Any = None,
-        categories: Any = None, steps: int = 4, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.steps = steps
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    n_clusters: int = field(default=8, kw_only=False)
+    categories: Any = None
+    steps: int = 4
 
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Charge the budget and find the centres. ``labels_`` of the rows are not kept: they are not private."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -32,6 +33,7 @@ _TAUGHT = 0.7
 """Noise that is added to the part that fits, in units of that of the moments."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """Linear regression with differential privacy, from noisy sufficient statistics.
 
@@ -57,18 +59,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     supervised = True
 
-    def __init__(
-        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
-        target_bounds: Any = None, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.target_bounds = target_bounds
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    categories: Any = None
+    target_bounds: Any = None
 
     def _target_options(self) -> dict[str, Any]:
         return {"y_numeric": True}

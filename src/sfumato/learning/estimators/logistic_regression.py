@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,7 @@ _DAMPING = 6.0
 """Smallest curvature of a direction, in standard deviations of the noise of a gradient."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticRegression(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
     """Logistic regression with differential privacy, for two or more classes.
 
@@ -63,19 +65,7 @@ class LogisticRegression(ClassifierMixin, ScoringClassifier):  # type: ignore[mi
         The :class:`~sfumato.release.guarantee.Guarantee`.
     """
 
-    def __init__(
-        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
-        classes: Any = None, steps: int = 24, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.classes = classes
-        self.steps = steps
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    steps: int = 24
 
     def fit(self, X: Any, y: Any) -> LogisticRegression:  # noqa: N803
         """Charge the budget and fit the model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +23,7 @@ _BINS_SHARE = Fraction(1, 5)
 _PRIOR_SHARE = Fraction(1, 10)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NaiveBayes(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
     """Naive Bayes with differential privacy, for numbers in bins and for categories.
 
@@ -41,19 +43,7 @@ class NaiveBayes(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         Per feature, the bin of every fine cell.
     """
 
-    def __init__(
-        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
-        classes: Any = None, bins: int = 16, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.classes = classes
-        self.bins = bins
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    bins: int = 16
 
     def fit(self, X: Any, y: Any) -> NaiveBayes:  # noqa: N803
         """Charge the budget and fit the model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +27,7 @@ _DECAY, _SQUARED_DECAY = 0.9, 0.99
 """Memory of the mean and of the mean square of gradients."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NeuralNetwork(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
     """Neural network with one hidden layer and differential privacy, fitted by DP-SGD.
 
@@ -62,24 +64,11 @@ class NeuralNetwork(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
 
     gaussian = False
 
-    def __init__(
-        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
-        classes: Any = None, hidden: int = 16, steps: int = 300, rate: float = 0.05, clip: float = 1.0,
-        learning_rate: float = 0.03, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.classes = classes
-        self.hidden = hidden
-        self.steps = steps
-        self.rate = rate
-        self.clip = clip
-        self.learning_rate = learning_rate
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    hidden: int = 16
+    steps: int = 300
+    rate: float = 0.05
+    clip: float = 1.0
+    learning_rate: float = 0.03
 
     def fit(self, X: Any, y: Any) -> NeuralNetwork:  # noqa: N803
         """Charge the budget and fit the model."""

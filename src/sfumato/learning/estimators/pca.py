@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = ["PCA"]
 Floats = npt.NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Principal component analysis with differential privacy.
 
@@ -36,18 +38,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         As in scikit-learn, for the scaled features; noisy variances below 0 are 0.
     """
 
-    def __init__(
-        self, n_components: int | None = None, *, epsilon: Any = None, delta: Any = None, bounds: Any = None,
-        categories: Any = None, max_rows: int = 1, ledger: Any = None, dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    n_components: int | None = field(default=None, kw_only=False)
+    categories: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PCA:  # noqa: N803
         """Charge the budget and find the components."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 _BINS_SHARE = Fraction(1, 10)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RandomForest(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
     """Random forest with differential privacy: extremely randomized trees.
 
@@ -41,22 +43,9 @@ class RandomForest(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         The largest number of bins of a number.
     """
 
-    def __init__(
-        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, categories: Any = None,
-        classes: Any = None, n_estimators: int = 60, max_depth: int = 4, bins: int = 16, max_rows: int = 1,
-        ledger: Any = None, dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.classes = classes
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.bins = bins
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
+    n_estimators: int = 60
+    max_depth: int = 4
+    bins: int = 16
 
     def fit(self, X: Any, y: Any) -> RandomForest:  # noqa: N803
         """Charge the budget and measure the leaves."""

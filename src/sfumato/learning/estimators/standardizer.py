@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = ["Standardizer"]
 Floats = npt.NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Standardizer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Standardize numbers by noisy means and noisy standard deviations.
 
@@ -34,19 +36,6 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  #
     mean_, scale_
         Noisy mean and noisy standard deviation of every feature, in its own unit.
     """
-
-    categories = None
-
-    def __init__(
-        self, *, epsilon: Any = None, delta: Any = None, bounds: Any = None, max_rows: int = 1, ledger: Any = None,
-        dataset: str | None = None,
-    ) -> None:  # fmt: skip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.max_rows = max_rows
-        self.ledger = ledger
-        self.dataset = dataset
 
     def fit(self, X: Any, y: Any = None) -> Standardizer:  # noqa: N803
         """Charge the budget and measure means and variances."""
