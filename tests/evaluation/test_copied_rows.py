@@ -10,7 +10,7 @@ import pytest
 
 import sfumato
 from sfumato.data.table import Table
-from sfumato.evaluation.copied_rows import COPIED, copied_rows, copied_verdict
+from sfumato.evaluation.checks.copied_rows import COPIED, copied_rows, copied_verdict
 from sfumato.release import Lineage, State
 
 COUNT = 120

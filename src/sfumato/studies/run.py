@@ -10,11 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from sfumato.dataset import Data
-from sfumato.errors import BadParameter, OutOfTime
+from sfumato.deadline import Deadline
+from sfumato.errors import BadParameter, OutOfTime, SfumatoError
+from sfumato.evaluation import make_release
 from sfumato.progress import SILENT, Progress
+from sfumato.recipe import Recipe
+from sfumato.rng import Rng
 from sfumato.studies.cell import exceeds_limit, refused_cell
-from sfumato.studies.feasibility import refusal_of
 from sfumato.studies.frontier import Study, points_of
 from sfumato.studies.plan import StudyPlan
 from sfumato.studies.store import CellStore, cell_key, fingerprint
@@ -140,3 +145,32 @@ def _still_valid(cell: Mapping[str, Any], limit: float | None, seconds: float | 
     if (cell["stopped"] or cell["partial"]) and (seconds is None or seconds > cell["allowed"]):
         return False
     return not cell["skipped"] or exceeds_limit(cell["attacks"], limit)
+
+
+_SAMPLE = 200
+_SECONDS = 5.0
+"""A candidate that takes longer is not judged here."""
+
+
+def refusal_of(recipe: Recipe, data: Data) -> SfumatoError | None:
+    """The refusal of a candidate whose steps cannot run on the data, or None.
+
+    The steps are tried on a few rows. A refusal there may be due to the few rows, so it is confirmed on all rows. None
+    therefore proves nothing: a candidate may still be refused when it runs.
+    """
+    if data.rows > _SAMPLE:
+        rows = pl.Series(range(0, data.rows, data.rows // _SAMPLE))
+        few = Data.of(data.table.with_frame(data.table.frame[rows]), recipe.schema)
+        if _try(recipe, few) is None:
+            return None
+    return _try(recipe, data)
+
+
+def _try(recipe: Recipe, data: Data) -> SfumatoError | None:
+    try:
+        make_release(recipe, data, rng=Rng(recipe.seed), progress=Deadline(until=time.monotonic() + _SECONDS))
+    except OutOfTime:
+        return None
+    except SfumatoError as refusal:
+        return refusal
+    return None

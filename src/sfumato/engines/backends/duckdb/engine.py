@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.data.declared import column_names, csv_lines_expression
+from sfumato.data.declared import column_names, csv_lines_expression, frame_cells
 from sfumato.data.formats.csv import Csv
 from sfumato.data.read_write import format_of
 from sfumato.data.sql_quoting import quoted_name, quoted_text
@@ -26,7 +26,6 @@ from sfumato.engines.backends.duckdb.workspace import FORMATS, open_workspace
 from sfumato.engines.contribution_bounding import MOST_ROWS, Bounded, bounded_totals
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.expressions import Modulo, ShiftRight, constant, equal
-from sfumato.engines.frames import as_arrow
 from sfumato.engines.functions import Hash
 from sfumato.engines.generator import Columns
 from sfumato.engines.memory import memory_bytes
@@ -344,3 +343,15 @@ def _reader(source: str | Path) -> str:
             raise UnknownFormat(
                 f"Questions cannot be asked of `{Path(path).name}`.", fix="Use a Parquet or CSV file, or pass a frame."
             )
+
+
+def as_arrow(source: Any) -> Any:
+    """The frame as an Arrow table for DuckDB. Times with a zone become UTC, because DuckDB does not read every zone."""
+    import pyarrow as pa
+
+    table = source if isinstance(source, pa.Table) else frame_cells(source).to_arrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None and field.type.unit in ("s", "ms"):
+            plain = table.column(place).cast(pa.int64()).cast(pa.timestamp(field.type.unit))
+            table = table.set_column(place, field.name, plain)
+    return table
