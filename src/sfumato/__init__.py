@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.results import MeasureResults as MeasureResults
     from sfumato.api.session import session as session
     from sfumato.api.study import study as study
+    from sfumato.api.verify import verify as verify
     from sfumato.data import read as read
     from sfumato.data import write as write
     from sfumato.dataset import Column as Column
@@ -75,6 +76,7 @@ _HOME = {
             "session",
             "set_budget",
             "study",
+            "verify",
         ),
     ),
     "data": ("read", "write"),

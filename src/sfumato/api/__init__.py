@@ -17,6 +17,7 @@ from sfumato.api.report import report
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.api.session import session
 from sfumato.api.study import study
+from sfumato.api.verify import verify
 from sfumato.registry import exports
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "session",
     "set_budget",
     "study",
+    "verify",
 ]
 
 __getattr__, __dir__ = exports(__name__)

@@ -280,5 +280,5 @@ def _answer(shown: Mapping[str, Any]) -> Answer:
         columns=columns, rows=rows, explanation=_explanation(shown["explanation"]), loss=_loss(shown["loss"]),
         cached=shown["cached"], remaining=None if remaining is None else _loss(remaining),
         kept=None if shown.get("kept") is None else NoisyValue(**shown["kept"]),
-        limits=shown.get("limits"),
+        limits=shown.get("limits"), certificate=shown.get("certificate"),
     )  # fmt: skip

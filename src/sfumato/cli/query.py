@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from sfumato.cli._console import NUMBER, emit_json, json_option, note, typed_path
+from sfumato.cli._console import NUMBER, emit_json, force_option, json_option, note, typed_path
 
 if TYPE_CHECKING:
     from sfumato.api.connect import RemoteSession
@@ -90,12 +90,21 @@ PERSON = "analyst"
     default=None,
     help="With --parties: ask again without a party that stopped. Each attempt is charged in full.",
 )
+@click.option(
+    "--certificate",
+    type=typed_path,
+    default=None,
+    help="Write the certificate of the answer to this file, for `sfumato verify`. It is public.",
+)
+@force_option
 @json_option
 def command(
     dataset: Path,
     sql: str,
     explain: bool,
     as_json: bool,
+    certificate: Path | None,
+    force: bool,
     server: str | None,
     identity: Path | None,
     attempts: int | None,
@@ -115,18 +124,23 @@ def command(
     from sfumato.dataset.document import Dataset
     from sfumato.query.open_session import open_session
 
+    if certificate is not None and certificate.exists() and not force:
+        raise click.UsageError(f"{certificate} exists; --force replaces it.")  # before anything is charged
     text = sys.stdin.read() if sql == "-" else sql
     stripped = text.lstrip()
     if stripped[:8].upper() == "EXPLAIN ":
         explain, text = True, stripped[8:]
+    if certificate is not None and explain:
+        raise click.UsageError("--certificate needs an answer; EXPLAIN gives none.")
+    output: dict[str, Any] = {"explain": explain, "as_json": as_json, "certificate": certificate}
     if identity is not None:
         given = {"attempts": attempts} if attempts and not explain else {}
-        _show(_parties(dataset, identity, options), text, {**options, **given}, explain=explain, as_json=as_json)
+        _show(_parties(dataset, identity, options), text, {**options, **given}, **output)
         return
     if attempts is not None:
         raise click.UsageError("--attempts belongs to --parties.")
     if server is not None:
-        _show(_remote(server, str(dataset), options), text, options, explain=explain, as_json=as_json)
+        _show(_remote(server, str(dataset), options), text, options, **output)
         return
     loaded = Dataset.load(dataset)
     analyst = options.pop("analyst") or getpass.getuser()
@@ -136,7 +150,7 @@ def command(
         engine=options.pop("engine"),
         response_interval=options.pop("response_interval"),
     )
-    _show(session, text, options, explain=explain, as_json=as_json)
+    _show(session, text, options, **output)
 
 
 def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Any:
@@ -168,7 +182,13 @@ def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession
 
 
 def _show(
-    session: Session | RemoteSession | Any, text: str, options: dict[str, Any], *, explain: bool, as_json: bool
+    session: Session | RemoteSession | Any,
+    text: str,
+    options: dict[str, Any],
+    *,
+    explain: bool,
+    as_json: bool,
+    certificate: Path | None,
 ) -> None:
     if explain:
         explanation = session.explain(text, **options)
@@ -178,12 +198,26 @@ def _show(
             click.echo(str(explanation))
         return
     answer = session.ask(text, **options)
+    if certificate is not None:
+        _write_certificate(answer, certificate)
     if as_json:
         emit_json(answer.to_dict())
     elif answer.loss is None and len(answer.columns) == 1:
         _print_values(answer)
     else:
         _print_table(answer)
+
+
+def _write_certificate(answer: Answer, path: Path) -> None:
+    import json
+
+    from sfumato.data import replacing
+
+    if answer.certificate is None:
+        note("This answer has no certificate, so no file was written.")
+        return
+    with replacing(path, force=True) as temporary:
+        temporary.write_text(json.dumps(answer.certificate, indent=1) + "\n", encoding="utf-8")
 
 
 def _print_table(answer: Answer) -> None:

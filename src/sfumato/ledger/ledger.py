@@ -353,6 +353,26 @@ class Ledger:
             rows = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
 
+    def remember_charge(self, key: str, analyst: str, record: str) -> None:
+        """Store what an analyst paid for the answer under a key, for its certificate; the first of each is kept."""
+        for whose in (analyst, ""):
+            self.remember(f"{key} paid by {whose}", record)
+
+    def recall_charge(self, key: str, analyst: str) -> str | None:
+        """What an analyst paid for the answer under a key, or else what was paid first."""
+        with self._store.read() as transaction:
+            for whose in (analyst, ""):
+                rows = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", f"{key} paid by {whose}")
+                if rows:
+                    return str(rows[0][0])
+        return None
+
+    def entry(self, number: int) -> Entry:
+        """The entry with this number."""
+        with self._store.read() as transaction:
+            [row] = transaction.query(f"{SELECT} WHERE number = ?", number)
+        return entry_of(row)
+
     def entries(self) -> Iterator[Entry]:
         """All entries in order."""
         with self._store.read() as transaction:

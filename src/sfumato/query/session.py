@@ -9,6 +9,8 @@ all reasons and keeps its cost.
 from __future__ import annotations
 
 import hashlib
+import json
+import secrets
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -33,11 +35,13 @@ from sfumato.ledger.policy_tables import refuse_registered
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
+from sfumato.query.certificate import certificate_of, charge_record
 from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
 from sfumato.query.options import CheckedOptions, QueryOptions, check_min_epsilon
 from sfumato.query.plan.accuracy import doubling_plans, error_reached
+from sfumato.query.plan.grouping_sets import CubePlan
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.policy.base import Policy
 from sfumato.query.results.analysis import analysis
@@ -107,6 +111,7 @@ class Session:
             return
         refuse_registered(ledger.store, dataset=catalog.dataset, places=sources.values())
         self._sources, self._born = sources, uuid4().hex
+        self._salt = ""
         public = {name: table.frame for name, table in catalog.public.items()}
         self._public = hashlib.sha256("\n".join(frame.write_csv() for frame in public.values()).encode()).hexdigest()
         opened = {name: _arrow(source) for name, source in (sources | public).items()}
@@ -274,6 +279,25 @@ class Session:
             released=all(self.ledger.recall(part) is not None for part in parts or (key,)),
         )
 
+    def record_charge(self, receipt: Receipt, cost: PrivacyLoss, plans: Mapping[str, NoisePlan | CubePlan]) -> None:
+        """Keep what a charge paid for, before anything is computed: the certificates of these answers state it."""
+        record = json.dumps(charge_record(self.ledger.entry(receipt.entry), cost, list(plans.values())))
+        for key in plans:
+            self.ledger.remember_charge(key, self.analyst, record)
+
+    def certificate(self, key: str) -> dict[str, Any] | None:
+        """The certificate of the answer under a key; None if its charge was not recorded."""
+        record = self.ledger.recall_charge(key, self.analyst)
+        return None if record is None else self.joint_certificate([{"charges": [json.loads(record)]}])
+
+    def joint_certificate(self, parts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+        """The certificate of an answer of several parts; None where a part has none."""
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        charges = [charge for part in known for charge in part["charges"]]
+        return certificate_of(charges, dataset=self.catalog.dataset, unit=self.catalog.unit)
+
     def run_plan(self, plan: NoisePlan, text: str) -> Answer:
         return self.run_plans([plan], text)[0]
 
@@ -289,12 +313,13 @@ class Session:
             costs = [plan.cost for plan in fresh.values()]
             total = costs[0] if len(costs) == 1 else sequential(costs)
             receipt = self.charge(total, whole, text, list(fresh))
+            self.record_charge(receipt, total, fresh)
             receipts = (receipt,) if len(costs) == 1 else receipt.split(*costs)
             for (key, plan), own in zip(fresh.items(), receipts, strict=True):
                 # A concurrent session may have stored its answer to the same query first: then that one is returned.
                 stored[key] = self.ledger.remember(key, store_table(plan, self._compute(plan, own)))
         return [
-            self.answer(plan, restore_table(plan, stored[key]), cached=key not in fresh)
+            self.answer(plan, restore_table(plan, stored[key]), key=key, cached=key not in fresh)
             for key, plan in zip(keys, plans, strict=True)
         ]
 
@@ -311,11 +336,13 @@ class Session:
         if options.epsilon is None or options.rho is not None:
             raise BadParameter("a relative error needs an epsilon that it may cost at most.")
         losses: list[PrivacyLoss] = []
+        certificates: list[Mapping[str, Any] | None] = []
         fresh = False
         answer: Answer | None = None
         for plan in doubling_plans(query, rational(options.epsilon), rational(options.delta), options.limits):
             answer = self.run_plan(plan, text)
             losses.append(plan.cost)
+            certificates.append(answer.certificate)
             fresh = fresh or not answer.cached
             if error_reached(query, plan, float(answer.value)):
                 break
@@ -323,7 +350,9 @@ class Session:
             assert answer is not None
             missed = (*answer.explanation.notes, "The wanted error was not reached for this epsilon.")
             answer = replace(answer, explanation=replace(answer.explanation, notes=missed))
-        return replace(answer, loss=sequential(losses), cached=not fresh)
+        return replace(
+            answer, loss=sequential(losses), cached=not fresh, certificate=self.joint_certificate(certificates)
+        )
 
     def connect(self, *, intervals: bool = False, **options: Unpack[QueryOptions]) -> Connection:
         """A DB-API 2.0 connection: ``pandas.read_sql(sql, session.connect(epsilon="0.1"))``.
@@ -391,15 +420,19 @@ class Session:
 
     def key_of(self, plan: NoisePlan) -> str:
         """The key under which the answer to a plan is kept: the same plan on the same data has the same one."""
+        # Hashes of entries are published in certificates. The salt stays in the ledger: without it nobody can tell
+        # from them the size and the time of a file.
+        self._salt = self._salt or self.ledger.remember("salt of keys", secrets.token_hex(16))
         version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
-        return answer_key(self.catalog.dataset, version, plan)
+        return answer_key(self.catalog.dataset, f"{self._salt}\n{version}", plan)
 
-    def answer(self, plan: NoisePlan, table: NoisyTable, *, cached: bool) -> Answer:
+    def answer(self, plan: NoisePlan, table: NoisyTable, *, key: str, cached: bool) -> Answer:
         """The answer to a plan from its noisy numbers."""
         kept = kept_share(plan, table)
         return Answer(
             columns=column_titles(plan.query), rows=answer_rows(plan, table), loss=plan.cost, cached=cached,
             remaining=self.remaining(), explanation=explain(plan), kept=kept, limits=limits_of(plan, kept),
+            certificate=self.certificate(key),
         )  # fmt: skip
 
 

@@ -48,6 +48,9 @@ class Answer:
     limits: Limits | None = None
     """Whether it was shown that the contribution limits fit nearly all people, without which there are no intervals;
     None where they cannot cut anybody."""
+    certificate: dict[str, Any] | None = None
+    """The plan, every bound and loss with its rule, and the place in the ledger, for :func:`sfumato.verify`. It is
+    public. None for policies without differential privacy."""
 
     @property
     def policy(self) -> str:
@@ -160,6 +163,7 @@ class Answer:
             "remaining": None if self.remaining is None else self.remaining.to_dict(),
             "explanation": self.explanation.to_dict(),
             "kept": None if self.kept is None else asdict(self.kept), "limits": self.limits,
+            "certificate": self.certificate,
         }  # fmt: skip
 
 

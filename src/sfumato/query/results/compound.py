@@ -30,10 +30,11 @@ def ask_parts(session: Session, sql: str, options: CheckedOptions) -> Answer | N
         return None
     together = _together(query, options)
     if together is not None:
-        return _combined_answer(query, answer_sets(session, together, sql), together.cost, sets_note(together))
+        sets = answer_sets(session, together, sql)
+        return _combined_answer(session, query, sets, together.cost, sets_note(together))
     answers = session.run_plans(_plans(session, query, options), sql)
     cost = sequential(answer.loss for answer in answers if answer.loss is not None)
-    return _combined_answer(query, answers, cost, _apart(query))
+    return _combined_answer(session, query, answers, cost, _apart(query))
 
 
 def explain_parts(session: Session, sql: str, options: CheckedOptions) -> Explanation | None:
@@ -62,7 +63,9 @@ def _plans(session: Session, query: CompoundQuery, options: CheckedOptions) -> l
     return [session.plan_noise(part, own) for part in query.parts]
 
 
-def _combined_answer(query: CompoundQuery, answers: Sequence[Answer], cost: PrivacyLoss, note: str) -> Answer:
+def _combined_answer(
+    session: Session, query: CompoundQuery, answers: Sequence[Answer], cost: PrivacyLoss, note: str
+) -> Answer:
     """The rows of all parts, sorted and limited together."""
     rows = [row for answer in answers for row in answer.rows]
     columns = [[row[place].value for row in rows] for place, _ in query.order]
@@ -76,6 +79,7 @@ def _combined_answer(query: CompoundQuery, answers: Sequence[Answer], cost: Priv
         kept=min((a.kept for a in answers if a.kept is not None), key=lambda kept: kept.high or 0, default=None),
         limits=next((state for state in ("cut", "not shown", "fit") if state in {a.limits for a in answers}), None),
         explanation=_combined_explanation(query, [answer.explanation for answer in answers], cost, note),
+        certificate=session.joint_certificate([answer.certificate for answer in answers]),
     )
 
 

@@ -48,10 +48,11 @@ def answer_sets(session: Session, plan: CubePlan, text: str) -> list[Answer]:
             draw.measurement.mechanism.check_drawable()
         check_plan(plan.cells, session.running)
         receipt = session.charge(plan.cost, key, text)
+        session.record_charge(receipt, plan.cost, {key: plan})
         stored = session.ledger.remember(key, json.dumps(_measured(session, plan, receipt)))
     numbers: Numbers = json.loads(stored)
     return [
-        session.answer(shown, _table(plan, shown, places, numbers), cached=cached)
+        session.answer(shown, _table(plan, shown, places, numbers), key=key, cached=cached)
         for shown, places in zip(plan.sets, plan.places, strict=True)
     ]
 

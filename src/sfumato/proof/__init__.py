@@ -1,0 +1,9 @@
+"""Proof checker: reads the certificate of an answer and derives every bound and loss again, with exact rationals.
+
+It imports nothing else of sfumato. The rules are the numbered theorems of ``docs/proof.md``.
+"""
+
+from sfumato.proof.certificate import Verification, sealed, verify_certificate
+from sfumato.proof.losses import Refused
+
+__all__ = ["Refused", "Verification", "sealed", "verify_certificate"]

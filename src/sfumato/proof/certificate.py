@@ -1,0 +1,248 @@
+"""Check a certificate: every bound, every loss, what they add up to, and the place in the hash chain of the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.proof.losses import Loss, Refused, compose, implies
+from sfumato.proof.rules import MECHANISMS, Bounds, Fields, copies_of, reach_of
+
+__all__ = ["FORMAT", "NEIGHBOURS", "Verification", "sealed", "verify_certificate"]
+
+FORMAT = "sfumato-certificate-1"
+NEIGHBOURS = "add or remove one unit with everything that it contributed"
+_START = "0" * 64
+_COLUMNS = (
+    "number", "at", "kind", "dataset", "analyst", "unit", "measure", "size", "delta", "bounds", "about", "totals",
+    "previous",
+)  # fmt: skip
+"""What the hash of a ledger's entry covers, in this order."""
+_ROUNDING = Fraction(1, 1 << 127)
+"""A ledger rounds costs with long denominators up, by less than this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """The result of a check: whether the certificate proves what it states, and if not, which node fails and why."""
+
+    holds: bool
+    node: str = ""
+    reason: str = ""
+    nodes: int = 0
+    """Number of nodes that were derived again."""
+    rules: tuple[str, ...] = ()
+    """The rules that were used."""
+    ledger: str = "not checked"
+    """``holds`` if the entries were found in the chain; ``not checked`` without a ledger."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"holds": self.holds, "node": self.node, "reason": self.reason, "nodes": self.nodes,
+                "rules": list(self.rules), "ledger": self.ledger}  # fmt: skip
+
+
+def sealed(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """A certificate with the SHA-256 of its contents."""
+    content = {name: value for name, value in certificate.items() if name != "sha256"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return {**content, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def verify_certificate(
+    certificate: Mapping[str, Any], ledger: Iterable[Mapping[str, Any]] | None = None
+) -> Verification:
+    """Derive everything again. ``ledger`` are all entries of the ledger, in order, each with the columns of an export.
+
+    A certificate from elsewhere may hold anything: what cannot be read is refused like what is wrong.
+    """
+    rules: list[str] = []
+    try:
+        _check(Fields.read(certificate, "certificate"), rules)
+        if ledger is not None:
+            _check_chain(Fields.read(certificate, "certificate"), ledger)
+    except Refused as refused:
+        return Verification(holds=False, node=refused.node, reason=refused.reason)
+    except (ArithmeticError, ValueError, TypeError, KeyError, RecursionError) as error:
+        return Verification(holds=False, node="certificate", reason=f"cannot be read ({type(error).__name__})")
+    return Verification(
+        holds=True, nodes=len(rules), rules=tuple(sorted(set(rules))),
+        ledger="not checked" if ledger is None else "holds",
+    )  # fmt: skip
+
+
+def _check(whole: Fields, rules: list[str]) -> None:
+    if whole.value("certificate") != FORMAT:
+        raise Refused("certificate", "has another format")
+    if whole.value("neighbours") != NEIGHBOURS:
+        raise Refused("certificate.neighbours", "there are rules for one relation of neighbours only")
+    for name in ("dataset", "unit"):
+        if not isinstance(whole.value(name), str) or not whole.value(name):
+            raise Refused(f"certificate.{name}", "is missing")
+    Fields.read(whole.value("versions"), "certificate.versions")
+    charges = whole.each("charges")
+    if not charges:
+        raise Refused("certificate.charges", "there are none")
+    totals = [_check_charge(charge, by_row=whole.value("unit") == "row", rules=rules) for charge in charges]
+    _covered(totals, Loss.read(whole.value("loss"), "certificate.loss"), "certificate.loss", exact=True)
+    if sealed(whole.stated)["sha256"] != whole.value("sha256"):
+        raise Refused("certificate.sha256", "the contents were changed")
+
+
+def _covered(losses: list[Loss], stated: Loss, node: str, *, exact: bool = False) -> None:
+    """C1: refuse a total that does not follow; ``exact``: one that is not the sum."""
+    total = compose(losses)
+    if not implies(total, stated) or (exact and total != stated):
+        raise Refused(node, "does not cover the losses below it")
+
+
+def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> Loss:
+    entry = Fields.read(charge.value("entry"), f"{charge.node}.entry")
+    entry.whole("number")
+    for name in ("previous", "hash"):
+        text = entry.value(name)
+        if not isinstance(text, str) or len(text) != 64 or set(text) - set("0123456789abcdef"):
+            raise Refused(f"{entry.node}.{name}", "is not a SHA-256")
+    plans = charge.each("plans")
+    if not plans:
+        raise Refused(f"{charge.node}.plans", "there are none")
+    stated = Loss.read(charge.value("loss"), f"{charge.node}.loss")
+    _covered([_check_plan(plan, by_row=by_row, rules=rules) for plan in plans], stated, f"{charge.node}.loss")
+    return stated
+
+
+def _check_plan(plan: Fields, *, by_row: bool, rules: list[str]) -> Loss:
+    tree = Fields.read(plan.value("rows_from"), f"{plan.node}.rows_from")
+    copies = copies_of(tree)
+    rules += _rules_of(tree)
+    if copies is not None and not by_row:
+        raise Refused(tree.node, "the rows are about another unit than the certificate")
+    bounding, rows, groups = plan.value("bounding"), plan.whole("rows"), plan.whole("groups")
+    if copies is None and bounding not in ("sample", "clip"):
+        raise Refused(f"{plan.node}.bounding", "contributions of a unit with many rows are not bounded")
+    if copies is not None and (bounding != "row" or rows < copies):
+        raise Refused(f"{plan.node}.rows", f"one row can become {copies}")
+    draws = plan.each("draws")
+    reserved = [Loss.read(item.stated, item.node) for item in plan.each("reserved")]
+    own: list[list[Loss]] = [[] for _ in reserved]
+    selected = [draw for draw in draws if _mechanism(draw) == "top-keys"]
+    for draw in draws:
+        loss = _check_draw(draw, bounding, rows, groups, selected, by_copies=copies is not None and copies > 1)
+        place = draw.whole("reservation", 0)
+        if place >= len(own):
+            raise Refused(f"{draw.node}.reservation", "there is no such part")
+        own[place].append(loss)
+        rules += [draw.value("rule"), Fields.read(draw.value("measures"), draw.node).value("rule")]
+    for place, losses in enumerate(own):
+        if not losses:
+            raise Refused(f"{plan.node}.reserved[{place}]", "covers no draw")
+        _covered(losses, reserved[place], f"{plan.node}.reserved[{place}]")
+    stated = Loss.read(plan.value("loss"), f"{plan.node}.loss")
+    _covered(reserved, stated, f"{plan.node}.loss")
+    return stated
+
+
+def _rules_of(node: Fields) -> list[str]:
+    return [node.value("rule"), *(rule for child in node.each("over") for rule in _rules_of(child))]
+
+
+def _mechanism(draw: Fields) -> Any:
+    return Fields.read(draw.value("noise"), f"{draw.node}.noise").value("mechanism")
+
+
+def _check_draw(
+    draw: Fields, bounding: str, rows: int, groups: int, selected: list[Fields], *, by_copies: bool
+) -> Loss:
+    """The loss of one draw, by the rule of its mechanism from the rule of what it measures."""
+    what = Fields.read(draw.value("measures"), f"{draw.node}.measures")
+    noise = Fields.read(draw.value("noise"), f"{draw.node}.noise")
+    name = noise.value("mechanism")
+    if name not in MECHANISMS:
+        raise Refused(noise.node, f"there is no rule for the mechanism `{name}`")
+    rule, law, measures = MECHANISMS[name]
+    kind = what.value("kind")
+    if draw.value("rule") != rule:
+        raise Refused(draw.node, f"a mechanism `{name}` loses by rule {rule}")
+    reach = reach_of(what, rows)
+    if kind not in measures:
+        raise Refused(draw.node, f"rule {rule} is not about `{kind}`")
+    if draw.number("reach") != reach:
+        raise Refused(f"{draw.node}.reach", f"one unit moves {reach} steps in one group")
+    step = what.positive("step")
+    touched, change = groups, reach * step  # B1
+    match draw.value("over"):
+        case "groups" if kind != "fitting-units" and name != "top-keys":
+            if selected:
+                raise Refused(draw.node, "only the selected groups are measured")
+        case "all" if kind == "fitting-units":  # B3: a unit counts once, whatever groups it is in
+            touched = 1
+        case "keys" if name == "top-keys":  # M10 is about any number of groups; ``most`` bounds private keys
+            pass
+        case "selected" if len(selected) == 1:  # B4: a unit is in all selected groups at most
+            touched = Fields.read(selected[0].value("noise"), selected[0].node).whole("count")
+        case "marginal" if bounding != "clip" and name in ("laplace", "gaussian", "rounded-gaussian"):
+            touched, change = 1, groups * change  # B5: all groups of a unit may fall into one number
+        case over:
+            raise Refused(f"{draw.node}.over", f"there is no rule for a draw over `{over}`")
+    if by_copies and (name in ("partition-selection", "top-keys") or name.startswith("thresholded")):
+        raise Refused(draw.node, "keys are not selected where one row can become several")
+    additive = kind in ("count", "sum", "bernstein-sum")
+    if bounding == "clip" and additive and name not in ("gaussian", "rounded-gaussian"):
+        raise Refused(draw.node, "a clipped norm bounds L2 distances only")  # B2
+    if additive and "grid" in noise.stated and (step / noise.positive("grid")).denominator != 1:
+        raise Refused(f"{noise.node}.grid", "one step is not a whole number of grid steps")
+    parts = draw.whole("parts")
+    if kind == "bernstein-sum" and parts != what.whole("parts"):
+        raise Refused(f"{draw.node}.parts", "are not the shares of one number")
+    if kind not in ("bernstein-sum", "bin-counts") and parts != 1:
+        raise Refused(f"{draw.node}.parts", "is 1 for all but shares and quantiles")
+    if name == "quantile" and parts != 1:
+        raise Refused(f"{draw.node}.parts", "one quantile is one number")
+    stated = Loss.read(draw.value("loss"), f"{draw.node}.loss")
+    problem = law(noise, Bounds(touched, change, parts)).problem(stated)
+    if problem:
+        raise Refused(f"{draw.node}.loss", f"by rule {rule}, {problem}")
+    return stated
+
+
+def _check_chain(whole: Fields, ledger: Iterable[Mapping[str, Any]]) -> None:
+    """H1: every hash of the ledger again, and in it the entry of each charge with its cost."""
+    charges = {
+        Fields.read(charge.value("entry"), charge.node).whole("number"): charge for charge in whole.each("charges")
+    }
+    previous, found = _START, set()
+    for place, entry in enumerate(ledger, start=1):
+        body = [entry[name] for name in _COLUMNS]
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        if (
+            entry["number"] != place
+            or entry["previous"] != previous
+            or (hashlib.sha256(text.encode()).hexdigest() != entry["hash"])
+        ):
+            raise Refused(f"ledger[{place}]", "the entry does not follow from the one before it")
+        previous = entry["hash"]
+        if place in charges:
+            _check_entry(whole, charges[place], entry)
+            found.add(place)
+    missing = sorted(set(charges) - found)
+    if missing:
+        raise Refused(f"{charges[missing[0]].node}.entry", f"the ledger has no entry {missing[0]}")
+
+
+def _check_entry(whole: Fields, charge: Fields, entry: Mapping[str, Any]) -> None:
+    node, claimed = f"{charge.node}.entry", Fields.read(charge.value("entry"), charge.node)
+    if claimed.value("hash") != entry["hash"] or claimed.value("previous") != entry["previous"]:
+        raise Refused(f"{node}.hash", "the entry has another place in the chain")
+    if (entry["kind"], entry["dataset"], entry["unit"]) != ("spend", whole.value("dataset"), whole.value("unit")):
+        raise Refused(node, "the entry is not a charge about this data set and unit")
+    loss, charged = Loss.read(charge.value("loss"), charge.node), json.loads(entry["totals"])["charge"]
+    stated = [loss.size, loss.delta, loss.rho, loss.squared_mu, loss.curve_delta]
+    paid = [entry["size"], entry["delta"], charged[2], charged[3], charged[4]]
+    for name, cost, amount in zip(("size", "delta", "rho", "squared_mu", "curve_delta"), stated, paid, strict=True):
+        same = cost is amount if cost is None or amount is None else 0 <= Fraction(amount) - cost < _ROUNDING
+        if not same or entry["measure"] != loss.measure:
+            raise Refused(f"{charge.node}.loss.{name}", "the ledger was charged another cost")

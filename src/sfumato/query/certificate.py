@@ -1,0 +1,141 @@
+"""Certificates of answers: the plan as a tree with the rule of every node, for :mod:`sfumato.proof` to check.
+
+A certificate is public. It holds what is declared (tables, domains, bounds), what kind of numbers are measured, and
+what was paid: no condition, no key, no exact and no noisy number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sfumato import __version__
+from sfumato.dp.curve import Curve
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
+from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanisms.top_keys import TopKeys
+from sfumato.ledger.entries import Entry
+from sfumato.params import part_name
+from sfumato.proof.certificate import FORMAT, NEIGHBOURS, sealed
+from sfumato.proof.rules import MECHANISMS, NODES, REACHES
+from sfumato.query.plan.aggregates import Aggregate, FittingUnits
+from sfumato.query.plan.grouping_sets import CubePlan
+from sfumato.query.plan.noise import Measurement, NoisePlan
+from sfumato.query.plan.relational import PlanNode, Scan
+
+__all__ = ["Charged", "certificate_of", "charge_record"]
+
+Charged: TypeAlias = dict[str, Any]
+"""A charge as a certificate records it: the entry of the ledger, the loss and the plans."""
+_KEYS = {"kind": "keys", "rule": "S5", "step": 1}
+"""What partition selection counts: each unit once for each of its keys."""
+
+
+def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> dict[str, Any]:
+    """The certificate of an answer that was paid for by these charges, each of which counts once."""
+    once = list({charge["entry"]["number"]: charge for charge in charges}.values())
+    return sealed({
+        "certificate": FORMAT, "dataset": dataset, "unit": unit, "neighbours": NEIGHBOURS,
+        "versions": {"sfumato": __version__}, "charges": once,
+        "loss": _loss(sequential(_stated(charge["loss"]) for charge in once)),
+    })  # fmt: skip
+
+
+def charge_record(entry: Entry, cost: PrivacyLoss, plans: Sequence[NoisePlan | CubePlan]) -> Charged:
+    """A charge with what it paid for."""
+    place = {"number": entry.number, "previous": entry.previous, "hash": entry.hash}
+    return {"entry": place, "loss": _loss(cost), "plans": [_plan(plan) for plan in plans]}
+
+
+def _loss(loss: PrivacyLoss) -> dict[str, str | None]:
+    curve = loss.composable()
+    return {
+        "measure": str(loss.measure), "size": str(loss.size), "delta": str(loss.delta), "rho": str(curve.rho),
+        "squared_mu": None if curve.gaussian is None else str(curve.gaussian), "curve_delta": str(curve.delta),
+    }  # fmt: skip
+
+
+def _stated(loss: dict[str, Any]) -> PrivacyLoss:
+    mu = loss["squared_mu"]
+    curve = Curve(
+        rho=Fraction(loss["rho"]), gaussian=None if mu is None else Fraction(mu), delta=Fraction(loss["curve_delta"])
+    )
+    size, delta = Fraction(loss["size"]), Fraction(loss["delta"])
+    return PrivacyLoss(measure=PrivacyMeasure(loss["measure"]), size=size, delta=delta, curve=curve)
+
+
+def _plan(plan: NoisePlan | CubePlan) -> dict[str, Any]:
+    if isinstance(plan, CubePlan):
+        cells = plan.cells
+        draws = [_draw(cells, draw.measurement, "marginal") for draw in plan.draws]
+        draws += [_draw(cells, one, "all") for one in plan.sets[0].measurements if _is_fitting(cells, one)]
+    else:
+        cells = plan
+        draws = [_draw(plan, measurement, _over(plan, measurement)) for measurement in plan.measurements]
+    return {
+        "rows_from": _node(cells.query.rows), "bounding": cells.bounding, "rows": cells.rows, "groups": cells.groups,
+        "draws": draws, "reserved": [_loss(part) for part in plan.parts], "loss": _loss(plan.cost),
+    }  # fmt: skip
+
+
+def _node(node: PlanNode) -> dict[str, Any]:
+    kind = part_name(type(node).__name__)
+    about = {"table": node.table, "unit_column": node.unit_column} if isinstance(node, Scan) else {}
+    return {
+        "node": kind, "rule": _rule(NODES, kind), "copies": node.copies if node.by_row else None, **about,
+        "over": [_node(child) for child in node.children()],
+    }  # fmt: skip
+
+
+def _is_fitting(plan: NoisePlan, measurement: Measurement) -> bool:
+    return measurement.aggregate is not None and isinstance(plan.query.aggregates[measurement.aggregate], FittingUnits)
+
+
+def _over(plan: NoisePlan, measurement: Measurement) -> str:
+    """Which numbers a draw is about."""
+    if isinstance(measurement.mechanism, TopKeys):
+        return "keys"
+    if _is_fitting(plan, measurement):
+        return "all"
+    return "groups" if plan.top_keys is None else "selected"
+
+
+def _draw(plan: NoisePlan, measurement: Measurement, over: str) -> dict[str, Any]:
+    mechanism = measurement.mechanism
+    kind, aggregates = mechanism.part_name(), plan.query.aggregates
+    index = 0 if isinstance(mechanism, TopKeys) else measurement.aggregate
+    reach = 1 if index is None else aggregates[index].sensitivity(plan.rows)
+    return {
+        "rule": _rule(MECHANISMS, kind), "over": over, "reach": reach, "parts": measurement.parts,
+        "measures": _KEYS if index is None else _measures(aggregates[index]), "noise": _noise(mechanism),
+        "loss": _loss(measurement.loss), "reservation": measurement.reservation,
+    }  # fmt: skip
+
+
+def _measures(aggregate: Aggregate) -> dict[str, Any]:
+    """The kind of an aggregate with its whole and rational fields: bounds, grids and ranks, all of them declared."""
+    kind = part_name(type(aggregate).__name__)
+    values = {field.name: getattr(aggregate, field.name) for field in fields(aggregate)}  # type: ignore[arg-type]
+    numbers = {name: _plain(value) for name, value in values.items() if isinstance(value, int | Fraction)}
+    return {**numbers, "kind": kind, "rule": _rule(REACHES, kind), "step": str(aggregate.step)}
+
+
+def _noise(mechanism: Mechanism) -> dict[str, Any]:
+    """The mechanism with all its parameters, and those of its sampler."""
+    given = {name: _plain(getattr(mechanism, name)) for name in type(mechanism).model_fields}
+    steps = getattr(mechanism, "steps", None)
+    drawn = {} if steps is None else {"drawn": str(steps())}
+    return {**given, "mechanism": mechanism.part_name(), **drawn}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def _rule(rules: dict[str, Any], kind: str) -> str | None:
+    """The number of a rule; None where there is none, which the check refuses."""
+    return rules[kind][0] if kind in rules else None

@@ -1,0 +1,82 @@
+"""The proof checker imports nothing else of sfumato, is short, and every rule has its theorem on the page."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.dp.analytic_gaussian import normal_delta, squared_of_pure
+from sfumato.dp.rational_bounds import exp_bracket, ln_bracket
+from sfumato.dp.zcdp import epsilon_at
+from sfumato.proof import brackets, rules
+from sfumato.proof.losses import concentrated_within, normal_within, pure_within
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src" / "sfumato" / "proof").glob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return names | {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_it_imports_itself_and_the_standard_library(path: Path) -> None:
+    for name in imported(path):
+        assert name.startswith("sfumato.proof") or name.split(".")[0] in sys.stdlib_module_names, name
+
+
+def test_it_can_be_read_in_an_afternoon() -> None:
+    assert len(SOURCES) >= 4
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES) < 1500
+
+
+def test_every_rule_is_a_theorem_on_the_page() -> None:
+    page = (ROOT / "docs" / "proof.md").read_text(encoding="utf-8")
+    stated = set(re.findall(r"^### ([RSMBCH]\d+)\.", page, re.MULTILINE))
+    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
+    tables = (rules.NODES, rules.REACHES, rules.MECHANISMS)
+    used = {entry[0] for table in tables for entry in table.values()}  # type: ignore[attr-defined]
+    assert used <= stated
+    assert stated == set(re.findall(r"\b([RSMBCH]\d+)\b", code))
+
+
+RATIONALS = st.fractions(min_value=-60, max_value=60, max_denominator=10**6)
+
+
+@given(RATIONALS)
+def test_brackets_agree_with_correctly_rounded_decimals(x: Fraction) -> None:
+    low, high = brackets.exp(x)
+    least, most = exp_bracket(x, 60)
+    assert low < high
+    assert low <= most
+    assert least <= high
+    if x > 0:
+        low, high = brackets.ln(x)
+        least, most = ln_bracket(x, 60)
+        assert low <= most
+        assert least <= high
+        low, high = brackets.sqrt(x)
+        assert low**2 <= x < high**2
+
+
+@given(st.fractions(min_value="1/20", max_value=20, max_denominator=1000), st.integers(3, 12))
+def test_conversions_agree_with_those_of_the_planner(size: Fraction, digits: int) -> None:
+    delta = Fraction(1, 10**digits)
+    proved = epsilon_at(size, delta)
+    assert concentrated_within(size, proved, delta)
+    assert not concentrated_within(size, proved * Fraction(97, 100), delta)
+    assert normal_within(size, Fraction(1), normal_delta(size, Fraction(1)) + Fraction(1, 10**50))
+    assert not normal_within(size, Fraction(1), normal_delta(size, Fraction(1)) * Fraction(97, 100))
+    squared = squared_of_pure(size)
+    assert squared is not None
+    assert pure_within(size, squared)
+    assert not pure_within(size, squared * Fraction(97, 100))

@@ -1,0 +1,110 @@
+"""`sfumato query --certificate` and `sfumato verify`: an answer, its certificate, and forged ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sfumato
+from sfumato.cli import main
+from sfumato.demos.private_hospital import patients
+
+METADATA = """\
+sfumato: 1
+dataset: hospital
+ledger: ledger.db
+person: row
+tables:
+  patients:
+    data: patients.csv
+    columns:
+      ward: {kind: category, domain: {values: [east, north, south, west]}}
+      age:  {kind: integer, domain: {low: 0, high: 99}}
+      flu:  {kind: boolean}
+"""
+SQL = "SELECT ward, COUNT(*) AS n FROM patients WHERE age > 87 GROUP BY ward"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    patients(300).write_csv(tmp_path / "patients.csv")
+    (tmp_path / "query.yaml").write_text(METADATA)
+    assert main(["ledger", "cap", str(tmp_path / "query.yaml"), "--epsilon", "1"]) == 0
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str]:
+    capsys.readouterr()
+    return main([str(argument) for argument in arguments]), capsys.readouterr().out
+
+
+def test_an_answer_is_verified_and_forged_certificates_are_not(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meta, path = folder / "query.yaml", folder / "certificate.json"
+    status, out = run(capsys, "query", meta, SQL, "--epsilon", "0.5", "--certificate", path, "--json")
+    written = json.loads(path.read_text())
+    assert status == 0
+    assert json.loads(out)["certificate"] == written
+    status, out = run(capsys, "verify", path, "--json")
+    assert (status, json.loads(out)["holds"], json.loads(out)["ledger"]) == (0, True, "not checked")
+    for ledger in (meta, folder / "ledger.db"):
+        status, out = run(capsys, "verify", path, "--ledger", ledger, "--json")
+        assert (status, json.loads(out)["ledger"]) == (0, "holds")
+    (folder / "answer.json").write_text(json.dumps({"rows": [], "certificate": written}))
+    assert run(capsys, "verify", folder / "answer.json")[0] == 0
+    draw = written["charges"][0]["plans"][0]["draws"][0]
+    draw["noise"]["scale"] = "97/50"
+    path.write_text(json.dumps(written))
+    status, out = run(capsys, "verify", path)
+    assert status == 1
+    assert "Refused at certificate.charges[0].plans[0].draws[0].loss" in out
+
+
+def test_a_ledger_that_was_not_charged_does_not_verify(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, other = folder / "certificate.json", folder / "other.db"
+    assert run(capsys, "query", folder / "query.yaml", SQL, "--epsilon", "1", "--certificate", path)[0] == 0
+    assert run(capsys, "ledger", "cap", other, "--dataset", "hospital", "--epsilon", "1")[0] == 0
+    found = sfumato.verify(path, ledger=other)
+    assert not found.holds
+    assert found.node == "certificate.charges[0].entry"
+    assert run(capsys, "verify", path, "--ledger", other)[0] == 1
+
+
+def test_bad_input_and_existing_files_cost_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta, path = folder / "query.yaml", folder / "certificate.json"
+    assert run(capsys, "verify", folder / "none.json")[0] == 2
+    path.write_text("no json")
+    assert run(capsys, "verify", path)[0] == 2
+    path.write_text("[1]")
+    assert run(capsys, "verify", path)[0] == 2
+    path.write_text("{}")
+    assert run(capsys, "verify", path)[0] == 1
+    assert run(capsys, "query", meta, SQL, "--epsilon", "1", "--certificate", path)[0] == 2
+    assert run(capsys, "query", meta, "EXPLAIN " + SQL, "--epsilon", "1", "--certificate", folder / "x")[0] == 2
+    assert run(capsys, "query", meta, SQL, "--epsilon", "1", "--certificate", path, "--force")[0] == 0
+
+
+def test_a_certificate_holds_no_condition_key_or_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "certificate.json"
+    _, out = run(capsys, "query", folder / "query.yaml", SQL, "--epsilon", "1", "--certificate", path, "--json")
+    text = path.read_text()
+    for secret in ("east", "north", "age", "87", "patients.csv", str(folder)):
+        assert f'"{secret}' not in text
+    assert {row["ward"]["value"] for row in json.loads(out)["rows"]} == {"east", "north", "south", "west"}
+
+
+def test_hashes_do_not_tell_the_size_of_a_file(folder: Path) -> None:
+    """The same question on the same file in two ledgers has different keys: they are salted."""
+    keys = []
+    for name in ("one", "two"):
+        sfumato.set_budget(folder / f"{name}.db", epsilon=1, dataset="hospital")
+        meta = folder / f"{name}.yaml"
+        meta.write_text(METADATA.replace("ledger.db", f"{name}.db"))
+        session = sfumato.session(meta)
+        session.ask(SQL, epsilon=1)
+        keys.append([entry.about for entry in session.ledger.entries() if entry.kind == "spend"])
+    assert keys[0] != keys[1]
