@@ -219,8 +219,8 @@ def test_a_rule_that_states_less_is_noticed(name: str, monkeypatch: pytest.Monke
     """A mutant of the proof: the loss of one group less, or of another rule."""
     number, law, measured = rules.MECHANISMS[name]
 
-    def less(noise: Any, by: rules.Bounds) -> Any:
-        return law(noise, rules.Bounds(by.groups, by.change * Fraction(97, 100), by.parts))
+    def less(noise: Any, by: rules.UnitChange) -> Any:
+        return law(noise, rules.UnitChange(by.groups, by.change * Fraction(97, 100), by.parts))
 
     monkeypatch.setitem(rules.MECHANISMS, name, (number, less, measured))
     with pytest.raises(AssertionError):

@@ -18,6 +18,7 @@ verify`` prints it).
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -353,10 +354,21 @@ class Ledger:
             rows = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
 
+    def salt(self) -> str:
+        """Random text that this ledger keeps to itself, made at the first use."""
+        name = "salt of keys"
+        with self._store.write() as transaction:
+            insert = "INSERT INTO sfumato_answers (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+            transaction.query(insert, name, secrets.token_hex(16))
+            [row] = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", name)
+        return str(row[0])
+
     def remember_charge(self, key: str, analyst: str, record: str) -> None:
         """Store what an analyst paid for the answer under a key, for its certificate; the first of each is kept."""
-        for whose in (analyst, ""):
-            self.remember(f"{key} paid by {whose}", record)
+        insert = "INSERT INTO sfumato_answers (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+        with self._store.write() as transaction:
+            for whose in (analyst, ""):
+                transaction.query(insert, f"{key} paid by {whose}", record)
 
     def recall_charge(self, key: str, analyst: str) -> str | None:
         """What an analyst paid for the answer under a key, or else what was paid first."""

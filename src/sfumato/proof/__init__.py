@@ -4,6 +4,6 @@ It imports nothing else of sfumato. The rules are the numbered theorems of ``doc
 """
 
 from sfumato.proof.certificate import Verification, sealed, verify_certificate
-from sfumato.proof.losses import Refused
+from sfumato.proof.losses import NotProved
 
-__all__ = ["Refused", "Verification", "sealed", "verify_certificate"]
+__all__ = ["NotProved", "Verification", "sealed", "verify_certificate"]

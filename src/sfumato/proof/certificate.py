@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.proof.losses import Loss, Refused, compose, implies
-from sfumato.proof.rules import MECHANISMS, Bounds, Fields, copies_of, reach_of
+from sfumato.proof.losses import NotProved, StatedLoss, compose, implies
+from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, reach_of
 
 __all__ = ["FORMAT", "NEIGHBOURS", "Verification", "sealed", "verify_certificate"]
 
@@ -65,7 +65,7 @@ def verify_certificate(
         _check(Fields.read(certificate, "certificate"), rules)
         if ledger is not None:
             _check_chain(Fields.read(certificate, "certificate"), ledger)
-    except Refused as refused:
+    except NotProved as refused:
         return Verification(holds=False, node=refused.node, reason=refused.reason)
     except (ArithmeticError, ValueError, TypeError, KeyError, RecursionError) as error:
         return Verification(holds=False, node="certificate", reason=f"cannot be read ({type(error).__name__})")
@@ -77,71 +77,71 @@ def verify_certificate(
 
 def _check(whole: Fields, rules: list[str]) -> None:
     if whole.value("certificate") != FORMAT:
-        raise Refused("certificate", "has another format")
+        raise NotProved("certificate", "has another format")
     if whole.value("neighbours") != NEIGHBOURS:
-        raise Refused("certificate.neighbours", "there are rules for one relation of neighbours only")
+        raise NotProved("certificate.neighbours", "there are rules for one relation of neighbours only")
     for name in ("dataset", "unit"):
         if not isinstance(whole.value(name), str) or not whole.value(name):
-            raise Refused(f"certificate.{name}", "is missing")
+            raise NotProved(f"certificate.{name}", "is missing")
     Fields.read(whole.value("versions"), "certificate.versions")
     charges = whole.each("charges")
     if not charges:
-        raise Refused("certificate.charges", "there are none")
+        raise NotProved("certificate.charges", "there are none")
     totals = [_check_charge(charge, by_row=whole.value("unit") == "row", rules=rules) for charge in charges]
-    _covered(totals, Loss.read(whole.value("loss"), "certificate.loss"), "certificate.loss", exact=True)
+    _covered(totals, StatedLoss.read(whole.value("loss"), "certificate.loss"), "certificate.loss", exact=True)
     if sealed(whole.stated)["sha256"] != whole.value("sha256"):
-        raise Refused("certificate.sha256", "the contents were changed")
+        raise NotProved("certificate.sha256", "the contents were changed")
 
 
-def _covered(losses: list[Loss], stated: Loss, node: str, *, exact: bool = False) -> None:
+def _covered(losses: list[StatedLoss], stated: StatedLoss, node: str, *, exact: bool = False) -> None:
     """C1: refuse a total that does not follow; ``exact``: one that is not the sum."""
     total = compose(losses)
     if not implies(total, stated) or (exact and total != stated):
-        raise Refused(node, "does not cover the losses below it")
+        raise NotProved(node, "does not cover the losses below it")
 
 
-def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> Loss:
+def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
     entry = Fields.read(charge.value("entry"), f"{charge.node}.entry")
     entry.whole("number")
     for name in ("previous", "hash"):
         text = entry.value(name)
         if not isinstance(text, str) or len(text) != 64 or set(text) - set("0123456789abcdef"):
-            raise Refused(f"{entry.node}.{name}", "is not a SHA-256")
+            raise NotProved(f"{entry.node}.{name}", "is not a SHA-256")
     plans = charge.each("plans")
     if not plans:
-        raise Refused(f"{charge.node}.plans", "there are none")
-    stated = Loss.read(charge.value("loss"), f"{charge.node}.loss")
+        raise NotProved(f"{charge.node}.plans", "there are none")
+    stated = StatedLoss.read(charge.value("loss"), f"{charge.node}.loss")
     _covered([_check_plan(plan, by_row=by_row, rules=rules) for plan in plans], stated, f"{charge.node}.loss")
     return stated
 
 
-def _check_plan(plan: Fields, *, by_row: bool, rules: list[str]) -> Loss:
+def _check_plan(plan: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
     tree = Fields.read(plan.value("rows_from"), f"{plan.node}.rows_from")
     copies = copies_of(tree)
     rules += _rules_of(tree)
     if copies is not None and not by_row:
-        raise Refused(tree.node, "the rows are about another unit than the certificate")
+        raise NotProved(tree.node, "the rows are about another unit than the certificate")
     bounding, rows, groups = plan.value("bounding"), plan.whole("rows"), plan.whole("groups")
     if copies is None and bounding not in ("sample", "clip"):
-        raise Refused(f"{plan.node}.bounding", "contributions of a unit with many rows are not bounded")
+        raise NotProved(f"{plan.node}.bounding", "contributions of a unit with many rows are not bounded")
     if copies is not None and (bounding != "row" or rows < copies):
-        raise Refused(f"{plan.node}.rows", f"one row can become {copies}")
+        raise NotProved(f"{plan.node}.rows", f"one row can become {copies}")
     draws = plan.each("draws")
-    reserved = [Loss.read(item.stated, item.node) for item in plan.each("reserved")]
-    own: list[list[Loss]] = [[] for _ in reserved]
+    reserved = [StatedLoss.read(item.stated, item.node) for item in plan.each("reserved")]
+    own: list[list[StatedLoss]] = [[] for _ in reserved]
     selected = [draw for draw in draws if _mechanism(draw) == "top-keys"]
     for draw in draws:
         loss = _check_draw(draw, bounding, rows, groups, selected, by_copies=copies is not None and copies > 1)
         place = draw.whole("reservation", 0)
         if place >= len(own):
-            raise Refused(f"{draw.node}.reservation", "there is no such part")
+            raise NotProved(f"{draw.node}.reservation", "there is no such part")
         own[place].append(loss)
         rules += [draw.value("rule"), Fields.read(draw.value("measures"), draw.node).value("rule")]
     for place, losses in enumerate(own):
         if not losses:
-            raise Refused(f"{plan.node}.reserved[{place}]", "covers no draw")
+            raise NotProved(f"{plan.node}.reserved[{place}]", "covers no draw")
         _covered(losses, reserved[place], f"{plan.node}.reserved[{place}]")
-    stated = Loss.read(plan.value("loss"), f"{plan.node}.loss")
+    stated = StatedLoss.read(plan.value("loss"), f"{plan.node}.loss")
     _covered(reserved, stated, f"{plan.node}.loss")
     return stated
 
@@ -156,28 +156,28 @@ def _mechanism(draw: Fields) -> Any:
 
 def _check_draw(
     draw: Fields, bounding: str, rows: int, groups: int, selected: list[Fields], *, by_copies: bool
-) -> Loss:
+) -> StatedLoss:
     """The loss of one draw, by the rule of its mechanism from the rule of what it measures."""
     what = Fields.read(draw.value("measures"), f"{draw.node}.measures")
     noise = Fields.read(draw.value("noise"), f"{draw.node}.noise")
     name = noise.value("mechanism")
     if name not in MECHANISMS:
-        raise Refused(noise.node, f"there is no rule for the mechanism `{name}`")
+        raise NotProved(noise.node, f"there is no rule for the mechanism `{name}`")
     rule, law, measures = MECHANISMS[name]
     kind = what.value("kind")
     if draw.value("rule") != rule:
-        raise Refused(draw.node, f"a mechanism `{name}` loses by rule {rule}")
+        raise NotProved(draw.node, f"a mechanism `{name}` loses by rule {rule}")
     reach = reach_of(what, rows)
     if kind not in measures:
-        raise Refused(draw.node, f"rule {rule} is not about `{kind}`")
+        raise NotProved(draw.node, f"rule {rule} is not about `{kind}`")
     if draw.number("reach") != reach:
-        raise Refused(f"{draw.node}.reach", f"one unit moves {reach} steps in one group")
+        raise NotProved(f"{draw.node}.reach", f"one unit moves {reach} steps in one group")
     step = what.positive("step")
     touched, change = groups, reach * step  # B1
     match draw.value("over"):
         case "groups" if kind != "fitting-units" and name != "top-keys":
             if selected:
-                raise Refused(draw.node, "only the selected groups are measured")
+                raise NotProved(draw.node, "only the selected groups are measured")
         case "all" if kind == "fitting-units":  # B3: a unit counts once, whatever groups it is in
             touched = 1
         case "keys" if name == "top-keys":  # M10 is about any number of groups; ``most`` bounds private keys
@@ -187,25 +187,25 @@ def _check_draw(
         case "marginal" if bounding != "clip" and name in ("laplace", "gaussian", "rounded-gaussian"):
             touched, change = 1, groups * change  # B5: all groups of a unit may fall into one number
         case over:
-            raise Refused(f"{draw.node}.over", f"there is no rule for a draw over `{over}`")
+            raise NotProved(f"{draw.node}.over", f"there is no rule for a draw over `{over}`")
     if by_copies and (name in ("partition-selection", "top-keys") or name.startswith("thresholded")):
-        raise Refused(draw.node, "keys are not selected where one row can become several")
+        raise NotProved(draw.node, "keys are not selected where one row can become several")
     additive = kind in ("count", "sum", "bernstein-sum")
     if bounding == "clip" and additive and name not in ("gaussian", "rounded-gaussian"):
-        raise Refused(draw.node, "a clipped norm bounds L2 distances only")  # B2
+        raise NotProved(draw.node, "a clipped norm bounds L2 distances only")  # B2
     if additive and "grid" in noise.stated and (step / noise.positive("grid")).denominator != 1:
-        raise Refused(f"{noise.node}.grid", "one step is not a whole number of grid steps")
+        raise NotProved(f"{noise.node}.grid", "one step is not a whole number of grid steps")
     parts = draw.whole("parts")
     if kind == "bernstein-sum" and parts != what.whole("parts"):
-        raise Refused(f"{draw.node}.parts", "are not the shares of one number")
+        raise NotProved(f"{draw.node}.parts", "are not the shares of one number")
     if kind not in ("bernstein-sum", "bin-counts") and parts != 1:
-        raise Refused(f"{draw.node}.parts", "is 1 for all but shares and quantiles")
+        raise NotProved(f"{draw.node}.parts", "is 1 for all but shares and quantiles")
     if name == "quantile" and parts != 1:
-        raise Refused(f"{draw.node}.parts", "one quantile is one number")
-    stated = Loss.read(draw.value("loss"), f"{draw.node}.loss")
-    problem = law(noise, Bounds(touched, change, parts)).problem(stated)
+        raise NotProved(f"{draw.node}.parts", "one quantile is one number")
+    stated = StatedLoss.read(draw.value("loss"), f"{draw.node}.loss")
+    problem = law(noise, UnitChange(touched, change, parts)).problem(stated)
     if problem:
-        raise Refused(f"{draw.node}.loss", f"by rule {rule}, {problem}")
+        raise NotProved(f"{draw.node}.loss", f"by rule {rule}, {problem}")
     return stated
 
 
@@ -223,26 +223,26 @@ def _check_chain(whole: Fields, ledger: Iterable[Mapping[str, Any]]) -> None:
             or entry["previous"] != previous
             or (hashlib.sha256(text.encode()).hexdigest() != entry["hash"])
         ):
-            raise Refused(f"ledger[{place}]", "the entry does not follow from the one before it")
+            raise NotProved(f"ledger[{place}]", "the entry does not follow from the one before it")
         previous = entry["hash"]
         if place in charges:
             _check_entry(whole, charges[place], entry)
             found.add(place)
     missing = sorted(set(charges) - found)
     if missing:
-        raise Refused(f"{charges[missing[0]].node}.entry", f"the ledger has no entry {missing[0]}")
+        raise NotProved(f"{charges[missing[0]].node}.entry", f"the ledger has no entry {missing[0]}")
 
 
 def _check_entry(whole: Fields, charge: Fields, entry: Mapping[str, Any]) -> None:
     node, claimed = f"{charge.node}.entry", Fields.read(charge.value("entry"), charge.node)
     if claimed.value("hash") != entry["hash"] or claimed.value("previous") != entry["previous"]:
-        raise Refused(f"{node}.hash", "the entry has another place in the chain")
+        raise NotProved(f"{node}.hash", "the entry has another place in the chain")
     if (entry["kind"], entry["dataset"], entry["unit"]) != ("spend", whole.value("dataset"), whole.value("unit")):
-        raise Refused(node, "the entry is not a charge about this data set and unit")
-    loss, charged = Loss.read(charge.value("loss"), charge.node), json.loads(entry["totals"])["charge"]
+        raise NotProved(node, "the entry is not a charge about this data set and unit")
+    loss, charged = StatedLoss.read(charge.value("loss"), charge.node), json.loads(entry["totals"])["charge"]
     stated = [loss.size, loss.delta, loss.rho, loss.squared_mu, loss.curve_delta]
     paid = [entry["size"], entry["delta"], charged[2], charged[3], charged[4]]
     for name, cost, amount in zip(("size", "delta", "rho", "squared_mu", "curve_delta"), stated, paid, strict=True):
         same = cost is amount if cost is None or amount is None else 0 <= Fraction(amount) - cost < _ROUNDING
         if not same or entry["measure"] != loss.measure:
-            raise Refused(f"{charge.node}.loss.{name}", "the ledger was charged another cost")
+            raise NotProved(f"{charge.node}.loss.{name}", "the ledger was charged another cost")

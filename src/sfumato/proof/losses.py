@@ -15,12 +15,12 @@ from typing import Any
 
 from sfumato.proof.brackets import exp, ln, normal, sqrt
 
-__all__ = ["Concentrated", "Law", "Loss", "Normal", "Pure", "Refused", "compose", "implies", "number"]
+__all__ = ["Concentrated", "Law", "Normal", "NotProved", "Pure", "StatedLoss", "compose", "implies", "number"]
 
 ZERO = Fraction(0)
 
 
-class Refused(Exception):
+class NotProved(Exception):
     """A certificate does not prove what it states. ``node`` is the place that fails."""
 
     def __init__(self, node: str, reason: str) -> None:
@@ -29,19 +29,21 @@ class Refused(Exception):
 
 
 def number(value: Any, node: str) -> Fraction:
-    """An exact rational as a certificate writes it: a whole number, or text such as ``"3/10"``."""
+    """An exact rational as a certificate writes it: a whole number, or text such as ``"3/10"`` or ``"0x3/0xa"``."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Fraction(value)
     try:
         if isinstance(value, str) and len(value) < 100_000:
+            if value.startswith("0x"):
+                return Fraction(*(int(part, 16) for part in value.split("/", 1)))
             return Fraction(value)
     except (ValueError, ZeroDivisionError):
         pass
-    raise Refused(node, "is not an exact number")
+    raise NotProved(node, "is not an exact number")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loss:
+class StatedLoss:
     """A stated loss."""
 
     measure: str
@@ -54,34 +56,34 @@ class Loss:
     """Probability with which ``rho`` and ``squared_mu`` do not hold."""
 
     @classmethod
-    def read(cls, stated: Any, node: str) -> Loss:
+    def read(cls, stated: Any, node: str) -> StatedLoss:
         """The loss that a certificate states; refused if it is not one."""
         fields = {"measure", "size", "delta", "rho", "squared_mu", "curve_delta"}
         if not isinstance(stated, Mapping) or set(stated) != fields or stated["measure"] not in ("epsilon", "rho"):
-            raise Refused(node, "does not state a loss")
+            raise NotProved(node, "does not state a loss")
         given = {name: number(stated[name], f"{node}.{name}") for name in fields - {"measure", "squared_mu"}}
         mu = stated["squared_mu"]
         loss = cls(
             measure=stated["measure"], squared_mu=None if mu is None else number(mu, f"{node}.squared_mu"), **given
         )
         if min(loss.size, loss.delta, loss.rho, loss.curve_delta, loss.squared_mu or ZERO) < 0:
-            raise Refused(node, "a loss cannot be negative")
+            raise NotProved(node, "a loss cannot be negative")
         return loss
 
-    def in_rho(self) -> Loss:
+    def in_rho(self) -> StatedLoss:
         """The same guarantee stated in rho."""
-        return Loss(
+        return StatedLoss(
             measure="rho", size=self.rho, delta=self.curve_delta, rho=self.rho, squared_mu=self.squared_mu,
             curve_delta=self.curve_delta,
         )  # fmt: skip
 
 
-def compose(losses: Sequence[Loss]) -> Loss:
+def compose(losses: Sequence[StatedLoss]) -> StatedLoss:
     """Theorem C1: what the losses of several draws add up to; in rho where their measures differ."""
     if len({loss.measure for loss in losses}) > 1:
         losses = [loss.in_rho() for loss in losses]
     mus = [loss.squared_mu for loss in losses]
-    return Loss(
+    return StatedLoss(
         measure=losses[0].measure if losses else "epsilon",
         size=sum((loss.size for loss in losses), ZERO),
         delta=min(Fraction(1), sum((loss.delta for loss in losses), ZERO)),
@@ -91,7 +93,7 @@ def compose(losses: Sequence[Loss]) -> Loss:
     )
 
 
-def implies(loss: Loss, other: Loss) -> bool:
+def implies(loss: StatedLoss, other: StatedLoss) -> bool:
     """Whether a guarantee follows from another in every number that it states (Theorems C2 to C4)."""
     if loss.rho > other.rho or loss.curve_delta > other.curve_delta:
         return False
@@ -156,7 +158,7 @@ class Pure:
     ranged: bool = False
     chance: Fraction = ZERO
 
-    def problem(self, stated: Loss) -> str:
+    def problem(self, stated: StatedLoss) -> str:
         """Why the stated loss does not follow, or nothing."""
         if stated.measure != "epsilon" or stated.size != self.draws * self.epsilon:
             return f"epsilon is {self.draws * self.epsilon}"
@@ -178,7 +180,7 @@ class Normal:
     squared_mu: Fraction
     chance: Fraction = ZERO
 
-    def problem(self, stated: Loss) -> str:
+    def problem(self, stated: StatedLoss) -> str:
         """Why the stated loss does not follow, or nothing."""
         if stated.squared_mu != self.squared_mu:
             return f"mu² is {self.squared_mu}"
@@ -200,7 +202,7 @@ class Concentrated:
 
     rho: Fraction
 
-    def problem(self, stated: Loss) -> str:
+    def problem(self, stated: StatedLoss) -> str:
         """Why the stated loss does not follow, or nothing."""
         if stated.measure != "rho" or stated.size != self.rho or stated.rho != self.rho:
             return f"rho is {self.rho}"

@@ -12,9 +12,9 @@ from math import comb, factorial
 from typing import Any
 
 from sfumato.proof.brackets import exp, normal, sqrt
-from sfumato.proof.losses import Concentrated, Law, Normal, Pure, Refused, number
+from sfumato.proof.losses import Concentrated, Law, Normal, NotProved, Pure, number
 
-__all__ = ["MECHANISMS", "NODES", "REACHES", "Bounds", "Fields", "copies_of", "reach_of"]
+__all__ = ["MECHANISMS", "NODES", "REACHES", "Fields", "UnitChange", "copies_of", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Fields:
 
     @classmethod
     def read(cls, stated: Any, node: str) -> Fields:
-        """Refused unless it is a JSON object."""
+        """NotProved unless it is a JSON object."""
         if not isinstance(stated, Mapping):
-            raise Refused(node, "is missing")
+            raise NotProved(node, "is missing")
         return cls(stated, node)
 
     def value(self, name: str) -> Any:
         """A field of any kind."""
         if name not in self.stated:
-            raise Refused(self.node, f"has no `{name}`")
+            raise NotProved(self.node, f"has no `{name}`")
         return self.stated[name]
 
     def number(self, name: str) -> Fraction:
@@ -45,28 +45,28 @@ class Fields:
         """A whole number of at least ``least``."""
         found = self.number(name)
         if found.denominator != 1 or found < least:
-            raise Refused(f"{self.node}.{name}", f"is not a whole number of at least {least}")
+            raise NotProved(f"{self.node}.{name}", f"is not a whole number of at least {least}")
         return int(found)
 
     def positive(self, name: str) -> Fraction:
         """A number above 0."""
         found = self.number(name)
         if found <= 0:
-            raise Refused(f"{self.node}.{name}", "is not above 0")
+            raise NotProved(f"{self.node}.{name}", "is not above 0")
         return found
 
     def flag(self, name: str) -> bool:
         """True or false."""
         found = self.value(name)
         if not isinstance(found, bool):
-            raise Refused(f"{self.node}.{name}", "is neither true nor false")
+            raise NotProved(f"{self.node}.{name}", "is neither true nor false")
         return found
 
     def each(self, name: str) -> list[Fields]:
         """The parts of a list."""
         found = self.value(name)
         if not isinstance(found, Sequence) or isinstance(found, str):
-            raise Refused(f"{self.node}.{name}", "is not a list")
+            raise NotProved(f"{self.node}.{name}", "is not a list")
         return [Fields.read(item, f"{self.node}.{name}[{place}]") for place, item in enumerate(found)]
 
 
@@ -80,10 +80,10 @@ Stability = Callable[[Fields, list[int | None]], int | None]
 def _scan(node: Fields, below: list[int | None]) -> int | None:
     """R1: a row of a private table belongs to its unit, or is one."""
     if below:
-        raise Refused(node.node, "a table has no rows below it")
+        raise NotProved(node.node, "a table has no rows below it")
     unit = node.value("unit_column")
     if unit is not None and not isinstance(unit, str):
-        raise Refused(node.node, "the unit column has no name")
+        raise NotProved(node.node, "the unit column has no name")
     return 1 if unit is None else None
 
 
@@ -98,7 +98,7 @@ def _within_units(children: int) -> Stability:
 
     def rule(node: Fields, below: list[int | None]) -> int | None:
         if any(bound is not None for bound in _exactly(node, below, children)):
-            raise Refused(node.node, "combines rows of different units, because each row is a unit")
+            raise NotProved(node.node, "combines rows of different units, because each row is a unit")
         return None
 
     return rule
@@ -108,13 +108,13 @@ def _union(node: Fields, below: list[int | None]) -> int | None:
     """R4: a row of a UNION ALL is a row of one side."""
     one, two = _exactly(node, below, 2)
     if (one is None) != (two is None):
-        raise Refused(node.node, "the sides have different privacy units")
+        raise NotProved(node.node, "the sides have different privacy units")
     return None if one is None or two is None else one + two
 
 
 def _exactly(node: Fields, below: list[int | None], count: int) -> list[int | None]:
     if len(below) != count:
-        raise Refused(node.node, f"stands over {len(below)} nodes instead of {count}")
+        raise NotProved(node.node, f"stands over {len(below)} nodes instead of {count}")
     return below
 
 
@@ -136,13 +136,13 @@ def copies_of(node: Fields) -> int | None:
     """The bound of a node and of all below it, each compared with what the certificate states."""
     kind = node.value("node")
     if kind not in NODES:
-        raise Refused(node.node, f"there is no rule for the node `{kind}`")
+        raise NotProved(node.node, f"there is no rule for the node `{kind}`")
     name, rule = NODES[kind]
     if node.value("rule") != name:
-        raise Refused(node.node, f"a node `{kind}` is bounded by rule {name}")
+        raise NotProved(node.node, f"a node `{kind}` is bounded by rule {name}")
     bound = rule(node, [copies_of(child) for child in node.each("over")])
     if node.value("copies") != bound or isinstance(node.value("copies"), bool):
-        raise Refused(node.node, f"the bound is {'one unit' if bound is None else bound}")
+        raise NotProved(node.node, f"the bound is {'one unit' if bound is None else bound}")
     return bound
 
 
@@ -163,14 +163,14 @@ def _sum(what: Fields, rows: int) -> Fraction:
     """S3: a row adds a whole number of steps between ``low`` and ``high``."""
     low, high = what.number("low"), what.number("high")
     if low > high:
-        raise Refused(what.node, "low is above high")
+        raise NotProved(what.node, "low is above high")
     return rows * max(abs(low), abs(high))
 
 
 def _shares(what: Fields, rows: int) -> Fraction:
     """S4: the shares of a row are not negative and add up to ``high`` steps."""
     if what.number("low") != 0 or what.whole("degree") > 2:
-        raise Refused(what.node, "shares start at 0 and have degree 1 or 2")
+        raise NotProved(what.node, "shares start at 0 and have degree 1 or 2")
     return rows * what.positive("high")
 
 
@@ -195,10 +195,10 @@ def reach_of(what: Fields, rows: int) -> Fraction:
     """What one unit moves within one group, in whole steps."""
     kind = what.value("kind")
     if kind not in REACHES:
-        raise Refused(what.node, f"there is no rule for the aggregate `{kind}`")
+        raise NotProved(what.node, f"there is no rule for the aggregate `{kind}`")
     name, rule = REACHES[kind]
     if what.value("rule") != name:
-        raise Refused(what.node, f"an aggregate `{kind}` is bounded by rule {name}")
+        raise NotProved(what.node, f"an aggregate `{kind}` is bounded by rule {name}")
     return rule(what, rows)
 
 
@@ -206,7 +206,7 @@ def reach_of(what: Fields, rows: int) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class UnitChange:
     """What one unit moves: ``change`` in each of ``groups`` groups, summed over the ``parts`` numbers of a group."""
 
     groups: int
@@ -218,11 +218,11 @@ def _drawn(noise: Fields, least: Fraction) -> Fraction:
     """The parameter of the sampler in grid steps; it may be rounded up."""
     drawn = noise.positive("drawn")
     if drawn < least:
-        raise Refused(f"{noise.node}.drawn", "the noise that is drawn is smaller than the noise that is stated")
+        raise NotProved(f"{noise.node}.drawn", "the noise that is drawn is smaller than the noise that is stated")
     return drawn
 
 
-def _laplace(noise: Fields, by: Bounds) -> Law:
+def _laplace(noise: Fields, by: UnitChange) -> Law:
     """M1: a shift by c multiplies probabilities by at most exp(c / scale); independent noises multiply."""
     scale = noise.positive("scale")
     _drawn(noise, scale / noise.positive("grid"))
@@ -240,7 +240,7 @@ def _laplace_tail(parts: int, distance: Fraction) -> Fraction:
     return total * exp(-distance)[1]
 
 
-def _thresholded_laplace(noise: Fields, by: Bounds) -> Law:
+def _thresholded_laplace(noise: Fields, by: UnitChange) -> Law:
     """M2: as M1 for keys that others have; a key of one unit alone passes the limit with a small probability."""
     scale, grid = noise.positive("scale"), noise.positive("grid")
     drawn, steps = _drawn(noise, scale / grid), ((noise.positive("limit") - by.change) / grid).__ceil__()
@@ -253,21 +253,21 @@ def _thresholded_laplace(noise: Fields, by: Bounds) -> Law:
     return Pure(epsilon=by.change / scale, draws=by.groups, chance=by.groups * min(chance, Fraction(1)))
 
 
-def _gaussian(noise: Fields, by: Bounds) -> Law:
+def _gaussian(noise: Fields, by: UnitChange) -> Law:
     """M3: discrete normal noise is zero-concentrated."""
     variance = noise.positive("variance")
     _drawn(noise, variance / noise.positive("grid") ** 2)
     return Concentrated(rho=by.groups * by.change**2 / variance / 2)
 
 
-def _rounded_gaussian(noise: Fields, by: Bounds) -> Normal:
+def _rounded_gaussian(noise: Fields, by: UnitChange) -> Normal:
     """M4: rounding normal noise is post-processing."""
     variance = noise.positive("variance")
     _drawn(noise, variance / noise.positive("grid") ** 2)
     return Normal(squared_mu=by.groups * by.change**2 / variance)
 
 
-def _thresholded_gaussian(noise: Fields, by: Bounds) -> Law:
+def _thresholded_gaussian(noise: Fields, by: UnitChange) -> Law:
     """M5: as M4 for keys that others have; a key of one unit alone passes the limit with a small probability."""
     grid, law = noise.positive("grid"), _rounded_gaussian(noise, by)
     _same_parts(noise, by)
@@ -279,60 +279,60 @@ def _thresholded_gaussian(noise: Fields, by: Bounds) -> Law:
     return Normal(squared_mu=law.squared_mu, chance=by.groups * chance)
 
 
-def _same_parts(noise: Fields, by: Bounds) -> None:
+def _same_parts(noise: Fields, by: UnitChange) -> None:
     if noise.whole("parts") != by.parts:
-        raise Refused(f"{noise.node}.parts", "is not the number of values in a group")
+        raise NotProved(f"{noise.node}.parts", "is not the number of values in a group")
 
 
-def _selection(noise: Fields, by: Bounds) -> Law:
+def _selection(noise: Fields, by: UnitChange) -> Law:
     """M6: keys are reported with the largest probabilities that (epsilon, delta) allows."""
     if by.change != 1:
-        raise Refused(noise.node, "a unit counts once for each key")
+        raise NotProved(noise.node, "a unit counts once for each key")
     delta = noise.positive("delta")
     return Pure(epsilon=noise.positive("epsilon"), draws=by.groups, chance=by.groups * delta)
 
 
-def _exponential(noise: Fields, by: Bounds) -> Law:
+def _exponential(noise: Fields, by: UnitChange) -> Law:
     """M7: a unit moves log-weights by rate · change, in one direction if utilities are monotone."""
     sides = 1 if noise.flag("monotone") else 2
     return Pure(epsilon=sides * noise.positive("rate") * by.change, draws=by.groups, ranged=True)
 
 
-def _quantile(noise: Fields, by: Bounds) -> Law:
+def _quantile(noise: Fields, by: UnitChange) -> Law:
     """M8: a row moves the utility of a candidate by at most max(rank, 1 - rank), up or down."""
     rank = noise.number("rank")
     if not 0 <= rank <= 1:
-        raise Refused(f"{noise.node}.rank", "is not a share")
+        raise NotProved(f"{noise.node}.rank", "is not a share")
     moved = max(rank, 1 - rank) * by.change
     return Pure(epsilon=2 * noise.positive("rate") * moved, draws=by.groups, ranged=True)
 
 
-def _quantiles(noise: Fields, by: Bounds) -> Law:
+def _quantiles(noise: Fields, by: UnitChange) -> Law:
     """M9: on each level of a bisection a row is in one part; there are floor(log2(n)) + 1 levels."""
     levels = 0
     while 1 << levels <= by.parts:
         levels += 1
     ranks = noise.value("ranks")
     if not isinstance(ranks, Sequence) or len(ranks) != by.parts:
-        raise Refused(f"{noise.node}.ranks", "are not as many as the quantiles")
+        raise NotProved(f"{noise.node}.ranks", "are not as many as the quantiles")
     return Pure(epsilon=noise.positive("price") * by.change, draws=by.groups * levels, ranged=True)
 
 
-def _top_keys(noise: Fields, by: Bounds) -> Law:
+def _top_keys(noise: Fields, by: UnitChange) -> Law:
     """M10: selections of keys one after the other; a key of one unit alone rarely beats the limit."""
     rate, count = noise.positive("rate"), noise.whole("count")
     if noise.value("limit") is None:
         return Pure(epsilon=rate * by.change, draws=count, ranged=True)
     if noise.flag("smallest"):
-        raise Refused(noise.node, "private keys with small counts are not selected")
+        raise NotProved(noise.node, "private keys with small counts are not selected")
     beyond = noise.positive("limit") - by.change
     if beyond <= 0 or noise.whole("most") < by.groups:
-        raise Refused(noise.node, "the limit is not above what one unit adds, or a unit may have more keys")
+        raise NotProved(noise.node, "the limit is not above what one unit adds, or a unit may have more keys")
     chance = min(Fraction(1), noise.whole("most") * exp(-rate * beyond)[1])
     return Pure(epsilon=count * rate * by.change, draws=1, chance=count * chance)
 
 
-MECHANISMS: dict[str, tuple[str, Callable[[Fields, Bounds], Law], frozenset[str]]] = {
+MECHANISMS: dict[str, tuple[str, Callable[[Fields, UnitChange], Law], frozenset[str]]] = {
     "laplace": ("M1", _laplace, frozenset({"count", "sum", "bernstein-sum", "distinct-count", "fitting-units"})),
     "thresholded-laplace": ("M2", _thresholded_laplace, frozenset({"count", "bernstein-sum"})),
     "gaussian": ("M3", _gaussian, frozenset({"count", "sum", "bernstein-sum"})),

@@ -19,6 +19,7 @@ from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.ledger.entries import Entry
 from sfumato.params import part_name
 from sfumato.proof.certificate import FORMAT, NEIGHBOURS, sealed
+from sfumato.proof.losses import StatedLoss
 from sfumato.proof.rules import MECHANISMS, NODES, REACHES
 from sfumato.query.plan.aggregates import Aggregate, FittingUnits
 from sfumato.query.plan.grouping_sets import CubePlan
@@ -52,18 +53,22 @@ def charge_record(entry: Entry, cost: PrivacyLoss, plans: Sequence[NoisePlan | C
 def _loss(loss: PrivacyLoss) -> dict[str, str | None]:
     curve = loss.composable()
     return {
-        "measure": str(loss.measure), "size": str(loss.size), "delta": str(loss.delta), "rho": str(curve.rho),
-        "squared_mu": None if curve.gaussian is None else str(curve.gaussian), "curve_delta": str(curve.delta),
+        "measure": str(loss.measure), "size": _exact(loss.size), "delta": _exact(loss.delta), "rho": _exact(curve.rho),
+        "squared_mu": None if curve.gaussian is None else _exact(curve.gaussian), "curve_delta": _exact(curve.delta),
     }  # fmt: skip
 
 
 def _stated(loss: dict[str, Any]) -> PrivacyLoss:
-    mu = loss["squared_mu"]
-    curve = Curve(
-        rho=Fraction(loss["rho"]), gaussian=None if mu is None else Fraction(mu), delta=Fraction(loss["curve_delta"])
-    )
-    size, delta = Fraction(loss["size"]), Fraction(loss["delta"])
-    return PrivacyLoss(measure=PrivacyMeasure(loss["measure"]), size=size, delta=delta, curve=curve)
+    read = StatedLoss.read(loss, "loss")
+    curve = Curve(rho=read.rho, gaussian=read.squared_mu, delta=read.curve_delta)
+    return PrivacyLoss(measure=PrivacyMeasure(read.measure), size=read.size, delta=read.delta, curve=curve)
+
+
+def _exact(number: Fraction) -> str:
+    """A rational as text: decimal, or hexadecimal where Python refuses to write so many digits."""
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) < 10_000:
+        return str(number)
+    return f"{number.numerator:#x}/{number.denominator:#x}"
 
 
 def _plan(plan: NoisePlan | CubePlan) -> dict[str, Any]:
@@ -119,21 +124,21 @@ def _measures(aggregate: Aggregate) -> dict[str, Any]:
     kind = part_name(type(aggregate).__name__)
     values = {field.name: getattr(aggregate, field.name) for field in fields(aggregate)}  # type: ignore[arg-type]
     numbers = {name: _plain(value) for name, value in values.items() if isinstance(value, int | Fraction)}
-    return {**numbers, "kind": kind, "rule": _rule(REACHES, kind), "step": str(aggregate.step)}
+    return {**numbers, "kind": kind, "rule": _rule(REACHES, kind), "step": _exact(aggregate.step)}
 
 
 def _noise(mechanism: Mechanism) -> dict[str, Any]:
     """The mechanism with all its parameters, and those of its sampler."""
     given = {name: _plain(getattr(mechanism, name)) for name in type(mechanism).model_fields}
     steps = getattr(mechanism, "steps", None)
-    drawn = {} if steps is None else {"drawn": str(steps())}
+    drawn = {} if steps is None else {"drawn": _exact(steps())}
     return {**given, "mechanism": mechanism.part_name(), **drawn}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Fraction) else value
+    return _exact(value) if isinstance(value, Fraction) else value
 
 
 def _rule(rules: dict[str, Any], kind: str) -> str | None:

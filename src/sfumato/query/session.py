@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -422,7 +421,7 @@ class Session:
         """The key under which the answer to a plan is kept: the same plan on the same data has the same one."""
         # Hashes of entries are published in certificates. The salt stays in the ledger: without it nobody can tell
         # from them the size and the time of a file.
-        self._salt = self._salt or self.ledger.remember("salt of keys", secrets.token_hex(16))
+        self._salt = self._salt or self.ledger.salt()
         version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
         return answer_key(self.catalog.dataset, f"{self._salt}\n{version}", plan)
 

@@ -50,7 +50,7 @@ class Answer:
     None where they cannot cut anybody."""
     certificate: dict[str, Any] | None = None
     """The plan, every bound and loss with its rule, and the place in the ledger, for :func:`sfumato.verify`. It is
-    public. None for policies without differential privacy."""
+    public. None for policies without differential privacy, and for answers of a server."""
 
     @property
     def policy(self) -> str:
