@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binomtest
 
+from sfumato import datasets
 from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, lineage_by_key, risk
 from sfumato.attacks.evaluation.attribute import best_constant
 from sfumato.attacks.evaluation.outcome import Arm
@@ -22,9 +22,8 @@ from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
 from sfumato.stats import wilson
 
-DATA = Path(__file__).parents[1] / "samples" / "examples"
-PATIENTS = pl.read_csv(DATA / "patients12.csv", schema_overrides={"zip": pl.String})
-OUTSIDE = pl.read_csv(DATA / "outside7.csv", schema_overrides={"zip": pl.String})
+PATIENTS = pl.read_csv(datasets.place("patients12"), schema_overrides={"zip": pl.String})
+OUTSIDE = pl.read_csv(datasets.place("outside7"), schema_overrides={"zip": pl.String})
 SCHEMA = Schema(
     columns={
         "name": Column(role=Role.IDENTIFIER),

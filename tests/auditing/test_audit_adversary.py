@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato import datasets
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.k_assign import AssignAuditor
 from sfumato.auditing.past_answers import past_answers
@@ -258,7 +259,7 @@ def test_answers_already_given(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "SELECT disease FROM p WHERE zip < 12000\nSELECT disease FROM p WHERE zip = 12000\n"
         "SELECT COUNT(*) FROM p WHERE age > 20\nSELECT disease FROM p WHERE zip = 12000 AND sex = 'F'\n"
     )
-    patients = Path(__file__).parents[1] / "samples" / "examples" / "patients7.csv"
+    patients = datasets.place("patients7")
     arguments = ["audit", str(log), "--told", "--data", str(patients), "--secret", "disease", "--k", "2"]
     assert main([*arguments, "--json"]) == 1
     [column] = json.loads(capsys.readouterr().out)["columns"]

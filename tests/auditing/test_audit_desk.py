@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sfumato import datasets
 from sfumato.auditing.audit_log import DurableAuditor
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.query_log import read_log
@@ -25,7 +26,7 @@ from sfumato.ledger.stores.sqlite import SqliteStore
 
 pytest.importorskip("ortools")
 
-PATIENTS = Path(__file__).parents[1] / "samples" / "examples" / "patients7.csv"
+PATIENTS = datasets.place("patients7")
 DISEASES = ("Asthma", "Bronchitis", "Cold", "Diabetes", "Earache", "Flu")
 DRAWN = AuditRules(k=2, simulatable=True, allow=0.3, shares={"disease": dict.fromkeys(DISEASES, 1 / 6)})
 LOG = """\

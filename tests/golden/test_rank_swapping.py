@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato import datasets
 from sfumato.attacks import Attack, AttackScenario, View, evaluate_attack
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
 from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
@@ -26,8 +27,8 @@ DATA = Path(__file__).parents[1] / "samples"
 
 def test_worked_example() -> None:
     """Ten records, window 2: (6, 7, 10, 2) has windows of 5, 5, 3 and 4 records and one record in all of them."""
-    original = pl.read_csv(DATA / "examples" / "rankswap10_original.csv")
-    masked = pl.read_csv(DATA / "examples" / "rankswap10_masked.csv")
+    original = pl.read_csv(datasets.place("rankswap10"))
+    masked = pl.read_csv(datasets.place("rankswap10-masked"))
     values = masked.to_numpy().astype(float)
     low, high = windows(np.array([[6.0, 7.0, 10.0, 2.0]]), values, 20)
     inside = (values >= low) & (values <= high)

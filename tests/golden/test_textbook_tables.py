@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
+from sfumato import datasets
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.equivalence_classes import compress
@@ -21,15 +20,13 @@ from sfumato.masking.search.lattice.minimal import minimal_nodes
 from sfumato.masking.search.lattice.space import LatticeSpace
 from sfumato.rng import Rng
 
-FOLDER = Path(__file__).parents[1] / "samples" / "examples"
-
 
 def salaries() -> Data:
-    frame = pl.read_csv(FOLDER / "salaries9.csv")
+    frame = pl.read_csv(datasets.place("salaries9"))
     group = [
         next(str(n) for n, rows in enumerate(((1, 3, 8), (4, 5, 6), (2, 7, 9))) if r in rows) for r in range(1, 10)
     ]
-    hierarchy = {"file": str(FOLDER / "condition_hierarchy.csv")}
+    hierarchy = {"file": str(datasets.place("conditions6"))}
     columns = {
         "group": Column(role=Role.QUASI),
         "salary": Column(role=Role.SENSITIVE),
@@ -53,7 +50,7 @@ def test_distances_of_salaries9(column: str, distance: str, reference: str, wors
 
 
 def census() -> Data:
-    frame = pl.read_csv(FOLDER / "census11.csv", schema_overrides={"zip": pl.String})
+    frame = pl.read_csv(datasets.place("census11"), schema_overrides={"zip": pl.String})
     columns = {name: Column(role=Role.QUASI) for name in ("ethnicity", "birth", "gender")}
     columns["zip"] = Column(role=Role.QUASI, hierarchy={"mask": "right"})  # type: ignore[arg-type]
     columns["condition"] = Column(role=Role.SENSITIVE)
@@ -82,7 +79,7 @@ ZIP3 = {"13053": "1305*", "13068": "1306*", "14853": "1485*", "14850": "1485*"}
 
 
 def patients(zips: dict[str, str], ages: list[tuple[int, str]]) -> Data:
-    frame = pl.read_csv(FOLDER / "patients12.csv", schema_overrides={"zip": pl.String})
+    frame = pl.read_csv(datasets.place("patients12"), schema_overrides={"zip": pl.String})
     band = [next(label for limit, label in ages if age < limit) for age in frame["age"].to_list()]
     frame = frame.with_columns(pl.col("zip").replace_strict(zips), pl.Series("age", band))
     roles = {"name": Role.IDENTIFIER, "zip": Role.QUASI, "age": Role.QUASI, "condition": Role.SENSITIVE}
@@ -111,8 +108,8 @@ def test_three_diverse_patients() -> None:
 
 def test_an_outsider_links_to_the_raw_table_only() -> None:
     """Peter (13068, 29) and Lucas (14850, 47) are unique in the raw table; in the 3-diverse one nobody is."""
-    outside = pl.read_csv(FOLDER / "outside7.csv", schema_overrides={"zip": pl.String})
-    raw = pl.read_csv(FOLDER / "patients12.csv", schema_overrides={"zip": pl.String})
+    outside = pl.read_csv(datasets.place("outside7"), schema_overrides={"zip": pl.String})
+    raw = pl.read_csv(datasets.place("patients12"), schema_overrides={"zip": pl.String})
     linked = outside.join(raw.group_by("zip", "age").len(), on=["zip", "age"])
     assert sorted(linked.filter(pl.col("len") == 1)["name"].to_list()) == ["Ben", "Lucas", "Peter"]
     shown = patients(ZIP3, [(40, "<40"), (200, ">40")]).table.frame.group_by("zip", "age").len()

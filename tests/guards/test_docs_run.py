@@ -2,11 +2,13 @@
 the page speaks of; recipes in them are recipes.
 
 A ``console`` block holds commands behind ``$`` and, where it helps, what they print. A command whose printed answer
-begins with an error's code must end with an error. Demos have tests of their own: here they must only exist.
+begins with an error's code must end with an error. Demos have tests of their own: here they must only exist. Pages of
+*The field in examples* run in an empty folder, block by block, and must print what they show.
 """
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 import shutil
@@ -41,7 +43,12 @@ ELSEWHERE = {
     "tutorial": "run by test_tutorial.py, with the files that its own commands write",
 }
 DEMOS = registry("demo").names()
-RUNNING = [page for page, text in PAGES.items() if page not in ELSEWHERE and re.search("```(console|python)\n", text)]
+FIELD = [page for page in PAGES if page.startswith("field/")]
+RUNNING = [
+    page
+    for page, text in PAGES.items()
+    if page not in (*ELSEWHERE, *FIELD) and re.search("```(console|python)\n", text)
+]
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -228,6 +235,63 @@ def test_a_page_runs(
         assert done.returncode == 0, done.stderr[-2000:]
 
 
+def one_line(text: str) -> str:
+    return " ".join(re.sub("[─━│┃]+", " ", text).split())
+
+
+def runs(text: str) -> list[tuple[str, list[str]]]:
+    """Commands of a ``console`` block, each with the lines shown below it; ``...`` stands for lines left out."""
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif one_line(line) not in ("", "..."):
+            found[-1][1].append(one_line(line))
+    return found
+
+
+@pytest.mark.parametrize("page", FIELD)
+def test_a_page_of_the_field_prints_what_it_shows(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shown lines of a command occur in its output, in this order; Python blocks are doctests."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    names: dict[str, object] = {}
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", PAGES[page], flags=re.DOTALL | re.MULTILINE):
+        if language == "yaml":
+            named = re.match(r"# ([\w-]+\.yaml)\n", text)
+            assert named, f"{page}: name the file in the first line"
+            Path(named[1]).write_text(text, encoding="utf-8")
+        elif language == "python":
+            example = doctest.DocTestParser().get_doctest(text, names, page, page, 0)
+            assert example.examples, f"{page}: write Python as `>>>` with its output"
+            said: list[str] = []
+            doctest.DocTestRunner(optionflags=flags).run(example, out=said.append, clear_globs=False)
+            assert not said, "".join(said)
+            names = example.globs
+        for line, shown in runs(text) if language == "console" else ():
+            words = shlex.split(line, comments=True)
+            assert words[0] == "sfumato", line
+            code = main(words[1:])
+            printed = capsys.readouterr()
+            rest = one_line(printed.out + printed.err)
+            assert (code in (1, 2)) == any(part.startswith("SFU-") for part in shown) or code == 1, f"{line}\n{rest}"
+            for part in shown:
+                before, found, rest = rest.partition(part)
+                assert found, f"{line}\nnot printed: {part}\nprinted: {before}"
+
+
+def test_every_page_of_the_field_shows_output_and_a_source() -> None:
+    for page in FIELD:
+        if page != "field/index":
+            assert re.search(r"^(\$ |>>> )", PAGES[page], re.MULTILINE), page
+            assert re.search(r"doi:|arXiv:|http", PAGES[page]), f"{page}: name the source"
+    site = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    assert not [page for page in FIELD if f"{page}.md" not in site]
+
+
 def test_no_command_is_hidden_from_this_test() -> None:
     for page, text in PAGES.items():
         for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
@@ -240,7 +304,7 @@ def test_no_command_is_hidden_from_this_test() -> None:
 RECIPES = [
     (page, number, text)
     for page in PAGES
-    if page not in ("audit", "add-a-part", "tutorial") and not page.startswith("query")
+    if page not in ("audit", "add-a-part", "tutorial") and not page.startswith(("query", "field/"))
     for number, text in enumerate(blocks(page, "yaml"))
     if not text.startswith("#")
 ]

@@ -13,7 +13,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("params", "progress", "extras", "secret"),
     ("registry", "rng", "kernels", "rationals", "deadline", "memory", "threads", "stats"),
     ("data", "drawing"),
-    ("dataset",),
+    ("dataset", "datasets"),
     ("dp", "engines"),
     ("release",),
     ("ledger",),

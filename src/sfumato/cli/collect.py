@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
+from sfumato.cli._rappor import rappor
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -25,6 +26,9 @@ def command() -> None:
 
     SURVEY is a file with the questions, the expected number of people and epsilon; see docs/collecting.md.
     """
+
+
+command.add_command(rappor)
 
 
 @command.command("design")
