@@ -1,4 +1,4 @@
-"""k-concealment against the definition: every assignment of people to rows is written out."""
+"""k-concealment and k-confusion against the definition: every assignment of people to rows is written out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.measures import MeasureResult, ReleasePair, judge
 from sfumato.measures.disclosure.concealment import Concealment
+from sfumato.measures.disclosure.confusion import Confusion
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
 
@@ -29,7 +30,13 @@ def written(group: str) -> str:
     return group if len(group) == 1 else "{" + ", ".join(group) + "}"
 
 
-def measured(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: list[int], **more: int) -> MeasureResult:
+def measured(
+    people: list[tuple[str, ...]],
+    rows: list[tuple[str, ...]],
+    own: list[int],
+    measure: type[Concealment | Confusion] = Concealment,
+    **more: int,
+) -> MeasureResult:
     names = [f"q{i}" for i in range(len(people[0]))]
     before = pl.DataFrame(people, schema=names, orient="row")
     after = pl.DataFrame([tuple(map(written, row)) for row in rows], schema=names, orient="row")
@@ -39,7 +46,7 @@ def measured(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: li
         release=Release(table=Table(frame=after), manifest={}),
         lineage=Lineage(np.array(own)),
     )
-    return judge(Concealment(**more), pair, rng=Rng(1))
+    return judge(measure(**more), pair, rng=Rng(1))
 
 
 def by_definition(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: list[int]) -> list[int]:
@@ -106,3 +113,45 @@ def test_rows_that_do_not_fit_their_people_are_not_judged() -> None:
     found = measured([("a",), ("b",)], [("b",), ("a",)], [0, 1])
     assert found.value is None
     assert "perturbed" in found.reason
+
+
+def largest_by_definition(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: list[int]) -> list[float]:
+    """Per released person the largest share of assignments of the released people in which a row is theirs."""
+    fits = [[all(v in group for v, group in zip(people[p], row, strict=True)) for row in rows] for p in own]
+    worlds = [order for order in permutations(range(len(rows))) if all(fits[i][row] for i, row in enumerate(order))]
+    counts = [[sum(order[i] == row for order in worlds) for row in range(len(rows))] for i in range(len(own))]
+    return [max(count) / len(worlds) for count in counts]
+
+
+@settings(deadline=None, max_examples=250)
+@given(tables())
+def test_the_largest_probability_is_that_of_all_assignments(
+    table: tuple[list[tuple[str, ...]], list[tuple[str, ...]], list[int]],
+) -> None:
+    people, rows, own = table
+    found = measured(people, rows, own, Confusion, k=2)
+    if -1 in own:
+        assert found.value is None
+        return
+    expected = largest_by_definition(people, rows, own)
+    assert found.value == pytest.approx(1 / max(expected))
+    assert found.detail["below"] == pytest.approx(sum(p > 1 / 2 + 1e-9 for p in expected) / len(expected))
+    assert found.detail["concealment"] >= found.value - 1e-9
+
+
+def test_concealment_does_not_give_confusion() -> None:
+    """Everybody has two rows or more, but one row is a person's in two of three assignments."""
+    rows = [("ab",), ("abcd",), ("bc",)]
+    assert measured([("a",), ("b",), ("c",)], rows, [0, 1, 2]).value == 2
+    found = measured([("a",), ("b",), ("c",)], rows, [0, 1, 2], Confusion)
+    assert found.detail["largest"] == pytest.approx(2 / 3)
+    assert found.detail["concealment"] == 2
+
+
+def test_groups_that_are_too_large_are_not_judged() -> None:
+    people = [(letter,) for letter in "abcd" for _ in range(90)]
+    rows = [(group,) for group in ("ab", "bc", "cd", "abcd") for _ in range(90)]
+    own = [*range(90), *range(90, 180), *range(180, 270), *range(270, 360)]
+    found = measured(people, rows, own, Confusion)
+    assert found.value is None
+    assert "too large" in found.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Concealment"]
+__all__ = ["Concealment", "FittingRows", "fitting_rows", "in_some_assignment"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -54,38 +55,12 @@ class Concealment(Measure):
     """People with fewer rows than this are counted."""
 
     def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        if pair.lineage is None:
-            raise NotApplicable("This needs the row map of the release, which only its owner has.")
-        names = tuple(name for name in quasi_of(pair.original) if name in pair.release.table.columns)
-        if not names:
-            raise NotApplicable("The release has none of the quasi-identifiers.")
-        view = View(release=pair.release, targets=pair.original.table.frame.select(names), knows=names)
-        if view.untouched != names:
-            raise NotApplicable(
-                "Some quasi-identifiers were perturbed, so rows need not fit the people they belong to."
-            )
-        matched = match(view)
-        sizes = np.diff(matched.starts)
-        of_row = np.empty(len(matched.order), dtype=np.int64)
-        of_row[matched.order] = np.repeat(np.arange(len(sizes)), sizes)
-        person, fitting = [], []
-        with progress.task("concealment", matched.persons) as tick:
-            held = 0
-            for people, candidates in matched.candidates():
-                number = int(matched.person[people[0]])
-                person.append(np.full(len(candidates.classes), number, dtype=np.int64))
-                fitting.append(candidates.classes)
-                held += len(candidates.classes)
-                if held > _EDGES:
-                    raise NotApplicable(f"More than {_EDGES:,} pairs of a person and a class fit: too many to compare.")
-                tick(1)
-        known, fits = np.concatenate(person), np.concatenate(fitting)
-        own = pair.lineage.rows
-        kept = _in_some_assignment(known, fits, matched.person, of_row, own, len(sizes))
-        released = np.unique(own[own >= 0])
-        combination = matched.person[released]
-        rows = np.bincount(known[kept], weights=sizes[fits[kept]], minlength=matched.persons)[combination]
-        plain = np.bincount(known, weights=sizes[fits], minlength=matched.persons)[combination]
+        found = fitting_rows(pair, "concealment", progress)
+        kept = in_some_assignment(found.known, found.fits, found.person, found.of_row, found.own, len(found.sizes))
+        combination = found.person[np.unique(found.own[found.own >= 0])]
+        known, weights, persons = found.known, found.sizes[found.fits], int(found.person.max()) + 1
+        rows = np.bincount(known[kept], weights=weights[kept], minlength=persons)[combination]
+        plain = np.bincount(known, weights=weights, minlength=persons)[combination]
         detail: dict[str, Any] = {
             "average": float(rows.mean()),
             "fitting": int(plain.min()),
@@ -96,7 +71,60 @@ class Concealment(Measure):
         return MeasureResult(measure=self.part_name(), value=float(rows.min()), detail=detail)
 
 
-def _in_some_assignment(
+@dataclass(frozen=True, kw_only=True)
+class FittingRows:
+    """Which classes of equal released rows fit which combination of known values."""
+
+    known: Ints
+    """Combination of each pair that fits."""
+    fits: Ints
+    """Class of each pair that fits."""
+    sizes: Ints
+    """Rows of each class."""
+    person: Ints
+    """Combination of each person of the original."""
+    of_row: Ints
+    """Class of each released row."""
+    own: Ints
+    """Person of each released row; -1 if it is invented."""
+
+
+def fitting_rows(pair: ReleasePair, what: str, progress: Progress) -> FittingRows:
+    """All pairs of known combination and released class that fit; refused where values were perturbed."""
+    if pair.lineage is None:
+        raise NotApplicable("This needs the row map of the release, which only its owner has.")
+    names = tuple(name for name in quasi_of(pair.original) if name in pair.release.table.columns)
+    if not names:
+        raise NotApplicable("The release has none of the quasi-identifiers.")
+    view = View(release=pair.release, targets=pair.original.table.frame.select(names), knows=names)
+    if view.untouched != names:
+        raise NotApplicable("Some quasi-identifiers were perturbed, so rows need not fit the people they belong to.")
+    matched = match(view)
+    sizes = np.diff(matched.starts)
+    of_row = np.empty(len(matched.order), dtype=np.int64)
+    of_row[matched.order] = np.repeat(np.arange(len(sizes)), sizes)
+    person, fitting = [], []
+    with progress.task(what, matched.persons) as tick:
+        held = 0
+        for people, candidates in matched.candidates():
+            number = int(matched.person[people[0]])
+            person.append(np.full(len(candidates.classes), number, dtype=np.int64))
+            fitting.append(candidates.classes)
+            held += len(candidates.classes)
+            if held > _EDGES:
+                raise NotApplicable(f"More than {_EDGES:,} pairs of a person and a class fit: too many to compare.")
+            tick(1)
+    return FittingRows(
+        known=np.concatenate(person),
+        fits=np.concatenate(fitting),
+        sizes=sizes,
+        person=matched.person,
+        of_row=of_row,
+        own=pair.lineage.rows,
+    )
+
+
+def in_some_assignment(
     known: Ints, fits: Ints, person: Ints, of_row: Ints, own: Ints, classes: int
 ) -> npt.NDArray[np.bool_]:
     """Which pairs (combination, class that fits it) occur in an assignment of everybody to a row.
