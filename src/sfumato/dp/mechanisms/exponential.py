@@ -23,8 +23,10 @@ class Exponential(Mechanism):
     """Select candidate i with probability proportional to exp(rate·utility).
 
     The input is one whole number per candidate, its utility; the output is the index of the selected candidate. The
-    loss is 2·rate·sensitivity, or half of that for ``monotone`` utilities. Sampling is exact and takes the same work
-    for all utilities. ``error`` bounds the difference between the best and the selected utility among ``candidates``.
+    loss is 2·rate·sensitivity, or half of that for ``monotone`` utilities: a common form, exp(ε·utility/sensitivity),
+    costs 2ε, because one unit changes the weight of a candidate and the sum of all weights. Sampling is exact and takes
+    the same work for all utilities. ``error`` bounds the difference between the best and the selected utility among
+    ``candidates``.
 
     >>> from sfumato.dp import SecretValue, pure
     >>> from sfumato.ledger import Charge, Ledger
