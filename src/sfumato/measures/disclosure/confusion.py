@@ -62,7 +62,7 @@ class Confusion(Measure):
         return MeasureResult(measure=self.part_name(), value=float(1 / largest.max()), detail=detail)
 
 
-def _judged(found: FittingRows) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _judged(found: FittingRows) -> tuple[npt.NDArray[np.float64], Ints]:
     """For each released person the largest probability of a row, and the number of possible rows."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -87,7 +87,7 @@ def _judged(found: FittingRows) -> tuple[npt.NDArray[np.float64], npt.NDArray[np
         allowed = np.zeros((len(people), len(rows)), dtype=np.bool_)
         allowed[np.searchsorted(people, known[inside]), np.searchsorted(rows, fits[inside])] = True
         largest[people] = _probabilities(allowed, held[people], found.sizes[rows])
-    possible = np.bincount(known, weights=found.sizes[fits], minlength=persons)
+    possible = np.bincount(known, weights=found.sizes[fits], minlength=persons).astype(np.int64)
     return largest[person], possible[person]
 
 
@@ -121,4 +121,5 @@ def _placed(ways: npt.NDArray[np.float64], classes: Ints) -> npt.NDArray[np.floa
         source = [slice(None)] * ways.ndim
         to[axis], source[axis] = slice(None, -1), slice(1, None)
         after[tuple(to)] += ways[tuple(source)]
-    return after / after.max()
+    after /= after.max()
+    return after
