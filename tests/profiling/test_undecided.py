@@ -153,8 +153,39 @@ def test_a_new_column_is_added_before_the_others():
     text = sfumato.decide(RECIPE, {"badge #": "drop"}, by="me", new=True)
     assert text == RECIPE.replace("  # years\n  age", '  # years\n  "badge #": {role: drop, decided_by: me}\n  age')
     assert next(iter(Recipe.parse(text).schema.columns)) == "badge #"
-    with pytest.raises(UnknownColumn, match="--new"):
+    with pytest.raises(UnknownColumn, match="`new` adds a column"):
         sfumato.decide(RECIPE, {"badge": "drop"}, by="me")
+
+
+def test_a_pattern_decides_several_columns_but_no_identifier():
+    text = "sfumato: 1\ncolumns:\n" + "".join(
+        f"  {name}: {{role: {role}}}\n"
+        for name, role in (("cd40", "undecided"), ("cd80", "quasi"), ("cdid", "identifier"))
+    )
+    decided = Recipe.parse(sfumato.decide(text, {"cd*": "sensitive", "cd80": "drop"}, by="me")).schema.columns
+    assert {name: column.role.value for name, column in decided.items()} == {
+        "cd40": "sensitive", "cd80": "drop", "cdid": "identifier",
+    }  # fmt: skip
+    with pytest.raises(UnknownColumn, match="no column `zz"):
+        sfumato.decide(text, {"zz*": "quasi"}, by="me")
+
+
+@pytest.mark.parametrize("limits", ["limits: {risk: 0.1}  # ours\n", "limits:\n  risk: 0.1  # ours\n"])
+def test_attackers_who_know_more_are_accepted_with_name_and_reason(limits):
+    text = "sfumato: 1\ncolumns:\n  a: {role: quasi}\n" + limits
+    changed = sfumato.decide(text, accept=True, by="me", reason="no file: none")
+    accepted = Recipe.parse(changed).limits.accepted
+    assert accepted is not None
+    assert (accepted.by, accepted.reason) == ("me", "no file: none")
+    assert "# ours" in changed
+    again = Recipe.parse(sfumato.decide(changed, {"a": "drop"}, accept=True, by="you", reason="still none"))
+    assert again.limits.accepted is not None
+    assert again.limits.accepted.by == "you"
+    assert again.schema.columns["a"].role is Role.DROP
+    with pytest.raises(BadParameter, match="reason is required"):
+        sfumato.decide(text, accept=True, by="me")
+    with pytest.raises(BadParameter, match="no limit on risk"):
+        sfumato.decide(RECIPE, accept=True, by="me", reason="x")
 
 
 def test_the_rest_are_only_the_undecided():

@@ -25,6 +25,10 @@ PERSON = "steward"
     help="Role of all other undecided columns.",
 )
 @click.option("--new", is_flag=True, help="Add columns that the recipe does not name yet.")
+@click.option(
+    "--accept", is_flag=True,
+    help="Accept attackers who know other columns than quasi-identifiers: the limit on risk leaves them out.",
+)  # fmt: skip
 @click.option("--table", default=None, help="Table of a data set document with several tables.")
 @click.option("--by", required=True, help="Who decides. Published with the release.")
 @click.option("--reason", default=None, help="Why. Published with the release. Required if a column becomes plain.")
@@ -34,6 +38,7 @@ def command(
     decisions: tuple[str, ...],
     rest: str | None,
     new: bool,
+    accept: bool,
     table: str | None,
     by: str,
     reason: str | None,
@@ -42,8 +47,10 @@ def command(
     """Set the role of columns in RECIPE: sfumato decide sfumato.yaml height=quasi visits=plain --by "A. Steward".
 
     Roles: identifier and drop (removed), quasi (known to outsiders: masked), sensitive (must stay secret), weight,
-    household, plain (released unchanged). The recipe keeps its comments; `decided_by` and `reason` are added to each
-    decided column. `COLUMN=ROLE,COLUMN=ROLE` is not accepted: separate decisions by spaces.
+    household, plain (released unchanged). 'cd*'=quasi decides all columns whose names match, except identifiers.
+
+    The recipe keeps its comments; `decided_by` and `reason` are added to each decided column. Separate decisions by
+    spaces. --accept writes `accepted` under `limits` and needs --reason.
     """
     import os
     import stat
@@ -59,11 +66,13 @@ def command(
         if not equals or not name:
             raise click.UsageError(f"`{decision}` is not COLUMN=ROLE, for example height=quasi.")
         roles[name] = role
-    if not roles and rest is None:
-        raise click.UsageError("Nothing is decided: name a column and its role (height=quasi), or use --rest.")
+    if not roles and rest is None and not accept:
+        raise click.UsageError(
+            "Nothing is decided: name a column and its role (height=quasi), or use --rest or --accept."
+        )
     text = read_text_file(recipe, kind="recipe", fix="`sfumato init FILE` writes one.")
     before = _schema(text, recipe, table)
-    changed = decide(text, roles, rest=rest, by=by, reason=reason, new=new, table=table)
+    changed = decide(text, roles, rest=rest, by=by, reason=reason, new=new, accept=accept, table=table)
     after = _schema(changed, recipe, table)
     with replacing(recipe, force=True) as temporary:
         temporary.write_text(changed, encoding="utf-8")
@@ -75,11 +84,22 @@ def command(
         entries = [
             {"column": name, "before": earlier[name], "role": column.role.value} for name, column in decided.items()
         ]
-        emit_json({"recipe": str(recipe), "decided": entries, "by": by, "reason": reason, "undecided": left})
+        emit_json(
+            {
+                "recipe": str(recipe),
+                "decided": entries,
+                "by": by,
+                "reason": reason,
+                "accepted": accept,
+                "undecided": left,
+            }
+        )
         return
     width = max((len(name) for name in decided), default=0)
     for name, column in decided.items():
         click.echo(f"{name:<{width}}  {earlier[name]} -> {column.role.value}")
+    if accept:
+        click.echo("Attackers who know columns that are no quasi-identifiers are accepted (`limits`: accepted).")
     if left:
         note(f"\nStill undecided: {', '.join(left)}.")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
@@ -23,6 +24,7 @@ def decide(
     by: str,
     reason: str | None = None,
     new: bool = False,
+    accept: bool = False,
     table: str | None = None,
 ) -> str:
     """The text of a recipe with these roles decided. Comments and all other text stay as they are.
@@ -32,14 +34,18 @@ def decide(
     recipe
         The text of a recipe, for example from ``sfumato.propose(data).recipe(k=5)``.
     roles
-        The role of each column to decide. Columns that were decided before may be decided anew.
+        The role of each column to decide. Columns that were decided before may be decided anew. ``cd*`` stands for all
+        columns whose names match; it leaves identifiers and columns that are named beside it alone.
     rest
         The role of all other columns that are still undecided.
     by, reason
         Who decides, and why. Both are published with the release. ``reason`` is required if a column becomes plain,
-        because it then leaves unchanged.
+        because it then leaves unchanged, and for ``accept``.
     new
         Whether columns that the recipe does not name yet are added to it.
+    accept
+        Whether the limit on risk leaves out attackers who know columns that are no quasi-identifiers (``accepted``
+        under ``limits``).
     table
         The table of a data set document; the only one if left out.
 
@@ -49,6 +55,12 @@ def decide(
     columns:
       ht: {role: quasi, decided_by: A. Steward}  # height
     """
+    if not by.strip():
+        raise BadParameter("`by` is required: who decides.")
+    if accept:
+        recipe = _accepting(recipe, by.strip(), reason)
+        if not roles and rest is None:
+            return recipe
     document = parse_yaml(recipe)
     where = _where(document.value, table)
     declared = document.value
@@ -61,13 +73,11 @@ def decide(
         )
     columns = {str(name): value for name, value in declared.items()}  # a key such as 1 is a number in YAML
     chosen = _chosen(columns, roles or {}, rest, new=new)
-    if not by.strip():
-        raise BadParameter("`by` is required: who decides.")
     if reason is None and Role.PLAIN in chosen.values():
         plain = ", ".join(f"`{name}`" for name, role in chosen.items() if role is Role.PLAIN)
         raise BadParameter(
             f"A reason is required for {plain}: a plain column leaves unchanged.",
-            fix='Say why nobody can use it to find a person: --reason "..."',
+            fix="Say in `reason` why nobody can use it to find a person.",
         )
     facts = {"decided_by": by.strip(), **({"reason": reason} if reason is not None else {})}
     text = recipe
@@ -93,17 +103,66 @@ def _chosen(
 ) -> dict[str, Role]:
     chosen = {}
     for name, role in roles.items():
-        if name not in columns and not new:
-            raise UnknownColumn(
-                f"The recipe has no column `{name}`.", fix=f"{did_you_mean(name, columns)} --new adds a column."
-            )
-        chosen[name] = _role(role)
+        if name in columns or new:
+            chosen[name] = _role(role)
+            continue
+        for column in _matching(name, columns):
+            if column not in roles:
+                chosen[column] = _role(role)
     if rest is not None:
         for name, value in columns.items():
-            current = value.get("role", Role.UNDECIDED.value) if isinstance(value, dict) else value
-            if current == Role.UNDECIDED.value and name not in chosen:
+            if _current(value) == Role.UNDECIDED.value and name not in chosen:
                 chosen[name] = _role(rest)
     return chosen
+
+
+def _matching(pattern: str, columns: Mapping[str, Any]) -> list[str]:
+    """The columns that a pattern stands for, without identifiers: those are decided by name."""
+    found = [name for name in columns if fnmatchcase(name, pattern)]
+    if not found:
+        raise UnknownColumn(
+            f"The recipe has no column `{pattern}`.",
+            fix=f"{did_you_mean(pattern, columns)} `cd*` stands for several columns; `new` adds a column.",
+        )
+    return [name for name in found if _current(columns[name]) != Role.IDENTIFIER.value]
+
+
+def _current(column: Any) -> Any:
+    return column.get("role", Role.UNDECIDED.value) if isinstance(column, dict) else column
+
+
+def _accepting(text: str, by: str, reason: str | None) -> str:
+    """The text with ``accepted`` under its limits."""
+    from ruamel.yaml import YAML
+
+    document = parse_yaml(text).value
+    limits = document.get("limits") if isinstance(document, dict) else None
+    if not isinstance(limits, dict) or "risk" not in limits:
+        raise BadParameter(
+            "The recipe has no limit on risk, so there is nothing to accept.", fix="Add `limits: {risk: 0.09}` first."
+        )
+    if reason is None or not reason.strip():
+        raise BadParameter(
+            "A reason is required to accept attackers who know more columns.",
+            fix="Say in `reason` why no attacker can know columns that are no quasi-identifiers.",
+        )
+    accepted = {"by": by, "reason": reason.strip()}
+    node = _value(YAML().compose(text), "limits")
+    if "accepted" in limits:
+        old = _value(node, "accepted")
+        start, end, added = old.start_mark.index, old.end_mark.index, yaml_flow(accepted)
+    else:
+        first = node.value[0][0].start_mark
+        start = end = first.index
+        gap = ", " if node.flow_style else "\n" + " " * first.column
+        added = f"accepted: {yaml_flow(accepted)}{gap}"
+    changed = text[:start] + added + ("\n" if text[start:end].endswith("\n") else "") + text[end:]
+    if parse_yaml(changed).value != {**document, "limits": {**limits, "accepted": accepted}}:
+        raise BadParameter(
+            "The limits of this recipe cannot be edited by the command.",
+            fix="Add `accepted: {by: NAME, reason: TEXT}` under `limits` by hand.",
+        )
+    return changed
 
 
 def _role(role: Role | str) -> Role:
