@@ -65,7 +65,7 @@ def test_protect_refuses_all_undecided_columns_at_once(people):
     assert pair["columns"] == ["ht", "wt"]
     assert pair["unique"] == unique_share(people.select("ht", "wt")) > 0.9
     assert found["visits"]["alone"] == 0
-    for word in ("ht", "wt", "visits", "sfumato decide", "quasi", "plain", "drop"):
+    for word in ("ht", "wt", "visits", "sfumato.decide", "quasi", "plain", "drop"):
         assert word in str(error)
 
 

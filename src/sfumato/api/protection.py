@@ -103,14 +103,16 @@ class Protection(ABC):
 
         It is refused if a model or a limit is not met, unless ``protect`` was called with ``unmet=True``.
         """
-        self._refuse_unmet("not handed out", fix="Change the recipe, or call protect with unmet=True.")
+        self._refuse_unmet("not handed out")
         return self._native()
 
     @abstractmethod
     def _native(self) -> Any:
         """What is released, met or not."""
 
-    def _refuse_unmet(self, what: str, *, fix: str) -> None:
+    def _refuse_unmet(self, what: str) -> None:
+        choices = [f"{way.does}: {way.call()}" for way in self.evaluation.ways_out]
+        fix = "Choose one:\n  " + "\n  ".join(choices) if choices else "Change the recipe, or set `unmet`."
         if self.unmet and not self.hand_out:
             raise (PolicyNotMet if self.evaluation.holds else Unmet)(
                 f"The release is {what}: " + "; ".join(self.unmet) + ".", fix=fix, document=self.to_dict()
@@ -195,7 +197,7 @@ class Protection(ABC):
         """
         target = Path(folder)
         if not unmet:
-            self._refuse_unmet("not written", fix="Change the recipe, or write it nevertheless with --unmet.")
+            self._refuse_unmet("not written")
         refuse_existing(target, force=force, kind=self.release_kind)
         ledger, dataset = self.account or (None, None)
         record = recorder(

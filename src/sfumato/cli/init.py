@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.profiling import Combination, Proposal
     from sfumato.progress import Progress
     from sfumato.studies import MethodComparison
+    from sfumato.studies.rehearsal import Rehearsal
 
 PERSON = "steward"
 
@@ -108,6 +109,7 @@ def command(
     from sfumato.profiling import propose, to_yaml
     from sfumato.profiling.recipe_text import for_preset
     from sfumato.recipe.presets import preset_text
+    from sfumato.studies.rehearsal import rehearse
 
     if k is not None and preset is not None:
         raise click.UsageError("A preset sets k itself: use --k or --preset, not both.")
@@ -129,14 +131,20 @@ def command(
     proposal = for_preset(propose(sample.table, whole=sample.rows, progress=listener, max_size=size), start)
     compared = _compare(proposal, sample.table, k, listener) if compare and k is not None else None
     best = compared.best if compared is not None else None
+    source = Source.found(data, beside=None if printed else out.parent)
+    rehearsed = None
+    if start is not None:
+        with listener.task("Rehearsing the preset", None):
+            rehearsed = rehearse(to_yaml(proposal, None, unit=unit, preset=start), sample.table)
+    about = compared if compared is not None else rehearsed
     text = to_yaml(
         proposal,
-        Source.found(data, beside=None if printed else out.parent),
+        source,
         unit=unit,
-        k=k,
+        k=rehearsed.k if rehearsed is not None else k,
         preset=start,
         step=best.step if best is not None else None,
-        reasons=compared.lines() if compared is not None else (),
+        reasons=about.lines() if about is not None else (),
     )
     if printed:
         click.echo(text, nl=False)
@@ -149,6 +157,7 @@ def command(
                 "recipe": str(out),
                 **proposal.to_dict(),
                 "comparison": compared.to_dict() if compared is not None else None,
+                "rehearsal": rehearsed.to_dict() if rehearsed is not None else None,
             }
         )
     elif not printed:
@@ -158,6 +167,8 @@ def command(
         if compared is not None:
             _show_methods(compared, Console())
         _note_written(proposal, out)
+        if rehearsed is not None:
+            _note_rehearsal(rehearsed, out)
         if "://" in data and urlsplit(data).password:
             note("It contains the database password. Remove it, and use PGPASSWORD or ~/.pgpass instead.")
         _note_queries(data, out, unit)
@@ -286,6 +297,16 @@ def _note_written(proposal: Proposal, out: Path) -> None:
     what = "1 column is undecided" if len(names) == 1 else f"{len(names)} columns are undecided"
     note(f"\nWritten: {out}. {what}, and `sfumato protect` refuses until you decide: {shown}.")
     note(f"Review it and decide, for example: sfumato decide {place} {_quoted(f'{names[0]}=quasi')} --by YOUR-NAME")
+
+
+def _note_rehearsal(rehearsed: Rehearsal, out: Path) -> None:
+    """Say whether the limit of the preset can be met, and what must give if not."""
+    for line in filter(None, rehearsed.lines()):
+        note(line)
+    if rehearsed.k is None and rehearsed.ways:
+        note("Choose one before you protect:")
+        for way in rehearsed.ways:
+            note(f"  to {way.does}:\n    {way.command(str(out))}")
 
 
 def _quoted(text: str) -> str:

@@ -80,6 +80,7 @@ def command(
     """
     from sfumato.api import protect
     from sfumato.api.kind import accepts, kind_of_plan
+    from sfumato.errors import PolicyNotMet, Unmet
     from sfumato.release.folder import refuse_existing, stored_key
 
     kind = kind_of_plan(plan)
@@ -92,8 +93,21 @@ def command(
         done = protect(plan, data, progress=progress(quiet=as_json), **chosen(options))
     if done.unmet and not unmet and not as_json:
         done.show()
-    document = done.save(out, force=force, unmet=unmet)
+    try:
+        document = done.save(out, force=force, unmet=unmet)
+    except (PolicyNotMet, Unmet) as refusal:
+        refusal.fix = _fix(done, plan)
+        raise
     return _show(done, document, out, as_json=as_json)
+
+
+def _fix(done: Protection, plan: Path) -> str:
+    """The ways out as commands about this recipe."""
+    ways = done.evaluation.ways_out
+    if not ways:
+        return "Change the recipe as said above, or write it nevertheless with --unmet."
+    lines = [f"  to {way.does}:\n    {way.command(str(plan))}" for way in ways]
+    return "\n".join(["\nChoose one, then run the same command again:", *lines])
 
 
 def _show(done: Protection, document: dict[str, Any], out: Path, *, as_json: bool) -> int:

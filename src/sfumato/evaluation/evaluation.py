@@ -17,6 +17,7 @@ from sfumato.evaluation.check import judged_for_people
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.evaluation.limits import LimitResult, judge_limits
 from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures
+from sfumato.evaluation.ways_out import WayOut, ways_out
 from sfumato.masking.pipeline import protect as run_steps
 from sfumato.measures.base import Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
@@ -61,6 +62,13 @@ class Evaluation:
         """What to change about attacks that exceed their limit. For the owner of the data only."""
         document = [attack_to_dict(item) for item in self.attacks]
         return advice(document, [limit.to_dict() for limit in self.limits], self.manifest)
+
+    @cached_property
+    def ways_out(self) -> tuple[WayOut, ...]:
+        """The decisions that remain if only attackers with any columns exceed the limit on risk."""
+        return ways_out(
+            [attack_to_dict(item) for item in self.attacks], [one.to_dict() for one in self.limits], self.manifest
+        )
 
     @property
     def deciding(self) -> tuple[Verdict, ...]:

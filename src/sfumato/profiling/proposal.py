@@ -21,6 +21,7 @@ from sfumato.profiling.derived import Determination, find_determinations
 from sfumato.profiling.detectors import DETECTORS
 from sfumato.profiling.detectors.facts import Facts
 from sfumato.profiling.detectors.finding import HIPAA, Finding
+from sfumato.profiling.groups import alike, same_role
 from sfumato.profiling.hierarchy_proposal import propose_hierarchy
 from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
 from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share
@@ -218,6 +219,8 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
     frame = pl.DataFrame(read)
     people = shared_by_rows_of_a_person(frame, {column.name: column.finding for column in columns})
     columns = _one_counts([replace(c, finding=people[c.name]) if c.name in people else c for c in columns])
+    together = same_role({c.name: c.finding for c in columns}, alike({c.name: c.kind for c in columns}))
+    columns = [replace(c, finding=together[c.name]) if c.name in together else c for c in columns]
     unit = person_number(frame, {column.name: column.finding for column in columns})
     derived = _derived(frame, columns)
     columns = [_with_derived(column, derived, columns) for column in columns]

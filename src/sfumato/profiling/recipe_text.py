@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -47,8 +48,8 @@ def to_yaml(
     ``unit`` is whose privacy is kept, if the owner said so: ``row``, or the column that identifies a person.
 
     Without ``k`` the k-anonymity model is left as a comment for the data owner to fill in. ``preset`` is the text of a
-    recipe without data and columns, whose models, steps and limits are copied. ``step`` is the masking step, with the
-    ``reasons`` for it as comment lines; generalization if left out.
+    recipe without data and columns, whose models (with ``k``, if there is one), steps and limits are copied. ``step``
+    is the masking step, with the ``reasons`` for it as comment lines; generalization if left out.
     """
     plan = _plan(proposal, preset)
     proposal = for_preset(proposal, preset)
@@ -65,7 +66,7 @@ def to_yaml(
             "columns:",
             *(line for column in proposal.columns for line in column_lines(column)),
             "",
-            *(_own(proposal, k, step, reasons) if preset is None else _preset(proposal, preset, plan)),
+            *(_own(proposal, k, step, reasons) if preset is None else _preset(proposal, preset, plan, k, reasons)),
             "",
         ]
     )
@@ -113,9 +114,19 @@ def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reas
     yield "# limits: {risk: 0.09}"
 
 
-def _preset(proposal: Proposal, text: str, plan: SafeHarborPlan | None) -> Iterator[str]:
+def _preset(
+    proposal: Proposal, text: str, plan: SafeHarborPlan | None, k: int | None, reasons: Sequence[str]
+) -> Iterator[str]:
     """The lines of the preset. Its models name no column: they are about all sensitive columns of the run."""
+    many = _generalize(proposal)["search"] == "heuristic"
     for line in text.rstrip("\n").split("\n"):
+        if many:
+            line = line.replace("search: optimal", "search: heuristic, seconds: 30")
+        if k is not None:
+            line = re.sub(r"k-anonymity: \{k: \d+\}", f"k-anonymity: {{k: {k}}}", line)
+        if line == "models:":
+            for reason in reasons:
+                yield from comment(reason)
         if line == "sfumato: 1":
             yield ""
         elif line == "steps:":
@@ -289,7 +300,7 @@ def _generalize(proposal: Proposal) -> dict[str, Any]:
     """Settings of the step: the best levels are proven only if there are not too many combinations."""
     combinations = 1
     for column in proposal.columns:
-        if column.role is Role.QUASI:
+        if column.role in (Role.QUASI, Role.UNDECIDED):  # whoever decides later mostly masks
             combinations *= _levels(column)
     rest = {"suppression": 0.05, "metric": "loss"}
     if combinations > _MOST_COMBINATIONS:

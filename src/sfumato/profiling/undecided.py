@@ -51,17 +51,20 @@ def refuse_undecided(schema: Schema, frame: pl.DataFrame, *, recipe: Path | None
     width = max(len(exposure.column) for exposure in found)
     lines = [f"  {exposure.column:<{width}}  {exposure if frame.height else ''}".rstrip() for exposure in found]
     what = "1 column is" if len(found) == 1 else f"{len(found)} columns are"
-    name = shlex.quote(str(recipe or "RECIPE"))
     new = [exposure.column for exposure in found if exposure.column not in schema.columns]
     added = f" The recipe does not name {', '.join(f'`{column}`' for column in new)}." if new else ""
-    example = " ".join(shlex.quote(f"{column}=drop") for column in new) or shlex.quote(f"{found[0].column}=quasi")
-    flags = " --new" if new else ""
-    rest = " --rest drop" if len(new) < len(found) else ""
+    roles = dict.fromkeys(new or [found[0].column], Role.QUASI.value)
+    rest = len(new) < len(found) and len(found) > 1
+    if recipe is None:
+        call = f"sfumato.decide(recipe, {roles!r}{', rest=' + repr('quasi') if rest else ''}, by=...)"
+    else:
+        words = " ".join(shlex.quote(f"{column}={role}") for column, role in roles.items())
+        flags = (" --new" if new else "") + (" --rest quasi" if rest else "")
+        call = f"sfumato decide {shlex.quote(str(recipe))} {words}{flags} --by YOUR-NAME"
     shown = " Rows that each makes unique if it leaves unchanged:" if frame.height else ""
     head = f"{what} undecided, so nothing is released.{added}{shown}"
     raise UndecidedColumns(
         "\n".join([head, *lines]),
-        fix=f"\nDecide the role of each: {CHOICES}. For example:\n"
-        f"  sfumato decide {name} {example}{flags}{rest} --by YOUR-NAME",
+        fix=f"\nDecide the role of each: {CHOICES}. For example:\n  {call}",
         columns=[exposure.to_dict() for exposure in found],
     )

@@ -55,7 +55,8 @@ class AnyColumns(Attack):
     def remedy(cls, detail: Mapping[str, Any]) -> str | None:
         sets = [entry["columns"] for entry in detail.get("sets") or () if entry["share"] > 0]
         if not sets:
-            return "Release fewer columns, or mask those that identify people together." if detail else None
+            change = "Drop columns, mask them as quasi-identifiers, or accept these attackers (`accepted` in `limits`)."
+            return change if detail else None
         names = "; ".join(", ".join(f"“{name}”" for name in columns) for columns in sets)
         return (
             f"Mask or remove the columns that identify people together: {names}. If no attacker can know them, say so "

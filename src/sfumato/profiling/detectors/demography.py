@@ -198,8 +198,22 @@ military = Clue(
     role=Role.QUASI,
     words=("veteran", "vet", "military", "military service", "armed forces"),
 )
+duration = Clue(
+    title="a duration",
+    role=Role.QUASI,
+    words=("days", "weeks", "months", "duration", "follow up", "followup", "length of stay", "los", "dauer"),
+    kinds=frozenset({Kind.INTEGER, Kind.NUMBER}),
+    bands=True,
+    remark="known to those around the person; if nobody outside knows it, make it sensitive",
+)
+site = Clue(
+    title="a site or a stratum",
+    role=Role.QUASI,
+    words=("site", "study site", "center", "centre", "clinic", "strat", "stratum", "strata"),
+    kinds=_CODED,
+)
 
 DETECTORS: tuple[Detector, ...] = (
     *(sex, race, marital_status, education, occupation),
-    *(family, language, body, migration, military),
+    *(family, language, body, migration, military, duration, site),
 )

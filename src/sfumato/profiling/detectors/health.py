@@ -66,6 +66,7 @@ diagnosis = _sensitive(
     *("hay fever", "malaria", "syphilis", "gonorrhea", "chlamydia", "herpes", "aids", "sti", "std", "anemia", "gout"),
     *("kidney disease", "liver disease", "obesity", "insomnia", "abortion", "miscarriage", "menopause", "infertility"),
     *("health", "hlth", "health status", "general health", "doctor visits", "hospital visits", "hospitalized"),
+    *("hemo", "hemophilia", "haemophilia", "symptomatic", "prior therapy"),
     *("suicide", "self harm", "addiction", "overdose", "injury", "chronic", "morbidity", "relapse", "remission"),
 )
 treatment = _sensitive(
@@ -118,6 +119,9 @@ treatment = _sensitive(
         "befund",
         "blutdruck",
     ),
+    *("drugs", "drug use", "treat", "treated", "trt", "offtrt", "off treatment", "arm", "arms", "treatment arm"),
+    *("placebo", "karnof", "karnofsky", "ecog", "apgar", "cd 4", "cd 8", "cd 4 count", "cd 8 count", "hemoglobin"),
+    *("creatinine", "albumin", "bilirubin", "platelets", "cens", "censored"),
     *("tratamiento", "traitement", "trattamento", "behandeling", "raucher"),
 )
 money = _sensitive(
@@ -213,7 +217,18 @@ belief = _sensitive(
         "vote",
         "voted",
     ),
-    *("union", "union member", "sexual orientation", "orientation", "sex life", "philosophy", "opinion"),
+    *(
+        "union",
+        "union member",
+        "sexual orientation",
+        "orientation",
+        "homo",
+        "homosexual",
+        "gay",
+        "sex life",
+        "philosophy",
+        "opinion",
+    ),
 )
 offence = _sensitive(
     "an offence",

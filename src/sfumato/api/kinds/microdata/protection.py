@@ -67,7 +67,7 @@ class MicrodataProtection(Protection):
     @property
     def release(self) -> Release:
         """The masked table with its public manifest; refused as :attr:`data` is."""
-        self._refuse_unmet("not handed out", fix="Change the recipe, or call protect with unmet=True.")
+        self._refuse_unmet("not handed out")
         return self.judged_release
 
     @property

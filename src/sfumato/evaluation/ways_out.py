@@ -1,0 +1,74 @@
+"""Ways out of a limit on risk that attackers with any columns exceed: drop columns, mask them, or accept."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.dataset import Role
+from sfumato.evaluation.limits import limit_of
+
+__all__ = ["WayOut", "undeclared", "ways_out"]
+
+Plain = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WayOut:
+    """One decision that addresses attackers who know columns that are no quasi-identifiers."""
+
+    does: str
+    """What it does, in words."""
+    roles: Mapping[str, str]
+    """New roles of columns; empty if the attackers are accepted."""
+
+    def command(self, recipe: str) -> str:
+        """The decision as a command about a recipe file."""
+        words = [f"{name}={role}" for name, role in self.roles.items()] or ["--accept"]
+        why = "" if self.roles else ' --reason "WHY NO ATTACKER KNOWS THEM"'
+        return f"sfumato decide {' '.join(map(shlex.quote, [recipe, *words]))} --by YOUR-NAME{why}"
+
+    def call(self) -> str:
+        """The decision as a call in Python."""
+        if self.roles:
+            return f"sfumato.decide(recipe, {dict(self.roles)!r}, by=...)"
+        return "sfumato.decide(recipe, accept=True, by=..., reason=...)"
+
+
+def undeclared(knows: Sequence[str], manifest: Plain) -> list[str]:
+    """The known columns that are no quasi-identifiers."""
+    columns = manifest.get("columns") or {}
+    roles = {name: column.get("role") if isinstance(column, Mapping) else column for name, column in columns.items()}
+    return [name for name in knows if roles.get(name) != Role.QUASI.value]
+
+
+def ways_out(attacks: Sequence[Plain], limits: Sequence[Plain], manifest: Plain) -> tuple[WayOut, ...]:
+    """The three ways if the limit on risk is exceeded, and only by attackers who know any columns; else none.
+
+    Without all their undeclared columns, such attackers know quasi-identifiers only, which the models protect. Where
+    fewer columns suffice (``enough`` in the detail of the attack), only these are named.
+    """
+    [limit] = [one for one in limits if one.get("limit") == "risk"] or [None]
+    if limit is None or limit.get("met") is not False or limit.get("accepted"):
+        return ()
+    exceeding = [
+        attack
+        for attack in attacks
+        if limit_of(str(attack.get("discloses"))) == "risk"
+        and attack.get("risk") is not None
+        and attack["judged"] > limit["wanted"]
+    ]
+    if not exceeding or not all(attack.get("any_columns") for attack in exceeding):
+        return ()
+    widest = max(exceeding, key=lambda attack: len(attack.get("knows") or ()))
+    names = (widest.get("detail") or {}).get("enough") or undeclared(widest.get("knows") or (), manifest)
+    if not names:
+        return ()
+    them = "it" if len(names) == 1 else "them"
+    return (
+        WayOut(does=f"drop {', '.join(names)}", roles=dict.fromkeys(names, Role.DROP.value)),
+        WayOut(does=f"mask {them} with the quasi-identifiers", roles=dict.fromkeys(names, Role.QUASI.value)),
+        WayOut(does=f"accept attackers who know {them}", roles={}),
+    )

@@ -1,0 +1,52 @@
+"""The first release: each preset with a limit ends in one, or says before the run what must give."""
+
+import shlex
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.cli import main
+
+
+@pytest.fixture
+def clinic(tmp_path, monkeypatch):
+    """3,000 people with an age, a sex, a diagnosis of eight, and a laboratory value that almost nobody shares."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "age": rng.integers(18, 90, 3000),
+            "sex": rng.choice(["F", "M"], 3000),
+            "diagnosis": rng.choice(list("abcdefgh"), 3000),
+        }
+    )
+    frame.write_csv("clinic.csv")
+    income = pl.Series("income", (rng.lognormal(10, 1, 3000)).round(2))
+    frame.with_columns(income).write_csv("incomes.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize("preset", ["research-file", "public-use-file", "ema-0070"])
+def test_a_preset_raises_k_until_its_limit_is_met(clinic, preset, capsys):
+    assert main(["init", "clinic.csv", "--preset", preset, "--out", "r.yaml"]) == 0
+    assert "Rehearsed:" in capsys.readouterr().err
+    assert main(["protect", "r.yaml", "--out", "release", "--tries", "1000"]) == 0
+    assert (clinic / "release" / "data.csv").exists()
+
+
+@pytest.mark.parametrize("way", [0, 1, 2])
+def test_every_printed_way_out_ends_in_a_release(clinic, way, capsys):
+    assert main(["init", "incomes.csv", "--preset", "research-file", "--out", "r.yaml"]) == 0
+    told = capsys.readouterr().err
+    assert "no k up to" in told
+    ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
+    assert len(ways) == 3
+    assert main(["protect", "r.yaml", "--out", "release", "--tries", "1000"]) == 1
+    again = capsys.readouterr().err
+    assert all(line in again for line in ways)
+    assert "--unmet" not in again
+    assert not (clinic / "release").exists()
+    assert main(shlex.split(ways[way])[1:]) == 0
+    assert main(["protect", "r.yaml", "--out", "release", "--tries", "1000"]) == 0
+    assert (clinic / "release" / "data.csv").exists()
