@@ -50,7 +50,7 @@ def ways_out(attacks: Sequence[Plain], limits: Sequence[Plain], manifest: Plain)
     Without all their undeclared columns, such attackers know quasi-identifiers only, which the models protect. Where
     fewer columns suffice (``enough`` in the detail of the attack), only these are named.
     """
-    [limit] = [one for one in limits if one.get("limit") == "risk"] or [None]
+    limit = next((one for one in limits if one.get("limit") == "risk"), None)
     if limit is None or limit.get("met") is not False or limit.get("accepted"):
         return ()
     exceeding = [

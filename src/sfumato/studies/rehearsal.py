@@ -26,8 +26,8 @@ from sfumato.rng import Rng
 __all__ = ["Rehearsal", "rehearse"]
 
 _MOST_CELLS = 1_000_000
-_EVALUATIONS = 200
-"""Combinations of levels that a heuristic search may try."""
+_SECONDS = 3.0
+"""Time of a heuristic search for each k. A run searches longer, so it may find other levels."""
 _MARGIN = 0.9
 """Share of the limit that the rehearsed risk may reach, because a run may find other levels."""
 _LARGEST_CLASS = 0.1
@@ -112,9 +112,9 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
 
 
 def _short(step: Step) -> Step:
-    """A step whose search is limited by work instead of time."""
+    """A step whose heuristic search takes a few seconds only."""
     if isinstance(step, Generalize) and step.search == "heuristic":
-        return step.model_copy(update={"evaluations": _EVALUATIONS, "seconds": None})
+        return step.model_copy(update={"seconds": _SECONDS})
     return step
 
 
