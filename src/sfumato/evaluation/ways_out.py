@@ -48,7 +48,7 @@ def ways_out(attacks: Sequence[Plain], limits: Sequence[Plain], manifest: Plain)
     """The three ways if the limit on risk is exceeded, and only by attackers who know any columns; else none.
 
     Without all their undeclared columns, such attackers know quasi-identifiers only, which the models protect. Where
-    fewer columns suffice (``enough`` in the detail of the attack), only these are named.
+    fewer columns suffice (``enough`` in the detail of the attack), only these are to be dropped.
     """
     limit = next((one for one in limits if one.get("limit") == "risk"), None)
     if limit is None or limit.get("met") is not False or limit.get("accepted"):
@@ -63,12 +63,14 @@ def ways_out(attacks: Sequence[Plain], limits: Sequence[Plain], manifest: Plain)
     if not exceeding or not all(attack.get("any_columns") for attack in exceeding):
         return ()
     widest = max(exceeding, key=lambda attack: len(attack.get("knows") or ()))
-    names = (widest.get("detail") or {}).get("enough") or undeclared(widest.get("knows") or (), manifest)
-    if not names:
+    others = undeclared(widest.get("knows") or (), manifest)
+    if not others:
         return ()
-    them = "it" if len(names) == 1 else "them"
+    names = (widest.get("detail") or {}).get("enough") or others
+    # Masking a column changes the levels of the others, so only masking all of them is sure to suffice.
+    masked = "it" if others == names and len(names) == 1 else "them" if others == names else ", ".join(others)
     return (
         WayOut(does=f"drop {', '.join(names)}", roles=dict.fromkeys(names, Role.DROP.value)),
-        WayOut(does=f"mask {them} with the quasi-identifiers", roles=dict.fromkeys(names, Role.QUASI.value)),
-        WayOut(does=f"accept attackers who know {them}", roles={}),
+        WayOut(does=f"mask {masked} with the quasi-identifiers", roles=dict.fromkeys(others, Role.QUASI.value)),
+        WayOut(does=f"accept attackers who know {'it' if len(names) == 1 else 'them'}", roles={}),
     )
