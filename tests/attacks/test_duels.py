@@ -257,3 +257,20 @@ def test_a_kept_order_places_the_people_of_a_sample() -> None:
     place = np.array([rows[values] for values in original.rows()])
     cost = squares(original, released, ("a", "b")) / 2 + ((place[:, None] / 2 - np.arange(150)[None, :]) / 6) ** 2
     assert high >= right(cost) > 0.25
+
+
+@pytest.mark.parametrize("step", [{"rank-swap": {"p": 30}}, {"noise": {"variance_ratio": 1.0}}], ids=["swap", "noise"])
+def test_an_attacker_who_does_not_know_the_steps_uses_ranges_and_amounts(step: dict[str, Any]) -> None:
+    """Without the method nothing is excluded. The ranges alone find at most one person in five (k = 5)."""
+    [(name, parameters)] = step.items()
+    frame = families().sample(250, seed=1).select(*GROUPED, *AMOUNTS)
+    roles = {**dict.fromkeys(GROUPED, "quasi"), **dict.fromkeys(AMOUNTS, "sensitive")}
+    recipe = {
+        "columns": roles,
+        "models": [{"k-anonymity": 5}],
+        "steps": ["mondrian", {name: {**parameters, "columns": list(AMOUNTS)}}],
+        "attacks": [{"posterior-linkage": {"transparent": False, "knows": [*GROUPED, *AMOUNTS]}}],
+    }
+    done = sfumato.protect({"sfumato": 1, "seed": 4, **recipe}, frame, unmet=True)
+    [found] = [item for item in done.attacks if isinstance(item, Outcome) and item.attack == "posterior-linkage"]
+    assert risk(found).low > 0.3

@@ -9,6 +9,7 @@ person, so the probability of each is that for anybody.
 | changed by no published step, or coarsened truthfully | 1 if the released label contains the known value, else 0 |
 | changed by one step that states its channel | the channel (:mod:`sfumato.masking.channel`) |
 | changed by several steps, or by one without a channel | estimated by rerunning the steps (:class:`Likelihood`) |
+| steps not known | distances of values and of ranks; a label that fits, unless it was changed |
 | order of rows kept | that of the row's place if the removed rows were removed at random |
 """
 
@@ -22,7 +23,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import View
-from sfumato.attacks.candidate_rows import Match, match
+from sfumato.attacks.candidate_rows import Match, compare, match
 from sfumato.attacks.features import numbers
 from sfumato.attacks.likelihood import Likelihood
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
@@ -44,7 +45,13 @@ _RANK_CELLS = 200
 _GRID = 0.05
 """Step, in standard deviations of the noise, of the grid on which the density of released values is computed."""
 _MOST_CELLS = 2_000_000
-"""Points of that grid."""
+"""Points of that grid, and cells of a table of labels."""
+_KEPT_LABELS = 0.8
+"""Probability that a label was not changed, where the steps are not known."""
+_LARGEST = 1e150
+"""Numbers with a larger standard deviation than this, or a smaller than one over it, are compared by rank alone."""
+_FAR = 1e4
+"""Upper bound of standardized differences, so that squares in single precision do not overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +164,8 @@ def collect(view: View, progress: Progress) -> RowEvidence:
     """All evidence of the known columns."""
     if not view.knows:
         raise NotApplicable("The attacker knows no column of the release.", fix="Name columns with `knows`.")
-    exact = view.untouched
+    # Without published steps nothing is known to be true, and no row can be excluded.
+    exact = view.untouched if view.steps else ()
     perturbed = tuple(name for name in view.knows if name not in exact)
     channels = list(_channels(view, perturbed))
     stated = {name for channel in channels for name in channel.columns}
@@ -281,24 +289,78 @@ class _Terms:
                     self.tables.append((known[:, place], seen[place].astype(np.int64), table))
                     done.append(scale.name)
         for name in names:
-            if name not in done and self._distance(name):
+            if name not in done and (self._distance(name) or self._label(name)):
                 done.append(name)
         return tuple(done)
 
     def _distance(self, name: str) -> bool:
-        """Add a column by the difference of its values, as if noise of half its variance had been added."""
+        """Add a column of numbers by the difference of its values and of their ranks, each with half the weight.
+
+        Values say more after noise, ranks after swapping or a change of scale, and the method is not known.
+        """
         known, released = self._view.targets.get_column(name), self._view.release.table.column(name)
-        if not (known.dtype.is_numeric() or known.dtype.is_temporal()):
+        if released.dtype == pl.String or not (known.dtype.is_numeric() or known.dtype.is_temporal()):
             return False
         before, after = numbers(known), numbers(released)
-        if before is None or after is None:
+        if before is None or after is None or not np.isfinite(before).any():
             return False
-        spread = after[np.isfinite(after)].std() if np.isfinite(after).any() else 0.0
-        if spread > 0:
-            scale = spread * 0.5**0.5
-            after = np.where(np.isfinite(after), after, np.nan)
-            self.add(PointChannel(columns=(name,), known=before[:, None] / scale, released=after[:, None] / scale))
-        return bool(spread > 0)
+        before, after = (np.where(np.isfinite(values), values, np.nan) for values in (before, after))
+        if not np.nanmin(after, initial=np.inf) < np.nanmax(after, initial=-np.inf):
+            return False
+        many = 2 * np.isfinite(before).sum() >= np.isfinite(after).sum()
+        own = before if many and np.nanmin(before) < np.nanmax(before) else after
+        scales = (_standardized, _ranked)
+        for scale in scales:
+            left, right = scale(before, own), scale(after, after)
+            if left is not None and right is not None:
+                pair = left[:, None] / len(scales) ** 0.5, right[:, None] / len(scales) ** 0.5
+                self.add(PointChannel(columns=(name,), known=pair[0], released=pair[1]))
+        return True
+
+    def _label(self, name: str) -> bool:
+        """Add a column of labels: the released one contains the known value unless it was changed."""
+        view = self._view
+        known, released = view.targets.get_column(name), view.release.table.column(name)
+        if known.n_unique() * released.n_unique() > _MOST_CELLS:
+            return False
+        published = view.release.manifest.get("columns", {}) if view.transparent else {}
+        compared = compare(
+            known,
+            released,
+            published.get(name, {}).get("hierarchy"),
+            blanks_unknown=view.blanks_unknown,
+            recoding=view.recodings.get(name),
+        )
+        if not compared.named or len(compared.labels) < 2:
+            return False
+        fits = np.zeros((len(compared.values), len(compared.labels)))
+        fits[np.repeat(np.arange(len(compared.values)), np.diff(compared.starts)), compared.fits] = 1.0
+        share = np.bincount(compared.released, minlength=len(compared.labels)) / len(compared.released)
+        fitting = fits * share
+        total = np.maximum(fitting.sum(axis=1, keepdims=True), 0.5 / len(compared.released))
+        table = _KEPT_LABELS * fitting / total + (1 - _KEPT_LABELS) * share
+        weight = np.bincount(compared.known, minlength=len(compared.values)) / len(compared.known)
+        log = np.log(np.maximum(table, np.exp(IMPOSSIBLE)))
+        self.add(
+            TableChannel(columns=(name,), known=compared.known, released=compared.released, log=log, weight=weight)
+        )
+        return True
+
+
+def _standardized(values: Floats, among: Floats) -> Floats | None:
+    """Values in units of the standard deviation; None if it is no ordinary number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle, spread = np.nanmean(among), np.nanstd(among)
+        if not 1 / _LARGEST < spread < _LARGEST:
+            return None
+        return np.clip((values - middle) / spread, -_FAR, _FAR)
+
+
+def _ranked(values: Floats, among: Floats) -> Floats:
+    """Ranks among the others in units of their standard deviation."""
+    ordered = np.sort(among[np.isfinite(among)])
+    middle = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
+    return np.where(np.isfinite(values), middle / len(ordered) * 12**0.5, np.nan)
 
 
 def _log_density(known: Floats, released: Floats) -> Floats:
