@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.attacks import AttackScenario, Outcome, evaluate_attack
+from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
 from sfumato.errors import NotApplicable
@@ -85,9 +85,9 @@ def scenario(frame: pl.DataFrame, roles: dict[str, str], steps: list[Any]) -> At
 
 def found(attack: str, where: AttackScenario) -> Outcome | None:
     name, _, value = attack.partition("=")
-    kind = registry("attack").get(name)
+    part = registry("attack").part({name: value} if value else name, Attack)
     try:
-        return evaluate_attack(kind(**({kind.main: value} if value else {})), where, rng=Rng(1))
+        return evaluate_attack(part, where, rng=Rng(1))
     except NotApplicable:
         return None
 

@@ -353,7 +353,7 @@ def _standardized(values: Floats, among: Floats) -> Floats | None:
         middle, spread = np.nanmean(among), np.nanstd(among)
         if not 1 / _LARGEST < spread < _LARGEST:
             return None
-        return np.clip((values - middle) / spread, -_FAR, _FAR)
+        return np.asarray(np.clip((values - middle) / spread, -_FAR, _FAR))
 
 
 def _ranked(values: Floats, among: Floats) -> Floats:
