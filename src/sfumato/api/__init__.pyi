@@ -30,3 +30,4 @@ from sfumato.api.report import report as report
 from sfumato.api.session import session as session
 from sfumato.api.ledger import set_budget as set_budget
 from sfumato.api.study import study as study
+from sfumato.api.verify import verify as verify

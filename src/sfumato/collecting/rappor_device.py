@@ -14,8 +14,7 @@ import numpy.typing as npt
 from pydantic import ConfigDict, Field
 
 from sfumato.collecting.random_source import OS_ENTROPY, RandomSource
-from sfumato.collecting.rappor import PermanentResponse, Rappor
-from sfumato.collecting.rappor_decoding import DecodedWord
+from sfumato.collecting.rappor import DecodedWord, PermanentResponse, Rappor
 from sfumato.data.atomic import locked, write_secret
 from sfumato.data.yaml_documents import load_document
 from sfumato.dp.loss import PrivacyLoss, pure

@@ -8,6 +8,7 @@ from sfumato.measures.utility.classifier_two_sample import ClassifierTwoSample a
 from sfumato.measures.utility.clustering import Clustering as Clustering
 from sfumato.measures.graph.communities_kept import CommunitiesKept as CommunitiesKept
 from sfumato.measures.disclosure.concealment import Concealment as Concealment
+from sfumato.measures.disclosure.confusion import Confusion as Confusion
 from sfumato.measures.utility.contingency import Contingency as Contingency
 from sfumato.measures.utility.correlations import Correlations as Correlations
 from sfumato.measures.utility.covariance_eigenvalues import CovarianceEigenvalues as CovarianceEigenvalues
