@@ -400,7 +400,7 @@ def test_a_column_that_the_recipe_does_not_name_is_refused(folder: Path, capsys:
     assert (code, told["error"]["code"]) == (2, "SFU-403")
     assert [entry["column"] for entry in told["error"]["columns"]] == ["badge"]
     assert not (folder / "one").exists()
-    assert "badge=drop --new" in run(capsys, "protect", "sfumato.yaml", "--out", "one")[2]
+    assert "badge=quasi --new" in run(capsys, "protect", "sfumato.yaml", "--out", "one")[2]
     assert run(capsys, "decide", "sfumato.yaml", "badge=drop", "--by", "me")[0] == 2
     assert run(capsys, "decide", "sfumato.yaml", "badge=drop", "--new", "--by", "me")[0] == 0
     assert document(capsys, "protect", "sfumato.yaml", "--out", "one")[1]["undeclared"] == []

@@ -142,7 +142,7 @@ def prepare(page: str, folder: Path) -> None:
             ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
             rounding = "answering: {policy: {rounding: {base: 5, smallest: 2}}}"
             (folder / "ward.yaml").write_text(re.sub("answering:.*", rounding, ward))
-        case "how-to/analyst" | "concepts/budget":
+        case "how-to/analyst" | "concepts/budget" | "proof":
             (folder / "hospital.yaml").write_text(
                 next(t for t in blocks("query", "yaml") if t.startswith("sfumato: 1"))
             )

@@ -90,7 +90,7 @@ def test_proof_and_planner_agree_and_every_rule_is_used() -> None:
 
 @pytest.mark.slow
 def test_proof_and_planner_agree_on_many_questions() -> None:
-    agree(2 * MANY, seed=4)
+    assert agree(2 * MANY, seed=4)
 
 
 def less_noise(draw: dict[str, Any]) -> None:

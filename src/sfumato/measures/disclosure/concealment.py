@@ -17,7 +17,7 @@ from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Concealment", "FittingRows", "fitting_rows", "in_some_assignment"]
+__all__ = ["Concealment", "FittingClasses", "fitting_classes", "in_some_assignment"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -55,7 +55,7 @@ class Concealment(Measure):
     """People with fewer rows than this are counted."""
 
     def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        found = fitting_rows(pair, "concealment", progress)
+        found = fitting_classes(pair, "concealment", progress)
         kept = in_some_assignment(found.known, found.fits, found.person, found.of_row, found.own, len(found.sizes))
         combination = found.person[np.unique(found.own[found.own >= 0])]
         known, weights, persons = found.known, found.sizes[found.fits], int(found.person.max()) + 1
@@ -72,7 +72,7 @@ class Concealment(Measure):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittingRows:
+class FittingClasses:
     """Which classes of equal released rows fit which combination of known values."""
 
     known: Ints
@@ -89,7 +89,7 @@ class FittingRows:
     """Person of each released row; -1 if it is invented."""
 
 
-def fitting_rows(pair: ReleasePair, what: str, progress: Progress) -> FittingRows:
+def fitting_classes(pair: ReleasePair, what: str, progress: Progress) -> FittingClasses:
     """All pairs of known combination and released class that fit; refused where values were perturbed."""
     if pair.lineage is None:
         raise NotApplicable("This needs the row map of the release, which only its owner has.")
@@ -114,7 +114,7 @@ def fitting_rows(pair: ReleasePair, what: str, progress: Progress) -> FittingRow
             if held > _EDGES:
                 raise NotApplicable(f"More than {_EDGES:,} pairs of a person and a class fit: too many to compare.")
             tick(1)
-    return FittingRows(
+    return FittingClasses(
         known=np.concatenate(person),
         fits=np.concatenate(fitting),
         sizes=sizes,

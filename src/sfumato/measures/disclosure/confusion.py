@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
-from sfumato.measures.disclosure.concealment import FittingRows, fitting_rows, in_some_assignment
+from sfumato.measures.disclosure.concealment import FittingClasses, fitting_classes, in_some_assignment
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -52,7 +52,7 @@ class Confusion(Measure):
     """People with a row of probability above 1/k are counted."""
 
     def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        found = fitting_rows(pair, "confusion", progress)
+        found = fitting_classes(pair, "confusion", progress)
         if (found.own < 0).any() or len(np.unique(found.own)) < len(found.own):
             raise NotApplicable("Some rows were invented, or people have several rows.")
         largest, possible = _judged(found)
@@ -62,7 +62,7 @@ class Confusion(Measure):
         return MeasureResult(measure=self.part_name(), value=float(1 / largest.max()), detail=detail)
 
 
-def _judged(found: FittingRows) -> tuple[npt.NDArray[np.float64], Ints]:
+def _judged(found: FittingClasses) -> tuple[npt.NDArray[np.float64], Ints]:
     """For each released person the largest probability of a row, and the number of possible rows."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
