@@ -97,8 +97,15 @@ def shared_simulations() -> Iterator[None]:
 
 
 def masking_rounds(data: Data, steps: Sequence[Step]) -> MaskingRounds:
-    """The rounds of masking this file with these steps; those of the same rows in another order, if there are any."""
-    rows = np.sort(data.table.frame.hash_rows(seed=0).to_numpy())
+    """The rounds of masking this file with these steps.
+
+    The rows are put in the order of their hashes. Steps draw by position, so files of the same rows in different orders
+    would otherwise share the draws of whichever attack came first.
+    """
+    hashes = data.table.frame.hash_rows(seed=0).to_numpy()
+    order = np.argsort(hashes, kind="stable")
+    data = Data(table=data.table.with_frame(data.table.frame[order]), schema=data.schema)
+    rows = hashes[order]
     written = json.dumps([[step.part_name(), step.to_dict()] for step in steps], sort_keys=True, default=str)
     key = sha256(rows.tobytes() + "\x00".join(data.table.columns).encode() + written.encode()).hexdigest()
     shared = _shared.get()
