@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from sfumato.errors import OutOfTime
 from sfumato.progress import SILENT, Progress, Tick
 
-__all__ = ["Deadline", "batches", "check_deadline", "quiet", "seconds_left", "split_deadline"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Deadline:

@@ -12,8 +12,6 @@ import sys
 from threading import RLock
 from types import ModuleType
 
-__all__ = ["defer"]
-
 _lock = RLock()
 
 

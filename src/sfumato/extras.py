@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from sfumato.errors import ExtraMissing
 
-__all__ = ["extra_of", "missing_extra"]
-
 _MODULES = {"sklearn": "scikit-learn", "argon2": "argon2-cffi"}
 """Distributions whose modules have other names."""
 

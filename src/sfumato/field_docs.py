@@ -17,8 +17,6 @@ from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-__all__ = ["DocumentedModel"]
-
 
 class DocumentedModel(BaseModel):
     """A model whose JSON Schema describes each field by the docstring under it."""

@@ -15,8 +15,6 @@ from functools import update_wrapper
 from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["kernel"]
-
 Result = TypeVar("Result")
 
 _lock = Lock()

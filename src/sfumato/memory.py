@@ -8,8 +8,6 @@ from pathlib import Path
 
 from sfumato.errors import OutOfMemory
 
-__all__ = ["available_memory", "memory_ran_out", "require_memory"]
-
 _CONTAINER = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),

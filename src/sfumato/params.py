@@ -24,8 +24,6 @@ from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.wording import did_you_mean
 
-__all__ = ["FORM", "InputFile", "Location", "Part", "first_sentence", "key_path", "part_name", "plain_message"]
-
 FORM = "form-"
 """Before the tag of one form of a field that has several. Pydantic puts tags among the keys of an error."""
 

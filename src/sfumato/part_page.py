@@ -9,8 +9,6 @@ from typing import Any
 
 from sfumato.params import Part
 
-__all__ = ["docstring", "page"]
-
 _SECTION = {"method": "steps", "model": "models", "attack": "attacks", "measure": "measures"}
 
 

@@ -15,8 +15,6 @@ from contextlib import AbstractContextManager, contextmanager
 from html import escape
 from typing import Any, Protocol
 
-__all__ = ["AUTO", "SILENT", "NotebookProgress", "Progress", "Tick", "in_notebook"]
-
 Tick = Callable[[float], None]
 """Advance the current task by that many units."""
 

@@ -7,8 +7,6 @@ from fractions import Fraction
 
 from sfumato.errors import BadParameter
 
-__all__ = ["Number", "floor_share", "rational"]
-
 Number = int | float | str | Decimal | Fraction
 _MOST_DIGITS = 400
 

@@ -23,8 +23,6 @@ from sfumato.wording import did_you_mean
 
 P = TypeVar("P", bound=Part)
 
-__all__ = ["KINDS", "Registry", "exports", "family_module", "kinds_of", "registry"]
-
 KINDS: dict[str, tuple[str, ...]] = {
     "format": ("sfumato.data.formats",),
     "hierarchy": ("sfumato.dataset.hierarchies",),

@@ -15,8 +15,6 @@ import numpy as np
 from sfumato.errors import BadParameter
 from sfumato.secret import Permit, SecretValue
 
-__all__ = ["KeyedRng", "Rng"]
-
 
 class Rng:
     """A tree of random streams that the seed alone determines: for attacks, measures, samples and simulations.

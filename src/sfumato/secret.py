@@ -12,8 +12,6 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from sfumato.errors import SecretAccessRefused
 
-__all__ = ["Permit", "SecretValue", "digest"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

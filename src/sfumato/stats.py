@@ -7,8 +7,6 @@ from statistics import NormalDist
 
 from sfumato.errors import BadParameter
 
-__all__ = ["clopper_pearson", "excess_high", "wilson"]
-
 
 def wilson(hits: float, trials: float, level: float = 0.95) -> tuple[float, float]:
     """The Wilson score interval of a binomial proportion. It lies within [0, 1] and contains 1 if every trial hit.

@@ -12,8 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["map_slices", "map_tasks"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 

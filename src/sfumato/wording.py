@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["counted", "did_you_mean", "with_article"]
-
 
 def counted(count: int, noun: str) -> str:
     """A number with its noun, for messages.

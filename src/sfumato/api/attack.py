@@ -14,8 +14,6 @@ from sfumato.progress import AUTO, Progress
 from sfumato.rationals import Number
 from sfumato.release import Lineage
 
-__all__ = ["attack"]
-
 
 def attack(
     release: Any,

@@ -23,8 +23,6 @@ from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
 from sfumato.rng import Rng
 
-__all__ = ["attack_model", "load_model", "run_model_attacks"]
-
 _TRUSTED = ("sklearn.", "numpy.", "scipy.", "sfumato.learning.", "builtins.", "collections.")
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from sfumato.dataset.document import Dataset
     from sfumato.rationals import Number
 
-__all__ = ["attack_queries"]
-
 
 def attack_queries(
     dataset: str | Path | Mapping[str, Any],

@@ -10,8 +10,6 @@ from sfumato.api.kind import call, given, kind_of_release
 from sfumato.api.results import CheckResults
 from sfumato.release import Lineage, Release
 
-__all__ = ["check"]
-
 
 def check(
     release: Any,

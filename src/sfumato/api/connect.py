@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from sfumato.query.session import QueryOptions, Session
     from sfumato.rationals import Number
 
-__all__ = ["RemoteSession", "connect"]
-
 _TRIES = 4
 
 

@@ -26,8 +26,6 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["FiguresProtection", "check_guarantee", "figures_report", "report_figures"]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class FiguresProtection(Protection):

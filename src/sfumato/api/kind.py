@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from sfumato.api.protection import Protection
     from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 
-__all__ = [
-    "ReleaseKind",
-    "ReportPage",
-    "accepts",
-    "call",
-    "given",
-    "kind_of_plan",
-    "kind_of_release",
-]
-
 T = TypeVar("T")
 
 

@@ -28,8 +28,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["LearnResults", "learn"]
-
 _FEWEST = 20
 """Rows below which a model is not attacked: its rows are divided into halves and folds."""
 

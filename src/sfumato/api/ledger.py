@@ -16,8 +16,6 @@ from sfumato.ledger.ledger import Balance, Entry, Ledger
 from sfumato.ledger.register import RegisterLine, register
 from sfumato.rationals import Number
 
-__all__ = ["LedgerAccount", "LedgerOverview", "ledger_overview", "open_ledger", "set_budget"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerAccount:

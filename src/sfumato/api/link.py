@@ -21,8 +21,6 @@ from sfumato.release import Release
 from sfumato.release.folder import load_release
 from sfumato.wording import did_you_mean
 
-__all__ = ["LinkResult", "link", "outside_table"]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class LinkResult:

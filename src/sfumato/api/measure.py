@@ -12,8 +12,6 @@ from sfumato.dataset import Schema
 from sfumato.progress import AUTO, Progress
 from sfumato.release import Lineage
 
-__all__ = ["measure"]
-
 
 def measure(
     release: Any,

@@ -12,8 +12,6 @@ from sfumato.api.protection import Protection
 from sfumato.data.key_file import Key
 from sfumato.progress import AUTO, Progress
 
-__all__ = ["protect"]
-
 
 def protect(
     plan: Any,

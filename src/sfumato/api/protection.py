@@ -26,8 +26,6 @@ from sfumato.reports import Audience
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["PAGE", "PlainReport", "Protection", "json_text", "load_document", "release_readme"]
-
 PAGE = "report.html"
 
 

@@ -9,8 +9,6 @@ from sfumato.api.protection import Protection
 from sfumato.errors import BadParameter
 from sfumato.reports import Audience
 
-__all__ = ["report", "report_page"]
-
 
 def report(
     release: Protection | str | Path,

@@ -23,8 +23,6 @@ from sfumato.release import Verdict
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["AttackResults", "CheckResults", "MeasureResults", "as_text"]
-
 Item = TypeVar("Item", covariant=True)
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sfumato.query import Session
     from sfumato.rationals import Number
 
-__all__ = ["load_dataset", "session"]
-
 
 def session(
     dataset: str | Path | Mapping[str, Any],

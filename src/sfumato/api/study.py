@@ -11,8 +11,6 @@ from sfumato.progress import AUTO, Progress
 from sfumato.studies import Study, StudyPlan, run_study
 from sfumato.studies.folder import save_study
 
-__all__ = ["study"]
-
 
 def study(
     plan: StudyPlan | str | Path | Mapping[str, Any],

@@ -13,8 +13,6 @@ from sfumato.proof import Verification, verify_certificate
 if TYPE_CHECKING:
     from sfumato.ledger.ledger import Ledger
 
-__all__ = ["verify"]
-
 
 def verify(certificate: str | Path | Mapping[str, Any], *, ledger: Ledger | str | Path | None = None) -> Verification:
     """Derive every bound and loss of a certificate again (:mod:`sfumato.proof`).

@@ -10,8 +10,6 @@ from starlette.responses import Response
 from sfumato.app.documents import AskRequest, AskSetup, AskState, TextEdit
 from sfumato.app.workspace import AppWorkspace
 
-__all__ = ["ask_routes"]
-
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
 
 

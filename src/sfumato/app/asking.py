@@ -22,8 +22,6 @@ from sfumato.query.results.public_schema import describe_table
 from sfumato.recipe.edit import set_column, set_section
 from sfumato.registry import family_module
 
-__all__ = ["answer", "ask_state", "change_metadata", "explain", "set_up", "told", "told_page"]
-
 _ROWS = 100_000
 _HISTORY = 100
 

@@ -27,8 +27,6 @@ from sfumato.dataset.hierarchy import hierarchy_from_dict
 from sfumato.errors import BadParameter, FileMissing, SfumatoError, UnknownFormat
 from sfumato.profiling.detectors.finding import HIPAA
 
-__all__ = ["data_routes", "list_files"]
-
 
 def list_files(folder: Path) -> FileList:
     """Folders, data files and recipes of a folder; hidden ones are left out."""

@@ -6,32 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "AppState",
-    "AskRequest",
-    "AskSetup",
-    "AskState",
-    "BranchRequest",
-    "ColumnEdit",
-    "CompareRequest",
-    "DecideRequest",
-    "FileEntry",
-    "FileList",
-    "HierarchyRequest",
-    "JobRequest",
-    "JobStatus",
-    "OpenRequest",
-    "PairRequest",
-    "PublishRequest",
-    "RecipeState",
-    "RecordsRequest",
-    "SectionEdit",
-    "SignIn",
-    "TextEdit",
-    "UniquenessRequest",
-    "VersionEntry",
-]
-
 
 class _Document(BaseModel):
     model_config = ConfigDict(extra="forbid")

@@ -13,8 +13,6 @@ from sfumato.recipe.presets import preset_names, preset_text
 from sfumato.recipe.validate import SECTIONS
 from sfumato.registry import registry
 
-__all__ = ["describe_parts", "plain_docs"]
-
 
 def describe_parts() -> dict[str, Any]:
     """Definitions of all fields, the parts of every section of a recipe, hierarchies, and the presets."""

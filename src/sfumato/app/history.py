@@ -13,8 +13,6 @@ from sfumato.data import replacing
 from sfumato.errors import BadParameter
 from sfumato.wording import did_you_mean
 
-__all__ = ["Branch", "History", "Version"]
-
 _MAIN = "main"
 
 

@@ -16,8 +16,6 @@ from typing import Any, Literal
 
 from sfumato.errors import BadParameter
 
-__all__ = ["BackgroundJob", "Jobs"]
-
 State = Literal["running", "done", "failed", "cancelled", "out of time"]
 _KEPT = 50
 

@@ -20,8 +20,6 @@ from sfumato.data.yaml_documents import parse_yaml, read_text_file
 from sfumato.errors import BadParameter, FileMissing, InvalidRecipe, Problem, SfumatoError, UnknownFormat
 from sfumato.recipe import Recipe
 
-__all__ = ["RecipeProject", "changed_meanwhile", "open_project", "text_version"]
-
 FOLDER = ".sfumato"
 """The hidden folder beside the recipe: history, profile and the last run. Private, like the data."""
 

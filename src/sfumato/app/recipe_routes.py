@@ -30,8 +30,6 @@ from sfumato.recipe.edit import set_column, set_section
 from sfumato.recipe.presets import preset_text
 from sfumato.recipe.validate import SECTIONS
 
-__all__ = ["recipe_routes", "recipe_state"]
-
 
 def recipe_state(project: RecipeProject) -> RecipeState:
     """The recipe with its problems and its history."""

@@ -23,8 +23,6 @@ from sfumato.data.yaml_documents import yaml_text
 from sfumato.errors import BadParameter, PolicyNotMet, SfumatoError
 from sfumato.release.folder import MICRODATA, private_folder, refuse_existing
 
-__all__ = ["lattice_key", "run_routes"]
-
 
 def run_routes(workspace: AppWorkspace) -> APIRouter:
     """The routes of jobs and their results."""

@@ -24,19 +24,6 @@ from sfumato.errors import BadParameter, SfumatoError
 from sfumato.recipe.about import INTERNAL
 from sfumato.release.folder import private_folder
 
-__all__ = [
-    "SIGNED",
-    "Run",
-    "SignOff",
-    "current_run",
-    "data_of",
-    "finish_run",
-    "new_run",
-    "remove_other_runs",
-    "run_version",
-    "stamp_of",
-]
-
 RUNS, CURRENT, FACTS, SIGNED = "runs", "current", "run.json", "sign-off.json"
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from sfumato.web import OneTimeTokens, listening_socket
 
-__all__ = ["serve", "sign_in_link"]
-
 _HOST = "127.0.0.1"
 _REDIRECT = """<!doctype html><meta charset="utf-8"><title>sfumato</title>
 <meta http-equiv="refresh" content="0;url={link}"><p><a href="{link}">Open sfumato</a></p>

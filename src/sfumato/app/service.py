@@ -37,8 +37,6 @@ from sfumato.web import (
 )
 from sfumato.web.refusals import refusal, refuse
 
-__all__ = ["create_app"]
-
 _ROUTES = (recipe_routes, data_routes, run_routes, ask_routes)
 _MOST_BYTES = 4_000_000
 _OPEN = frozenset({"/api/sign-in"})

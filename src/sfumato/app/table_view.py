@@ -18,8 +18,6 @@ from sfumato.dataset import Schema
 from sfumato.errors import BadParameter, SfumatoError, UnknownColumn
 from sfumato.wording import did_you_mean
 
-__all__ = ["MOST_ROWS", "TableView"]
-
 MOST_ROWS = 200
 """The largest number of rows in one page."""
 _BINS = 24

@@ -11,8 +11,6 @@ from typing import Any
 
 from sfumato.progress import Progress
 
-__all__ = ["WORK"]
-
 WORK: dict[str, Callable[..., Any]] = {}
 """Work by the kind of its job."""
 _PROFILED_ROWS = 1_000_000

@@ -13,8 +13,6 @@ from typing import Any, TextIO
 from sfumato.errors import SfumatoError
 from sfumato.progress import Tick
 
-__all__ = ["main"]
-
 _EVERY = 0.2
 """Seconds between two reports of progress."""
 

@@ -16,8 +16,6 @@ from sfumato.app.table_view import TableView
 from sfumato.errors import BadParameter, SfumatoError
 from sfumato.release.folder import load_lineage, load_release, private_folder
 
-__all__ = ["AppWorkspace"]
-
 
 class AppWorkspace:
     """What the pages of one app show. Everything that matters is in files; this holds what would be slow to reread."""

@@ -18,8 +18,6 @@ import numpy as np
 from sfumato.auditing.atoms import AnswerConstraint, Ints, Sense
 from sfumato.auditing.number_domain import NumberDomain
 
-__all__ = ["AnswerForm", "CountForm", "ExtremeForm", "ListForm", "SumForm"]
-
 
 class AnswerForm(ABC):
     """What a query tells about the values of a set of people."""

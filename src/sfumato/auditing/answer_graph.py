@@ -19,8 +19,6 @@ from sfumato.auditing.atoms import AnswerConstraint, Flags, Ints
 from sfumato.auditing.column_audits import ValuesAudit
 from sfumato.auditing.delta2 import Delta2Auditor
 
-__all__ = ["AnswerGraph", "answer_graph"]
-
 _DELTA2_PEOPLE, _DELTA2_QUERIES = 300, 40
 """Delta-2 matchings are computed up to this size."""
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from sfumato.errors import BadParameter
 
-__all__ = ["AnswerConstraint", "AtomSplit", "Atoms", "Flags", "Ints", "Sense"]
-
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 

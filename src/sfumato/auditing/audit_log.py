@@ -24,8 +24,6 @@ from sfumato.auditing.rules import AuditRules
 from sfumato.errors import LedgerBroken
 from sfumato.ledger.ledger import Store, Transaction
 
-__all__ = ["DurableAuditor", "recorded_rules", "stored_decisions"]
-
 _START = "0" * 64
 
 

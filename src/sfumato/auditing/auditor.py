@@ -41,8 +41,6 @@ from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRef
 from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.secret import Permit
 
-__all__ = ["Auditor", "Decision"]
-
 _SCALE = 32
 """In a range of at most this many numbers all kinds of query are audited together, as in a list of numbers."""
 _LISTED = 100

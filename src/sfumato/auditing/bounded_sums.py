@@ -18,8 +18,6 @@ from sfumato.auditing.atoms import AtomSplit, Flags, Ints
 from sfumato.auditing.linear_system import connected
 from sfumato.extras import missing_extra
 
-__all__ = ["BoundedSums", "SumsAssessment"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SumsAssessment:

@@ -31,8 +31,6 @@ from sfumato.auditing.simulatable import SimulatableAuditor
 from sfumato.auditing.sums import SumAuditor
 from sfumato.errors import BadParameter, QueryRefused
 
-__all__ = ["AuditOutcome", "ColumnAudit", "ExtremesAudit", "SumsAudit", "ValuesAudit"]
-
 _RAN_OUT = "the search ran out of effort before it was certain that the rule holds"
 
 

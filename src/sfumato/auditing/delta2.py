@@ -18,8 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Delta2Auditor", "Matching"]
-
 Matching = frozenset[tuple[int, int]]
 """Changed people, each with the value taken instead of the true one."""
 

@@ -13,8 +13,6 @@ from sfumato.auditing.atoms import Flags, Ints
 from sfumato.auditing.linear_system import CountSystem
 from sfumato.auditing.possibilities import Possibilities
 
-__all__ = ["rectangle_moves"]
-
 _CHUNKS = ((24, 400), (256, None), (2048, None))
 """Numbers of atoms tried as b and as d, nearest first; later entries are used only if earlier ones do not suffice."""
 

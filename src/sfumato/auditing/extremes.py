@@ -22,8 +22,6 @@ from sfumato.auditing.atoms import Flags, Ints
 from sfumato.errors import BadParameter
 from sfumato.extras import missing_extra
 
-__all__ = ["ExtremeAnswer", "ExtremeAuditor"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExtremeAnswer:

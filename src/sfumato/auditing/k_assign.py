@@ -19,8 +19,6 @@ from sfumato.auditing.posterior import posterior
 from sfumato.auditing.search import Possibilities, search
 from sfumato.errors import BadParameter
 
-__all__ = ["Assessment", "AssignAuditor"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:

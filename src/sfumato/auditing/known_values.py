@@ -12,8 +12,6 @@ import polars as pl
 from sfumato.auditing.atoms import Ints
 from sfumato.errors import BadParameter, FileMissing
 
-__all__ = ["known_rows"]
-
 _LINE, _ROW = "sfumato line", "sfumato row"
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from sfumato.auditing.atoms import AnswerConstraint, Flags, Ints, Sense
 
-__all__ = ["CountSystem", "closed", "connected", "upper_bounds"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CountSystem:

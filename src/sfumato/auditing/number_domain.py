@@ -21,8 +21,6 @@ from sfumato.auditing.atoms import Ints
 from sfumato.dataset import Domain, RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter
 
-__all__ = ["NumberDomain", "exact"]
-
 _CHANCE = 1e-6
 """Values on a coarser grid than the declared one are no coincidence below this probability."""
 

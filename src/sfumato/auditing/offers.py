@@ -14,8 +14,6 @@ from sqlglot import exp, parse_one
 from sfumato.auditing.auditor import Auditor
 from sfumato.errors import AnswerFailed, QueryRefused
 
-__all__ = ["offers"]
-
 _COARSER = {"values": ("SUM", "AVG", "MAX", "MIN"), "sum": ("MAX", "MIN"), "avg": ("MAX", "MIN"), "max": (), "min": ()}
 _TRIED = 24
 

@@ -12,8 +12,6 @@ from sfumato.errors import BadParameter
 from sfumato.query.catalog import Catalog
 from sfumato.query.open_session import open_ledger
 
-__all__ = ["decisions", "told_answers"]
-
 
 def decisions(dataset: Dataset) -> tuple[tuple[int, str, str], ...]:
     """Number, query and verdict of each decision that the policy has stored."""

@@ -21,8 +21,6 @@ from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.column_audits import SumsAudit, ValuesAudit
 from sfumato.errors import QueryRefused
 
-__all__ = ["PastAnswers", "past_answers"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PastAnswers:

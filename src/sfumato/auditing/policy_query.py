@@ -23,8 +23,6 @@ from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.refusal import called, refuse
 from sfumato.query.sql.statement import parse_statement
 
-__all__ = ["NUMBERED", "ROW", "Condition", "PolicyQuery", "parse_policy_query", "people"]
-
 ROW = "sfumato row"
 """The column that numbers the people. It is in no catalog, so no query can name it."""
 NUMBERED = "sfumato_row"

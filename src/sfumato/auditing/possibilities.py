@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from sfumato.auditing.atoms import Flags, Ints
 
-__all__ = ["Possibilities"]
-
 
 @dataclass(kw_only=True)
 class Possibilities:

@@ -23,8 +23,6 @@ import numpy.typing as npt
 from sfumato.auditing.atoms import Ints, Sense
 from sfumato.auditing.linear_system import CountSystem
 
-__all__ = ["posterior"]
-
 Floats = npt.NDArray[np.float64]
 _STEPS = 100_000
 """Transitions that one unit of effort pays for."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from sfumato.auditing.policy_query import PolicyQuery
 from sfumato.engines.statements import Query
 
-__all__ = ["AuditQuery", "read_audit_query", "read_log"]
-
 _QUOTED = r"""('(?:[^']|'')*'|"(?:[^"]|"")*")"""
 _PIECES = re.compile(_QUOTED + r"|(;|[^;'\"]+|.)", re.DOTALL)
 _BLANKS = re.compile(_QUOTED + r"|\s+")

@@ -28,8 +28,6 @@ from sfumato.errors import LedgerBroken
 from sfumato.ledger.ledger import Store, Transaction
 from sfumato.ledger.policy_tables import KEEP_POLICY, POLICY_TABLES, file_of
 
-__all__ = ["PolicyEntry", "register_table", "same_database"]
-
 _CHANGED = (
     "Restore the table as it was: answers about both states together disclose whoever was added, removed or changed. A "
     "table of other people needs a data set and a ledger of its own."

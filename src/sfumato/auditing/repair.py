@@ -23,8 +23,6 @@ import numpy.typing as npt
 
 from sfumato.auditing.k_assign import Assessment, AssignAuditor
 
-__all__ = ["Repair", "counterfeits", "safe_counterfeits"]
-
 _TRIES = 3000
 
 

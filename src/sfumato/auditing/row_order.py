@@ -6,8 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["canonical_order"]
-
 
 def canonical_order(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
     """The row numbers of a table, sorted by the values of all columns, columns in the order of their names.

@@ -9,8 +9,6 @@ from pydantic import ConfigDict, Field, model_validator
 from sfumato.field_docs import DocumentedModel
 from sfumato.params import InputFile
 
-__all__ = ["AuditRules"]
-
 Share = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -19,8 +19,6 @@ from sfumato.auditing.atoms import Flags, Ints
 from sfumato.auditing.linear_system import CountSystem
 from sfumato.auditing.possibilities import Possibilities
 
-__all__ = ["set_exchanges"]
-
 Words = npt.NDArray[np.uint64]
 
 _SIZES = (3, 4, 5)

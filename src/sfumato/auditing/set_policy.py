@@ -17,8 +17,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.auditing.table import PolicyTable
 
-__all__ = ["Flags", "SetPolicy"]
-
 Flags = npt.NDArray[np.bool_]
 
 

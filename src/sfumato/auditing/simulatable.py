@@ -28,8 +28,6 @@ from sfumato.auditing.k_assign import AssignAuditor
 from sfumato.errors import BadParameter
 from sfumato.extras import missing_extra
 
-__all__ = ["SimulatableAuditor"]
-
 _DRAWS = 100
 _MOST = 5000
 

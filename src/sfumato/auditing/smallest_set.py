@@ -11,8 +11,6 @@ from pydantic import Field
 from sfumato.auditing.set_policy import SetPolicy
 from sfumato.query.policy.subsets import Bits
 
-__all__ = ["SmallestSetPolicy"]
-
 
 class SmallestSetPolicy(SetPolicy):
     """A policy that answers about ``smallest`` people or more."""

@@ -16,8 +16,6 @@ from sfumato.auditing.linear_system import CountSystem, upper_bounds
 from sfumato.auditing.possibilities import Possibilities
 from sfumato.extras import missing_extra
 
-__all__ = ["SolverStatus", "direction", "integer_search"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -20,8 +20,6 @@ from sfumato.errors import AnswerDenied
 from sfumato.query.catalog import Catalog
 from sfumato.query.policy.base import TableAnswer
 
-__all__ = ["AuditTableResponder", "SqlAuditor"]
-
 _TELLS = (
     " The decision depends on the data: it tells that the answer would have broken the rule. "
     "With `simulatable`, refusals tell nothing."

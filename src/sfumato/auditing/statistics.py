@@ -12,8 +12,6 @@ from sfumato.auditing.policy_query import PolicyQuery, parse_policy_query
 from sfumato.auditing.table import SubsetTableResponder
 from sfumato.query.policy.base import TableAnswer
 
-__all__ = ["StatisticsTableResponder", "statistic"]
-
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 _SUMS = ("count", "sum", "avg")

@@ -24,8 +24,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.auditing.policies.summary_only import SummaryOnly
 
-__all__ = ["SummaryTableResponder", "span_basis"]
-
 _TOLERANCE = 1e-10
 _LEAST = 1e-6
 """Least share of the squares that the linear summaries must leave unexplained for a variance to be answered."""

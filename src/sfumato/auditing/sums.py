@@ -18,8 +18,6 @@ import numpy.typing as npt
 from sfumato.auditing.atoms import Atoms, AtomSplit, Ints
 from sfumato.errors import BadParameter
 
-__all__ = ["SumAuditor"]
-
 Row = dict[int, int]
 """A row over atoms: atom to coefficient, as integers without a common divisor."""
 

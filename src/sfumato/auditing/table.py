@@ -34,8 +34,6 @@ from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
 from sfumato.secret import Permit
 
-__all__ = ["PolicyTable", "SubsetTableResponder", "TableBinding"]
-
 _ELSEWHERE = '{"kept": "in another ledger"}'
 """The policy of a table whose memory another ledger keeps."""
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from sfumato.collecting.number_protocol import STEPS, Floats, Ints, NumberProtocol
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 
-__all__ = ["BandProtocol"]
-
 
 class BandProtocol(NumberProtocol):
     """Reports 0 .. STEPS + band; the band of position s is s .. s + band - 1 and e**epsilon times as likely."""

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from sfumato.collecting.random_source import RandomSource
 from sfumato.kernels import kernel
 
-__all__ = ["biased_rows", "column_sums"]
-
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 _DIGITS = 32

@@ -16,8 +16,6 @@ from sfumato.collecting.frequency_protocol import FrequencyProtocol
 from sfumato.errors import BadParameter
 from sfumato.rng import Rng
 
-__all__ = ["ChangeDetection", "change_detection_attack"]
-
 Floats = npt.NDArray[np.float64]
 
 

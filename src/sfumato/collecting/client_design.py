@@ -6,8 +6,6 @@ from typing import Any
 
 from sfumato.collecting.survey import Survey, SurveyQuestion
 
-__all__ = ["client_design"]
-
 _FORMAT = "sfumato-collect/1"
 
 

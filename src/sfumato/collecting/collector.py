@@ -20,8 +20,6 @@ from sfumato.collecting.survey import Survey
 from sfumato.data.read_write import require_file
 from sfumato.errors import BadParameter, NotThatFormat
 
-__all__ = ["Collection", "QuestionEstimate"]
-
 _ROWS = 1 << 18
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 

@@ -11,8 +11,6 @@ from sfumato.collecting.manipulation import largest_shift
 from sfumato.collecting.shuffling import shuffled_epsilon
 from sfumato.collecting.survey import Survey
 
-__all__ = ["QuestionDesign", "SurveyDesign", "design_survey"]
-
 _DELTA = 1e-6
 _DISHONEST = 0.01
 

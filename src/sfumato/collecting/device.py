@@ -20,8 +20,6 @@ from sfumato.data.declared import as_kind
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter, NotThatFormat
 
-__all__ = ["NUMBER_TYPE", "SURVEY_KEY", "randomize_answer", "randomize_table", "write_reports"]
-
 SURVEY_KEY = b"sfumato.survey"
 """Key of the Parquet metadata that names the survey of the reports."""
 

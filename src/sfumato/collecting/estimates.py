@@ -10,16 +10,6 @@ import numpy.typing as npt
 
 from sfumato.errors import BadParameter, NotComparable
 
-__all__ = [
-    "FrequencyEstimate",
-    "MeanEstimate",
-    "NumberTally",
-    "Tally",
-    "project_to_simplex",
-    "score_interval",
-    "two_sided",
-]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -22,8 +22,6 @@ from sfumato.collecting.local_protocol import BATCH, LocalProtocol, self_tested
 from sfumato.collecting.random_source import OS_ENTROPY, RandomSource
 from sfumato.errors import BadParameter
 
-__all__ = ["FrequencyProtocol", "Reports"]
-
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Reports = npt.NDArray[np.uint8]

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["buckets_of", "count_matches", "hadamard_sign", "salted_functions", "walsh_hadamard"]
-
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 

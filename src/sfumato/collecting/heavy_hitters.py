@@ -20,8 +20,6 @@ from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter
 from sfumato.params import Part
 
-__all__ = ["FrequentWord", "HeavyHitters"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -17,8 +17,6 @@ from sfumato.errors import BadParameter, SelfTestFailed
 from sfumato.params import Part
 from sfumato.rationals import rational
 
-__all__ = ["BATCH", "Epsilon", "LocalProtocol", "self_tested"]
-
 Epsilon = Annotated[Fraction, BeforeValidator(rational), Field(gt=0, le=20)]
 
 BATCH = 1 << 14

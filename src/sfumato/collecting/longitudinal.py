@@ -18,8 +18,6 @@ from sfumato.errors import BadParameter
 from sfumato.rng import Rng
 from sfumato.stats import clopper_pearson
 
-__all__ = ["Deployment", "TrackingResult", "averaging_attack"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:

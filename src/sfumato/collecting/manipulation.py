@@ -10,8 +10,6 @@ from sfumato.collecting.frequency_protocol import FrequencyProtocol
 from sfumato.collecting.number_protocol import NumberProtocol
 from sfumato.errors import BadParameter
 
-__all__ = ["largest_shift"]
-
 
 def largest_shift(protocol: FrequencyProtocol | NumberProtocol, *, dishonest: int, people: int) -> float:
     """Largest change of an estimated share (or mean) by ``dishonest`` of ``people`` clients who choose their reports.

@@ -20,8 +20,6 @@ from sfumato.collecting.random_source import OS_ENTROPY, RandomSource, chance_be
 from sfumato.errors import BadParameter, TooFewRows
 from sfumato.rationals import rational
 
-__all__ = ["STEPS", "NumberProtocol"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -18,8 +18,6 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FittingHistograms"]
-
 Floats = npt.NDArray[np.float64]
 
 

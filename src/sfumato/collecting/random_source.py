@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from sfumato.dp.rational_bounds import exp_bracket
 
-__all__ = ["ONE", "OS_ENTROPY", "RandomSource", "RecordedSource", "below", "chance_below", "chosen", "exp_share"]
-
 ONE = 1 << 32
 """Probabilities are whole numbers of 1 / ONE."""
 

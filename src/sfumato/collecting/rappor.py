@@ -22,8 +22,6 @@ from sfumato.dp.rational_bounds import ln_up
 from sfumato.errors import BadParameter
 from sfumato.params import Part
 
-__all__ = ["PermanentResponse", "Rappor"]
-
 Bits = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 

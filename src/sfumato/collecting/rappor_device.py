@@ -21,8 +21,6 @@ from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.errors import BadParameter, NotThatFormat
 from sfumato.field_docs import DocumentedModel
 
-__all__ = ["RapporPlan", "decode_lines", "report_of_device", "trial_reports"]
-
 _SHORT = 16
 
 

@@ -17,8 +17,6 @@ from sfumato.collecting.survey import Survey
 from sfumato.engines.choice import masking_engine
 from sfumato.errors import BadParameter, FileMissing
 
-__all__ = ["parquet_files", "tally_reports", "tally_with_duckdb", "tally_with_engine"]
-
 _ROWS = 1 << 18
 _MEMORY = "1GB"
 

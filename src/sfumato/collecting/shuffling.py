@@ -13,8 +13,6 @@ import numpy as np
 
 from sfumato.errors import BadParameter
 
-__all__ = ["shuffled_delta", "shuffled_epsilon"]
-
 _TAIL = 1e-18
 _ROUNDING = 1e-9
 

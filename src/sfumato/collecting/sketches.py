@@ -14,8 +14,6 @@ from sfumato.collecting.frequency_protocol import FrequencyProtocol, Ints, Repor
 from sfumato.collecting.hashing import Words, buckets_of, salted_functions
 from sfumato.errors import BadParameter
 
-__all__ = ["SketchProtocol"]
-
 
 class SketchProtocol(FrequencyProtocol):
     """Each person draws one of ``hashes`` public functions and reports about the hashed value."""

@@ -19,8 +19,6 @@ from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.registry import registry
 
-__all__ = ["Repeats", "Survey", "SurveyQuestion"]
-
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _NEARLY_BEST = 1.02
 

@@ -11,8 +11,6 @@ from sfumato.collecting.biased_bits import biased_rows, column_sums
 from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints, Reports
 from sfumato.collecting.random_source import ONE, RandomSource, chosen
 
-__all__ = ["UnaryEncoding"]
-
 
 class UnaryEncoding(FrequencyProtocol):
     """A bit vector with one 1, in which every bit is randomized independently."""

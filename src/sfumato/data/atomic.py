@@ -17,8 +17,6 @@ from pathlib import Path
 
 from sfumato.errors import FileMissing, OutputExists, WriteFailed
 
-__all__ = ["locked", "refuse_folder", "replacing", "replacing_folder", "sha256", "write_secret"]
-
 
 def _beside(path: Path) -> Path:
     """A free name in the same folder with the same suffix: renaming is atomic within one file system only."""

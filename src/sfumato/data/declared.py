@@ -38,17 +38,6 @@ from sfumato.wording import did_you_mean
 if TYPE_CHECKING:
     from sfumato.data.formats.csv import Csv
 
-__all__ = [
-    "BOOLEANS",
-    "as_kind",
-    "column_names",
-    "csv_lines_expression",
-    "frame_cells",
-    "kind_of_values",
-    "read_declared",
-    "refuse_found_types",
-]
-
 DECLARED = "declared"
 """The origin of a table that was read as declared."""
 

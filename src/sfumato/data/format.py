@@ -19,8 +19,6 @@ from sfumato.params import Part
 from sfumato.registry import registry
 from sfumato.wording import with_article
 
-__all__ = ["Format", "format_for", "library"]
-
 SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"PAR1", "a Parquet file"),
     (b"ARROW1", "an Arrow file"),

@@ -8,8 +8,6 @@ from sfumato.data.atomic import write_secret
 from sfumato.errors import BadParameter, FileMissing
 from sfumato.secret import Permit, SecretValue
 
-__all__ = ["Key", "as_key", "load_key", "write_key"]
-
 Key = SecretValue[bytes] | bytes | str | Path
 """A key, its bytes, or the file it is in."""
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from sfumato.data.table import ColumnLabels
 
-__all__ = ["labels_from_json", "labels_to_json"]
-
 
 def labels_to_json(labels: Mapping[str, ColumnLabels]) -> str:
     """Labels as JSON text. Value labels are pairs, because a JSON key would turn the code 1 into text."""

@@ -9,8 +9,6 @@ import polars as pl
 
 from sfumato.data.table import ColumnLabels, Table
 
-__all__ = ["blank_missing", "is_missing"]
-
 
 def is_missing(column: pl.Series, codes: tuple[Any, ...]) -> pl.Series:
     """Which values are one of the codes; a pair is a range with both ends.

@@ -11,8 +11,6 @@ from sfumato.data.format import refuse_nested
 from sfumato.data.table import Table
 from sfumato.errors import WrongKind
 
-__all__ = ["as_floats", "dates_from_midnights", "integers_from_floats"]
-
 _EXACT = 2**53
 """Beyond this a 64-bit float no longer holds every whole number."""
 

@@ -12,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["are_days", "are_numbers", "are_whole"]
-
 _TOO_LONG = 10**18
 """At most 18 digits fit 64 bits; longer ones are card numbers and the like."""
 

@@ -16,8 +16,6 @@ from sfumato.errors import DatabaseFailed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_postgres"]
-
 _WHOLE, _FLOAT, _NUMERIC, _BOOLEAN = {20, 21, 23}, {700, 701}, 1700, 16
 _DATE, _TIME, _MOMENT, _ZONED = 1082, 1083, 1114, 1184
 """Numbers of PostgreSQL's types (the OIDs in its catalogue pg_type)."""

@@ -21,8 +21,6 @@ from sfumato.data.table import Table
 from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import NotThatFormat
 
-__all__ = ["Preview", "preview"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:

@@ -15,8 +15,6 @@ from sfumato.data.url import file_and_options, is_url, parse_url
 from sfumato.errors import BadParameter, EmptyTable, FileMissing, SfumatoError, UnknownFormat, WriteFailed, WrongKind
 from sfumato.registry import registry
 
-__all__ = ["read", "to_native", "write"]
-
 
 def read(source: object, *, format: Format | str | None = None, **options: Any) -> Table:  # noqa: A002
     """Read a table from wherever it is.

@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["first_rows", "number_rows", "positions", "row_keys", "sorted_codes", "value_codes"]
-
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from sfumato.data.formats.csv import Csv
 
-__all__ = ["FileScan", "SizeHint", "csv_expression", "scan", "size_hint"]
-
 _HEAD = 1 << 20
 _FIRST_ROWS = 5000
 _GROWTH = {

@@ -29,8 +29,6 @@ from sfumato.errors import BadParameter, UnknownFormat
 from sfumato.field_docs import DocumentedModel
 from sfumato.params import located
 
-__all__ = ["Source"]
-
 
 class Source(DocumentedModel):
     """Where the data of a table is, and how its file is written."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["quoted_name", "quoted_text"]
-
 
 def quoted_name(name: str) -> str:
     """A quoted identifier, for a table or column of any name.

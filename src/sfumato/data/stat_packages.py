@@ -19,8 +19,6 @@ from sfumato.data.numeric_types import as_floats, integers_from_floats
 from sfumato.data.table import ColumnLabels, Table
 from sfumato.errors import NotThatFormat, WriteFailed
 
-__all__ = ["fitting", "labels_of", "plain_code", "prepared", "read_labelled", "require_names", "write_labelled"]
-
 
 def plain_code(code: Any) -> Any:
     """A code as a person writes it: 1, not 1.0."""

@@ -12,8 +12,6 @@ import polars as pl
 from sfumato.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, WrongKind
 from sfumato.wording import counted, did_you_mean
 
-__all__ = ["ColumnLabels", "Table"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnLabels:

@@ -17,18 +17,6 @@ from sfumato.data.table import refuse_duplicates
 from sfumato.data.type_inference import RULES
 from sfumato.errors import EmptyTable, NotThatFormat, RaggedLine
 
-__all__ = [
-    "DELIMITERS",
-    "Content",
-    "CsvDialect",
-    "decode",
-    "explain",
-    "quotes_are_regular",
-    "sniff",
-    "to_utf8",
-    "without_lines",
-]
-
 DELIMITERS = ("\t", ";", "|", ",")
 """In the order of preference where several fit: a comma is also a decimal sign, a tab hardly anything else."""
 

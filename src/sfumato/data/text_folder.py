@@ -10,8 +10,6 @@ from sfumato.data.table import Table
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat
 from sfumato.wording import counted
 
-__all__ = ["TEXT_FOLDER", "read_text_folder", "write_text_folder"]
-
 TEXT_FOLDER = "text-folder"
 """The origin of a table that was a folder."""
 _SUFFIXES = (".txt", ".md")

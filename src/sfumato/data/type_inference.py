@@ -16,8 +16,6 @@ import polars as pl
 
 from sfumato.data.plain_format_checks import are_days, are_numbers, are_whole
 
-__all__ = ["COMMA", "RULES", "THOUSANDS", "SpelledMissing", "TypeRule", "allowed", "infer", "plausible", "settle"]
-
 _WHOLE = r"(?:0|[1-9][0-9]{0,17})"
 _EXPONENT = r"(?:e[+-]?[0-9]{1,3}|E[+-][0-9]{1,3})?"
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"

@@ -9,8 +9,6 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from sfumato.errors import BadParameter, DatabaseFailed
 
-__all__ = ["Address", "file_and_options", "is_url", "parse_url"]
-
 _SCHEMES = {"duckdb": "duckdb", "postgresql": "postgresql", "postgres": "postgresql"}
 
 

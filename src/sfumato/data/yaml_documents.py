@@ -21,17 +21,6 @@ from sfumato.data.format import format_for
 from sfumato.errors import FileMissing, InvalidRecipe, NotThatFormat, Problem, UnknownFormat
 from sfumato.params import key_path, plain_message
 
-__all__ = [
-    "YamlDocument",
-    "load_document",
-    "parse_yaml",
-    "read_text_file",
-    "validated",
-    "yaml_flow",
-    "yaml_scalar",
-    "yaml_text",
-]
-
 Model = TypeVar("Model", bound=BaseModel)
 
 _PLAIN_SCALAR = re.compile(r"(?:\.{0,2}/)*[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")

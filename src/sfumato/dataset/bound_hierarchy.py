@@ -17,8 +17,6 @@ from sfumato.data.row_codes import positions, value_codes
 from sfumato.errors import HierarchyGap, HierarchyNotNested
 from sfumato.wording import counted
 
-__all__ = ["ROOT", "BoundHierarchy", "Codes", "Level", "root_only", "with_missing"]
-
 ROOT = "*"
 """The label of the root: any value."""
 

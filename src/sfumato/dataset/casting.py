@@ -12,8 +12,6 @@ from sfumato.dataset.number_formats import read_numbers
 if TYPE_CHECKING:
     from sfumato.dataset.column import Kind
 
-__all__ = ["date_format", "fit", "read_dates"]
-
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y")
 _CLOCKS = (" %H:%M:%S%.f", "T%H:%M:%S%.f", " %H:%M", "T%H:%M", "T%H:%M:%S%.fZ")
 FORMATS = (*_DAYS, *(day + clock for day in _DAYS for clock in _CLOCKS))

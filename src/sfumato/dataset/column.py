@@ -20,8 +20,6 @@ from sfumato.errors import WrongKind
 from sfumato.field_docs import DocumentedModel
 from sfumato.rationals import rational
 
-__all__ = ["Column", "Kind", "Role", "distinct_values"]
-
 
 class Role(StrEnum):
     """The role of a column in a disclosure."""

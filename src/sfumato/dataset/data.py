@@ -21,8 +21,6 @@ from sfumato.dataset.rows import RowGroups, grouped, some_columns
 from sfumato.errors import BadParameter, EmptyTable, UndecidedColumns, WrongKind
 from sfumato.wording import counted
 
-__all__ = ["Data", "Schema"]
-
 _PLAIN = Column(role=Role.PLAIN)
 
 

@@ -60,20 +60,6 @@ from sfumato.params import Location, Part
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
-__all__ = [
-    "PLAN_KEYS",
-    "SHORT_KEYS",
-    "Answering",
-    "AnsweringPolicy",
-    "Bounds",
-    "Dataset",
-    "DeclaredColumn",
-    "PlanReader",
-    "PublicSource",
-    "TableDeclaration",
-    "sql_name",
-]
-
 PLAN_KEYS = ("title", "about", "seed", "order", "table", "models", "steps", "attacks", "measures", "limits", "study")
 """Keys of a plan of microdata, which may stand in the same file."""
 _TABLE_KEYS = ("data", "key", "links", "bounds", "columns")

@@ -21,8 +21,6 @@ from pydantic import ConfigDict, Discriminator, Field, NaiveDatetime, Tag, TypeA
 from sfumato.field_docs import DocumentedModel
 from sfumato.params import FORM
 
-__all__ = ["AnyDomain", "Domain", "PeriodDomain", "RangeDomain", "Value", "ValuesDomain"]
-
 Floats = npt.NDArray[np.float64]
 Value: TypeAlias = bool | int | float | str | NaiveDatetime | date | None
 """One value of a category; None: a missing value is possible."""

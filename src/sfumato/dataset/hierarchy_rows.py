@@ -9,8 +9,6 @@ import polars as pl
 from sfumato.dataset.bound_hierarchy import ROOT, BoundHierarchy
 from sfumato.errors import HierarchyNotNested
 
-__all__ = ["Scalar", "as_text", "bound_from_rows", "typed_leaves"]
-
 Scalar = bool | int | float | str | None
 """A YAML scalar; None and "" both mean missing."""
 

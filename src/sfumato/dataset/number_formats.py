@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-__all__ = ["NumberFormat", "number_format", "read_numbers"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NumberFormat:

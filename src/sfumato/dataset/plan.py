@@ -38,8 +38,6 @@ from sfumato.errors import BadParameter, InvalidRecipe, UndecidedColumns, Unknow
 from sfumato.field_docs import DocumentedModel
 from sfumato.wording import did_you_mean
 
-__all__ = ["DatasetPlan", "PlannedTable", "plan_text"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTable:

@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["RowGroups", "Rows", "some_columns"]
-
 Ints = npt.NDArray[np.int64]
 
 

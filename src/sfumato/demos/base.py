@@ -9,8 +9,6 @@ from pathlib import Path
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["Demo", "Say"]
-
 Say = Callable[[str], None]
 """Print one paragraph (Rich markup)."""
 

@@ -12,9 +12,6 @@ import polars as pl
 
 from sfumato.rng import Rng
 
-__all__ = ["hospital", "voters"]
-
-
 _DIAGNOSES = {
     "Hypertension": 0.21, "Type 2 diabetes": 0.14, "Back pain": 0.12, "Asthma": 0.09, "Pneumonia": 0.08,
     "Fracture": 0.08, "Depression": 0.08, "Coronary heart disease": 0.07, "Breast cancer": 0.04, "Epilepsy": 0.03,

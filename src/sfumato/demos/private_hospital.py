@@ -12,8 +12,6 @@ from sfumato.query.session import Session
 from sfumato.rationals import Number
 from sfumato.rng import Rng
 
-__all__ = ["flu", "patients"]
-
 _WARDS = ("east", "north", "south", "west")
 
 

@@ -14,8 +14,6 @@ from sfumato.errors import BadParameter
 from sfumato.params import Part
 from sfumato.registry import registry
 
-__all__ = ["Tagger", "tag"]
-
 
 class Tagger(Part):
     """Finds identifiers in texts. What several taggers find is united."""

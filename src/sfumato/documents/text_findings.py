@@ -16,8 +16,6 @@ from sfumato.documents.text_patterns import AGES, CARD, CONTACTS, DATES, IBAN, I
 from sfumato.profiling.detectors.check_digits import iban, luhn
 from sfumato.profiling.words import word_list
 
-__all__ = ["KINDS", "TextFinding", "TextKind", "find_identifiers", "known_names", "merged"]
-
 TextKind = Literal["name", "date", "place", "id", "contact", "age", "term"]
 """Kinds of findings. A ``term`` is one of a taxonomy, which no rule finds."""
 KINDS: tuple[TextKind, ...] = get_args(TextKind)

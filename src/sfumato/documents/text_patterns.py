@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["AGES", "CARD", "CONTACTS", "DATES", "IBAN", "IDS", "NAMED_ID"]
-
 # Dates -------------------------------------------------------------------------------------------------------------
 
 _MONTH = (

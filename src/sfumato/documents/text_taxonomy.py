@@ -12,8 +12,6 @@ from sfumato.dataset.hierarchies.file import FileHierarchy
 from sfumato.documents.text_findings import TextFinding
 from sfumato.errors import BadParameter
 
-__all__ = ["TextTaxonomy", "age_band"]
-
 _WORD = re.compile(r"[^\W_]+")
 _OLDEST = 90
 """Ages from here on are one band (HIPAA Safe Harbor)."""

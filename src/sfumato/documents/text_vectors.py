@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["TextFeatures", "nearest", "style_vectors", "text_vectors", "words_of"]
-
 TextFeatures = Literal["words", "characters"]
 Ints = npt.NDArray[np.int64]
 

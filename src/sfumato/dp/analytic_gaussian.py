@@ -19,11 +19,6 @@ from sfumato.dp.zcdp import epsilon_at, rho_for
 from sfumato.errors import BadParameter
 from sfumato.rationals import rational
 
-__all__ = [
-    "SMALLEST_DELTA", "normal_delta", "normal_epsilon", "normal_tail", "pure_within", "squared_for",
-    "squared_of_pure",
-]  # fmt: skip
-
 _DIGITS = Context(prec=150, rounding=ROUND_HALF_EVEN, Emax=10**9, Emin=-(10**9))
 _FAR = 14
 """The tail beyond this many standard deviations is below 10**-44."""

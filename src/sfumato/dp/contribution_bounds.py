@@ -24,8 +24,6 @@ from sfumato.errors import BadParameter
 if TYPE_CHECKING:
     from sfumato.dataset.plan import PlannedTable
 
-__all__ = ["Bounds", "Enforced", "Promised", "bound_items", "bound_rows", "bound_table"]
-
 Ints = npt.NDArray[np.int64]
 _CUTTER = object()
 

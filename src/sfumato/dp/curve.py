@@ -14,8 +14,6 @@ from fractions import Fraction
 
 from sfumato.dp.analytic_gaussian import squared_of_pure
 
-__all__ = ["ZERO", "Curve", "epsilon_curve", "gaussian_curve", "range_curve"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:

@@ -20,19 +20,6 @@ from sfumato.dp.zcdp import epsilon_at
 from sfumato.errors import BadParameter, NotComparable
 from sfumato.rationals import Number, rational
 
-__all__ = [
-    "NOTHING",
-    "PrivacyLoss",
-    "PrivacyMeasure",
-    "advanced",
-    "approximate",
-    "bounded_range",
-    "concentrated",
-    "parallel",
-    "pure",
-    "sequential",
-]
-
 
 class PrivacyMeasure(StrEnum):
     """The measure of a privacy loss."""

@@ -22,19 +22,6 @@ from sfumato.params import Part
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = [
-    "Chance",
-    "ContributionBounds",
-    "Exact",
-    "Mechanism",
-    "NoiseModel",
-    "Positive",
-    "as_integers",
-    "on_grid",
-    "sensitivity_of",
-    "tail",
-]
-
 Exact = Annotated[Fraction, BeforeValidator(rational)]
 """A number taken as written: 0.1 is one tenth."""
 Positive = Annotated[Fraction, BeforeValidator(rational), Field(gt=0)]

@@ -19,8 +19,6 @@ from sfumato.dp.os_random import below, below_each
 from sfumato.dp.sampler import geometric
 from sfumato.errors import BadParameter
 
-__all__ = ["laplace_shares", "polya"]
-
 Ints = npt.NDArray[np.int64]
 
 

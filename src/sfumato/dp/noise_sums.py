@@ -13,8 +13,6 @@ from sfumato.dp.rational_bounds import exp_bracket, ln_up
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number
 
-__all__ = ["combined_error", "laplace_mean_square", "laplace_radius", "laplace_tail"]
-
 _APART = 0.004
 """Scales closer than this, relatively, are increased until they differ: a wider bound without cancellation."""
 _MOST = 4

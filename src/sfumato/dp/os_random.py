@@ -7,8 +7,6 @@ import os
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["below", "below_big", "below_each", "bits", "words"]
-
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 

@@ -12,8 +12,6 @@ from math import isqrt
 
 from sfumato.errors import BadParameter
 
-__all__ = ["exp_bracket", "ln_bracket", "ln_up", "sqrt_up"]
-
 
 def _context(digits: int, rounding: str) -> Context:
     return Context(prec=digits, rounding=rounding, Emax=10**12, Emin=-(10**12))

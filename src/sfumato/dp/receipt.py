@@ -9,8 +9,6 @@ from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure
 from sfumato.errors import NoReceipt
 from sfumato.secret import Permit
 
-__all__ = ["UNKEPT_COST", "Receipt", "issue", "require"]
-
 UNKEPT_COST = "no ledger: this run's cost is not added to that of others"
 """What is said of a run that was charged to a ledger that is not kept."""
 _ISSUER = object()

@@ -22,19 +22,6 @@ from sfumato.dp.os_random import below, below_big, bits, words
 from sfumato.dp.rational_bounds import exp_bracket, ln_bracket
 from sfumato.errors import BadParameter
 
-__all__ = [
-    "LARGEST_VARIANCE",
-    "SMALLEST_NORMAL",
-    "bernoulli",
-    "bernoulli_exp",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "exponential_race",
-    "geometric",
-    "round_scale_up",
-    "rounded_normal",
-]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -22,8 +22,6 @@ from scipy.special import gammaln, logsumexp
 from sfumato.dp.rational_bounds import ln_bracket, ln_up
 from sfumato.errors import BadParameter
 
-__all__ = ["sampled_epsilon", "sampled_renyi", "sampled_squared_for", "touched_rate"]
-
 _UP = Context(prec=50, rounding=ROUND_CEILING, Emax=10**9, Emin=-(10**9))
 _ABOVE = Decimal(1) + Decimal(10) ** -45
 """Factor that turns a correctly rounded exponential into an upper bound."""

@@ -10,8 +10,6 @@ from sfumato.dp.rational_bounds import ln_bracket, ln_up, sqrt_up
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 
-__all__ = ["epsilon_at", "rho_for"]
-
 
 def _delta_exponent(rho: float, epsilon: float, order: float) -> float:
     """ln of the delta that order ``order`` proves for rho-zCDP at epsilon."""

@@ -9,8 +9,6 @@ from typing import Literal
 
 from sfumato.drawing.marks import GRID, INK, MUTED, circle, diamond, rect, rule, text, text_width, wrapped
 
-__all__ = ["AxisScale", "Words", "legend", "nice_ticks", "x_axis", "y_axis"]
-
 Words = Callable[[float], str]
 
 

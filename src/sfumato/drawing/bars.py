@@ -21,8 +21,6 @@ from sfumato.drawing.marks import (
     text_width,
 )
 
-__all__ = ["BarChart", "BarRow", "ColumnChart", "ColumnRow"]
-
 _COLOURS = (AFTER, "#8dbcdc", BEFORE)
 _STEP = 22
 

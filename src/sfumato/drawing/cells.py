@@ -9,8 +9,6 @@ from typing import ClassVar
 from sfumato.drawing.chart import Chart
 from sfumato.drawing.marks import HEAT, ON_DARK, ON_LIGHT, PAGE, Drawing, cut, label_lines, rect, text, text_width
 
-__all__ = ["Cell", "Cells"]
-
 _EDGES = (0.02, 0.05, 0.1, 0.2)
 """Where the steps of colour begin; the last two are dark."""
 _HIGH = 34

@@ -9,8 +9,6 @@ from typing import ClassVar, TypeAlias, get_args, get_type_hints
 
 from sfumato.drawing.marks import Drawing
 
-__all__ = ["CHARTS", "Chart", "Json", "chart_from_dict"]
-
 Json: TypeAlias = "str | int | float | bool | list[Json] | Mapping[str, Json] | None"
 
 CHARTS: dict[str, type[Chart]] = {}

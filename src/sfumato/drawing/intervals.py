@@ -22,8 +22,6 @@ from sfumato.drawing.marks import (
     text_width,
 )
 
-__all__ = ["Dot", "Intervals"]
-
 _SEVERAL = 8
 """More names than this are drawn closer together."""
 

@@ -10,8 +10,6 @@ from sfumato.drawing.axes import AxisScale, Words, legend, nice_ticks, x_axis, y
 from sfumato.drawing.chart import Chart
 from sfumato.drawing.marks import AFTER, BEFORE, INK, MUTED, Drawing, circle, path, rule, text, text_width
 
-__all__ = ["Lines", "Panels", "Place"]
-
 _COLOURS = ("#c4500a", "#0b6aa8", "#56616c", "#8dbcdc", "#1c2630")
 _DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 2")
 Kind = Literal["linear", "log", "symlog"]

@@ -9,30 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-__all__ = [
-    "AFTER",
-    "BEFORE",
-    "BEFORE_SOFT",
-    "GRID",
-    "HEAT",
-    "INK",
-    "MUTED",
-    "ON_DARK",
-    "ON_LIGHT",
-    "PAGE",
-    "Drawing",
-    "circle",
-    "cut",
-    "diamond",
-    "label_lines",
-    "path",
-    "rect",
-    "rule",
-    "text",
-    "text_width",
-    "wrapped",
-]
-
 INK, MUTED, GRID, PAGE = "#1c2630", "#56616c", "#e3e6e8", "#ffffff"
 BEFORE, BEFORE_SOFT, AFTER = "#c4500a", "#f6d3bd", "#0b6aa8"
 HEAT = ("#eaf2f8", "#c3dcee", "#8dbcdc", "#2b77aa", "#0f5c93")

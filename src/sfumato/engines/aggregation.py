@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from sfumato.engines.expressions import Expression, Unary
 
-__all__ = ["CountRows", "DenseRank", "Descending", "Largest", "RowNumber", "Shifted", "Total", "WholePartition"]
-
 
 @dataclass(frozen=True)
 class CountRows(Expression):

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["Cancellation", "Interrupted", "cancellable", "interruptible"]
-
 
 class Interrupted(Exception):
     """The question was cancelled before its next statement began."""

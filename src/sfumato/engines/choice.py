@@ -12,8 +12,6 @@ from sfumato.errors import BadParameter
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
-__all__ = ["choose_engine", "engine_options", "is_address", "masking_engine", "masking_engines", "without_password"]
-
 
 def is_address(source: Any) -> TypeGuard[str]:
     """Whether a source is the address of a table in a database server.

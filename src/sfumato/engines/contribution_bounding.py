@@ -17,19 +17,6 @@ from typing import Any
 
 from sfumato.engines.statements import Query
 
-__all__ = [
-    "CODE_BITS",
-    "FIT",
-    "MOST_ROWS",
-    "SAFE",
-    "Bounded",
-    "Cut",
-    "Term",
-    "bounded_totals",
-    "fits_limits",
-    "sampled_rows",
-]
-
 CODE_BITS = 20
 """Low bits of a group's place in a unit's order: the group's number."""
 SAFE = 1 - 2.0**-40

@@ -11,8 +11,6 @@ from sfumato.data.sql_quoting import quoted_name
 from sfumato.engines.regular_expressions import PatternBranch
 from sfumato.errors import QueryRefused
 
-__all__ = ["SqlDialect", "largest_for"]
-
 
 @cache
 def largest_for(places: int) -> float:

@@ -21,8 +21,6 @@ from sfumato.secret import Permit, SecretValue
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Engine", "Running", "failed"]
-
 
 class Running:
     """An engine with its tables open for private queries. It can read these tables and nothing else."""

@@ -13,51 +13,6 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, ClassVar
 
-__all__ = [
-    "FALSE",
-    "MOST_TEXT",
-    "NOTHING",
-    "STORED_TEXT",
-    "TRUE",
-    "And",
-    "Arithmetic",
-    "Binary",
-    "Case",
-    "Cast",
-    "Coalesce",
-    "ColumnRef",
-    "Compare",
-    "Constant",
-    "Expression",
-    "Extreme",
-    "FlagValued",
-    "In",
-    "IsNull",
-    "IsTruth",
-    "Modulo",
-    "Negative",
-    "Not",
-    "NullIf",
-    "Or",
-    "Origin",
-    "Quotient",
-    "Read",
-    "ShiftRight",
-    "Size",
-    "StoredUnit",
-    "Unary",
-    "Unit",
-    "Variadic",
-    "all_of",
-    "any_of",
-    "constant",
-    "double",
-    "equal",
-    "standing_for",
-    "walk",
-    "when",
-]
-
 Size = tuple[float, float]
 """Largest absolute value, and smallest one that is not zero. Values are finite and not NaN."""
 Origin = tuple[str, str]

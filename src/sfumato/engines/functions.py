@@ -8,22 +8,6 @@ from typing import ClassVar
 from sfumato.engines.expressions import FlagValued, Unary, Variadic
 from sfumato.engines.regular_expressions import PatternBranch
 
-__all__ = [
-    "AddInterval",
-    "DatePart",
-    "DateTrunc",
-    "DayNumber",
-    "Function",
-    "Hash",
-    "JoinedText",
-    "Like",
-    "Matches",
-    "RoundTo",
-    "Shaped",
-    "Substring",
-]
-
-
 _RESULTS = {"isnan": "flag", "length": "int", "lower": "text", "upper": "text", "trim": "text"}
 
 

@@ -78,8 +78,6 @@ from sfumato.engines.statements import (
 )
 from sfumato.engines.text_patterns import SHAPES
 
-__all__ = ["Columns", "SqlGenerator"]
-
 Columns = Mapping[str, str]
 """Stored type by column: a type of expressions, or one that only the dialect's ``cast`` knows."""
 _HASH_STEPS = 1 << 20

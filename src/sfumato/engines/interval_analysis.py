@@ -22,8 +22,6 @@ from sfumato.engines.expressions import (
 )
 from sfumato.engines.functions import Function
 
-__all__ = ["fits", "size"]
-
 _KINDS = {"int": (2.0**63, 1.0), "huge": (2.0**127, 1.0), "flag": (1.0, 1.0)}
 _LEAST = 5e-324
 _SAFE = 1e-290, 1e290

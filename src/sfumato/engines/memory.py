@@ -6,8 +6,6 @@ import re
 
 from sfumato.errors import BadParameter
 
-__all__ = ["memory_bytes"]
-
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["PatternBranch", "PatternRefused", "parse_pattern", "written_pattern"]
-
 _MOST_CHARACTERS = 200
 _MOST_REPEATS = 100
 _MOST_WAYS = 10_000

@@ -6,20 +6,6 @@ from dataclasses import dataclass
 
 from sfumato.engines.expressions import Constant, Expression
 
-__all__ = [
-    "Join",
-    "Listed",
-    "NamedView",
-    "Query",
-    "Select",
-    "Source",
-    "Stored",
-    "Subquery",
-    "UnionAllQuery",
-    "Values",
-    "With",
-]
-
 
 @dataclass(frozen=True)
 class Stored:

@@ -14,19 +14,6 @@ from sfumato.data.declared import BOOLEANS
 from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.dataset import Kind
 
-__all__ = [
-    "KeyColumn",
-    "base",
-    "blanked",
-    "code_joins",
-    "counted",
-    "estimated",
-    "failed_casts",
-    "key_expressions",
-    "released",
-    "row_map",
-]
-
 _TYPES = {
     Kind.BOOLEAN: "BOOLEAN",
     Kind.INTEGER: "BIGINT",

@@ -19,8 +19,6 @@ from sfumato.engines.workspace import Workspace
 from sfumato.errors import NotApplicable, UnknownColumn, WrongKind
 from sfumato.wording import did_you_mean
 
-__all__ = ["COMBINATIONS", "ROW", "StoredTable", "unique_name"]
-
 ROW = "rn"
 """Name of the column that holds the row number of the original."""
 COMBINATIONS = 30_000_000

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["SHAPES", "cases", "folded", "reads_as"]
-
 _LEAP = "(?:0[48]|[2468][048]|[13579][26])"
 _DAY = (
     "(?:(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"

@@ -8,8 +8,6 @@ from typing import ClassVar
 
 import polars as pl
 
-__all__ = ["Workspace"]
-
 
 class Workspace(ABC):
     """One open source. Statements are written in DuckDB's dialect; the back end translates them into its own.

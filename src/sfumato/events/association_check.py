@@ -14,8 +14,6 @@ import polars as pl
 
 from sfumato.release import State, Verdict
 
-__all__ = ["association_verdict", "largest_confidence"]
-
 MODEL = "rho-uncertainty"
 
 

@@ -20,8 +20,6 @@ import numpy.typing as npt
 from sfumato.events.item_sets import Ints, ItemSets
 from sfumato.kernels import kernel
 
-__all__ = ["harmless_items"]
-
 Mask = npt.NDArray[np.bool_]
 
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from sfumato.dataset.bound_hierarchy import Codes
 from sfumato.events.item_sets import Ints
 
-__all__ = ["common_events"]
-
 Floats = npt.NDArray[np.float64]
 _BATCH = 1 << 22
 """Events that are aggregated at a time; a larger group is a batch of its own."""

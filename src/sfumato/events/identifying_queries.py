@@ -16,8 +16,6 @@ import polars as pl
 from sfumato.profiling.detectors.check_digits import iban, luhn
 from sfumato.profiling.words import word_list
 
-__all__ = ["KINDS", "QueryKind", "identifying_kinds", "own_names"]
-
 QueryKind = Literal["account", "contact", "name", "place"]
 KINDS: tuple[QueryKind, ...] = get_args(QueryKind)
 

@@ -17,8 +17,6 @@ import polars as pl
 from sfumato.kernels import kernel
 from sfumato.release import State, Verdict
 
-__all__ = ["item_set_verdict", "smallest_support"]
-
 Ints = npt.NDArray[np.int64]
 
 _MOST_SETS = 2_000_000_000

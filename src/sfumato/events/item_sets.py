@@ -15,8 +15,6 @@ from sfumato.dataset import Data
 from sfumato.errors import BadParameter, EmptyTable
 from sfumato.wording import counted
 
-__all__ = ["Ints", "ItemSets", "Known", "MinUnits", "distinct_sorted", "event_codes", "unit_column"]
-
 Ints = npt.NDArray[np.int64]
 
 MinUnits = Annotated[int, Field(ge=2)]

@@ -18,8 +18,6 @@ from sfumato.events.item_sets import Ints, ItemSets
 from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["supported_items"]
-
 Mask = npt.NDArray[np.bool_]
 _BATCH = 1 << 21
 """Positions that are processed between two ticks of progress."""

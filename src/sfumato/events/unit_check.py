@@ -13,8 +13,6 @@ from sfumato.data.row_codes import number_rows, row_keys
 from sfumato.release import State, Verdict
 from sfumato.wording import counted
 
-__all__ = ["unit_verdict"]
-
 _LARGEST_KEY = 1 << 62
 MODEL = "k-anonymity of units"
 

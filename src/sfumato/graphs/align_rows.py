@@ -14,8 +14,6 @@ from sfumato.graphs.graph import Graph, Ints
 from sfumato.kernels import kernel
 from sfumato.rng import Rng
 
-__all__ = ["aligned_rows"]
-
 _TRIES = 30
 """Tried exchanges per node. Ten times as many keep one in a hundred edges more."""
 _LARGEST = 4000

@@ -16,8 +16,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
 from sfumato.rng import Rng
 
-__all__ = ["GraphChange", "GraphMethod", "GraphModel", "apply_step"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GraphChange:

@@ -11,8 +11,6 @@ from sfumato.errors import BadParameter
 from sfumato.graphs.edge_labels import labelled_edges
 from sfumato.graphs.graph import Graph, Ints, edge_keys
 
-__all__ = ["Clusters"]
-
 _SPARSE = 8
 """Blocks with a larger share of linked pairs than 1 / 8 (1 / 4 inside a cluster) are drawn from a list of all pairs."""
 

@@ -14,8 +14,6 @@ from sfumato.graphs.graph import Graph, Ints
 from sfumato.kernels import kernel
 from sfumato.rng import Rng
 
-__all__ = ["communities", "modularity"]
-
 _LEVELS = 6
 
 

@@ -13,8 +13,6 @@ from sfumato.errors import TooFewRows
 from sfumato.graphs.graph import Ints
 from sfumato.kernels import kernel
 
-__all__ = ["anonymous_degrees", "smallest_class"]
-
 
 def anonymous_degrees(degrees: Ints, k: int, *, deletion_weight: int | None = None) -> Ints:
     """For each node a degree that at least ``k`` nodes share, at the least total cost.

@@ -20,8 +20,6 @@ import polars as pl
 from sfumato.errors import BadParameter, InvalidGraph, UnknownColumn
 from sfumato.wording import did_you_mean
 
-__all__ = ["DateUnit", "check_declaration", "released_columns"]
-
 DateUnit = Literal["year", "quarter", "month"]
 _CHOICES = "`drop`, `keep`, `{bands: [5, 20]}` for numbers or `{dates: year}` for dates"
 

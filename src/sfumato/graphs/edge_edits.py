@@ -8,8 +8,6 @@ import numpy as np
 
 from sfumato.graphs.graph import Graph, Ints
 
-__all__ = ["EdgeEdits"]
-
 
 class EdgeEdits:
     """Edits of a graph. An edge that is deleted and added again counts as unchanged."""

@@ -15,8 +15,6 @@ import polars as pl
 from sfumato.errors import BadParameter
 from sfumato.graphs.graph import Graph, edge_keys
 
-__all__ = ["carry_labels", "label_hashes", "labelled_edges", "labelled_graph"]
-
 _MOST = 500
 """Different labels, at most."""
 

@@ -13,8 +13,6 @@ import numpy as np
 from sfumato.graphs.graph import Graph, Ints
 from sfumato.kernels import kernel
 
-__all__ = ["switch_edges"]
-
 _TRIES = 100
 
 

@@ -13,8 +13,6 @@ import polars as pl
 from sfumato.errors import BadParameter
 from sfumato.memory import require_memory
 
-__all__ = ["Graph", "Ints", "edge_keys"]
-
 Ints = npt.NDArray[np.int64]
 _BYTES_PER_EDGE = 80
 """Peak memory while the matrix is built: keys of both directions, their order and the result."""

@@ -24,8 +24,6 @@ from sfumato.kernels import kernel
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["bounded_triangles", "private_node_triangle_count"]
-
 _MOST = 50_000
 """Variables of the linear program, at most: it then takes seconds, and its tolerances stay below a half in total."""
 

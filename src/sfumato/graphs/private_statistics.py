@@ -32,14 +32,6 @@ from sfumato.kernels import kernel
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = [
-    "SORTED_DEGREES_SENSITIVITY",
-    "bounded_degrees",
-    "private_degree_histogram",
-    "private_degree_sequence",
-    "private_edge_count",
-]
-
 SORTED_DEGREES_SENSITIVITY = 2
 """An edge changes two degrees by one. Sorting brings two sequences no farther apart."""
 

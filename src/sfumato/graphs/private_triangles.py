@@ -30,8 +30,6 @@ from sfumato.kernels import kernel
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Rungs", "check_triangle_size", "private_triangle_count", "triangles"]
-
 _LARGEST = 3_000_000
 """Nodes, at most: the number of triples must fit in 64 bits."""
 _UNLIKELY = 40

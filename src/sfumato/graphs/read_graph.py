@@ -24,8 +24,6 @@ from sfumato.graphs.graph import Graph, Ints, edge_keys
 from sfumato.memory import require_memory
 from sfumato.wording import counted, did_you_mean
 
-__all__ = ["Fault", "Relations", "as_graph", "declared_graph", "edge_table", "graph_from_tables"]
-
 Fault = Literal["self-loops", "duplicates", "dangling"]
 """What an edge table may contain and a graph may not."""
 Relations = Literal["merge", "keep"]

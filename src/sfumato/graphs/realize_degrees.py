@@ -21,8 +21,6 @@ from sfumato.graphs.degree_sequence import anonymous_degrees, smallest_class
 from sfumato.graphs.edge_edits import EdgeEdits
 from sfumato.graphs.graph import Graph, Ints
 
-__all__ = ["anonymize_degrees"]
-
 _ROUNDS = 12
 _TRIES = 400
 _SAMPLE = 4000

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import polars as pl
 
-__all__ = ["GraphFiles"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphFiles:

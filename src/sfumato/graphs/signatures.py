@@ -14,8 +14,6 @@ from sfumato.graphs.edge_labels import label_hashes
 from sfumato.graphs.graph import Graph, Ints
 from sfumato.kernels import kernel
 
-__all__ = ["Features", "agreements", "colours", "neighbour_degree_profile", "unique_share"]
-
 Colours = npt.NDArray[np.uint64]
 Features = npt.NDArray[np.float32]
 _PROFILE = 24

@@ -18,8 +18,6 @@ from sfumato.graphs.align_rows import aligned_rows
 from sfumato.graphs.graph import Graph, Ints
 from sfumato.rng import Rng
 
-__all__ = ["SymmetricGraph", "cycle_lengths", "is_symmetry", "symmetric_graph"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SymmetricGraph:

@@ -17,8 +17,6 @@ from sfumato.release.guarantee import Guarantee
 from sfumato.release.standing import Standing, judge
 from sfumato.release.verdict import State, Verdict
 
-__all__ = ["Differintegral", "differintegral"]
-
 MODEL = "differintegral-privacy"
 
 

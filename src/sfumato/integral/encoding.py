@@ -13,8 +13,6 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from sfumato.errors import BadParameter, UnknownColumn, WrongKind
 from sfumato.wording import did_you_mean
 
-__all__ = ["Codes", "ColumnEncoding", "Encoding"]
-
 Codes = npt.NDArray[np.int64]
 
 

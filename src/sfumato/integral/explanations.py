@@ -20,8 +20,6 @@ from sfumato.integral.records import Records
 from sfumato.progress import SILENT, Progress
 from sfumato.release.verdict import State, Verdict
 
-__all__ = ["MODEL", "Explanations", "explain", "explain_groups"]
-
 MODEL = "k-anonymous-integral-privacy"
 _BATCH = 1024
 

@@ -13,8 +13,6 @@ from sfumato.integral.encoding import Codes, Encoding
 from sfumato.integral.learner import Learner
 from sfumato.integral.records import Records
 
-__all__ = ["FunctionLearner"]
-
 
 class FunctionLearner(Learner):
     """A function that turns a table of codes into a model, written as text or bytes.

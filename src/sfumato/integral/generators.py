@@ -22,8 +22,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release.verdict import State, Verdict
 from sfumato.rng import Rng
 
-__all__ = ["MODEL", "RecurrentModel", "RecurrentModels", "all_generators", "sampled_generators"]
-
 MODEL = "integral-privacy"
 _BATCH = 1024
 _MOST_DATA_SETS = 2_000_000

@@ -10,8 +10,6 @@ from sfumato.integral.encoding import Codes, Encoding
 from sfumato.integral.records import Records
 from sfumato.params import Part
 
-__all__ = ["Learner"]
-
 
 class Learner(Part):
     """A deterministic algorithm A: the model depends on the number of records in each cell and on nothing else.

@@ -13,8 +13,6 @@ from sfumato.integral.learner import Learner
 from sfumato.integral.modification import NOWHERE, Modification
 from sfumato.integral.records import Records
 
-__all__ = ["explain_nearby"]
-
 _LARGEST = 8
 """Largest minimal deletion whose parts are all tried."""
 

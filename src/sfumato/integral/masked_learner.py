@@ -14,8 +14,6 @@ from sfumato.integral.encoding import Codes, ColumnEncoding, Encoding
 from sfumato.integral.learner import Learner
 from sfumato.integral.records import Records
 
-__all__ = ["MicroaggregatedLearner"]
-
 
 class MicroaggregatedLearner(Learner):
     """A learner on microaggregated columns: every number is replaced by the mean of a group of similar ones.

@@ -16,8 +16,6 @@ from sfumato.integral.encoding import Encoding
 from sfumato.integral.learner import Learner
 from sfumato.registry import registry
 
-__all__ = ["ModelFile"]
-
 _KIND = "integral-model"
 
 

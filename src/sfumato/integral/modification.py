@@ -10,8 +10,6 @@ from math import factorial, perm, prod
 
 from sfumato.integral.encoding import Codes, Encoding
 
-__all__ = ["NOWHERE", "ChangeKind", "Modification"]
-
 NOWHERE = -1
 """Stands for the cell of a record that is not in the data: before an insertion, after a deletion."""
 

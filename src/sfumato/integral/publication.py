@@ -21,8 +21,6 @@ from sfumato.release.standing import Standing, judge
 from sfumato.release.verdict import State, Verdict
 from sfumato.rng import Rng
 
-__all__ = ["GROUPS", "Publication", "Suggestion", "decide_publication", "suggest_changes"]
-
 GROUPS = "group"
 """Considered instead of single records: the deletion of everybody with the same value of one column."""
 _BATCHES = (2, 5, 10, 20, 50)

@@ -11,8 +11,6 @@ import polars as pl
 from sfumato.errors import BadParameter
 from sfumato.integral.encoding import Codes, Encoding
 
-__all__ = ["Records"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records:

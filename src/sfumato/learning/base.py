@@ -32,8 +32,6 @@ except ImportError:
     raise missing_extra("learning", "scikit-learn", needed_by="sfumato.learning") from None
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["PrivateClassifier", "PrivateEstimator", "ScoringClassifier"]
-
 Array = npt.NDArray[Any]
 
 

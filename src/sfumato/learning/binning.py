@@ -19,8 +19,6 @@ from sfumato.learning.domain import FeatureDomain, category_codes
 from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
 from sfumato.rationals import Number
 
-__all__ = ["FINE_CELLS", "BinnedFeatures", "bins_of", "fine_codes", "learn_bins"]
-
 FINE_CELLS = 256
 """Fine cells of a number."""
 

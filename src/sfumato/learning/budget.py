@@ -21,8 +21,6 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.rationals import rational
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["FitAccount", "charge_fit", "charge_sampled_fit", "charge_search", "squared_budget"]
-
 _LARGEST_EPSILON = 1000
 _SLACK = Fraction(1, 10**9)
 """Part of the budget that is not used, so that shares given as floats may add up to a little more than 1."""

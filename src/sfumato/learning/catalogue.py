@@ -16,8 +16,6 @@ from sfumato.errors import UnknownPart
 from sfumato.params import part_name
 from sfumato.wording import did_you_mean
 
-__all__ = ["class_name", "estimator", "estimator_names"]
-
 _FOLDER = Path(__file__).parent / "estimators"
 _ACRONYMS = {"Pca": "PCA", "KMeans": "KMeans"}
 

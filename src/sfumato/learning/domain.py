@@ -25,8 +25,6 @@ from sfumato.errors import BadParameter, UnknownColumn, WrongKind
 from sfumato.learning.noisy_sums import FEATURE_STEPS
 from sfumato.wording import did_you_mean
 
-__all__ = ["FeatureDomain", "category_codes", "width"]
-
 Floats = npt.NDArray[np.float64]
 _FIX = "Declare `bounds=(low, high)` for all numbers, or by column: `bounds={'age': (0, 120)}`."
 

@@ -9,8 +9,6 @@ import numpy as np
 from sfumato.dataset import ValuesDomain
 from sfumato.learning.domain import FeatureDomain, width
 
-__all__ = ["feature_weights"]
-
 
 def feature_weights(model: Any) -> dict[str, float]:
     """For additive and linear models, the range of each feature's part of the score; empty for other models.

@@ -14,8 +14,6 @@ from sfumato.errors import NotThatFormat, SfumatoError
 from sfumato.learning.catalogue import estimator, name_of
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["is_private_model", "load_model", "model_document", "model_text", "save_model"]
-
 _VERSION = 1
 _NOT_STORED = {"ledger", "dataset"}
 _KINDS = {"f": "float64", "i": "int64", "b": "bool", "U": "str", "O": "object"}

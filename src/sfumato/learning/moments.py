@@ -15,8 +15,6 @@ import numpy.typing as npt
 from sfumato.learning.noisy_sums import FEATURE_STEPS, NoisySums, exact_product
 from sfumato.rationals import Number
 
-__all__ = ["Scaling", "clip_to_spread", "measured_scaling", "noisy_moments", "shortened"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -26,8 +26,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["COUNT_STEPS", "FEATURE_STEPS", "WEIGHT_STEPS", "NoisySums", "exact_product", "gaussian_loss"]
-
 FEATURE_STEPS = 1 << 12
 """Grid steps from 0 to 1 of a scaled feature."""
 WEIGHT_STEPS = 1 << 16

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
 from sfumato.rationals import Number, rational
 
-__all__ = ["noisy_cells"]
-
 Floats = npt.NDArray[np.float64]
 _LEVELS = 12
 _CLEAR = 4.0

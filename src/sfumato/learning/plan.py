@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sfumato.learning.base import PrivateEstimator
     from sfumato.learning.search import RandomizedSearch
 
-__all__ = ["LearningPlan", "ParameterSearch"]
-
 _PAID = ("epsilon", "delta", "ledger", "dataset")
 """Parameters that a search has instead of its estimator."""
 

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from sfumato.learning.noisy_sums import WEIGHT_STEPS
 
-__all__ = ["residuals"]
-
 Floats = npt.NDArray[np.float64]
 
 

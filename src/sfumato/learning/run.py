@@ -17,8 +17,6 @@ from sfumato.learning.plan import LearningPlan
 from sfumato.stats import wilson
 from sfumato.wording import did_you_mean
 
-__all__ = ["LearningResult", "feature_frame", "predict_frame", "run_plan"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearningResult:

@@ -30,8 +30,6 @@ except ImportError:
 from sfumato.dp.contribution_bounds import Enforced
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["RandomizedSearch"]
-
 _SCORE = Fraction(1, 10)
 """Share of the budget of one fit for its score."""
 _FIXED = {"epsilon", "delta", "max_rows", "ledger", "dataset"}

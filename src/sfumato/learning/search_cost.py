@@ -20,8 +20,6 @@ from sfumato.dp.rational_bounds import ln_bracket, sqrt_up
 from sfumato.dp.zcdp import epsilon_at
 from sfumato.errors import BadParameter
 
-__all__ = ["SearchCost"]
-
 _STEPS = 1000
 
 

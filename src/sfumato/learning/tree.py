@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["descend", "split_table"]
-
 Ints = npt.NDArray[np.int64]
 
 

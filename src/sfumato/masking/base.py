@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from sfumato.engines.stored_table import StoredTable
 
-__all__ = ["Context", "Step", "StoredChange", "UnknownStep", "method_of"]
-
 _MAX_RERUN = 20_000
 """Known people up to whom a step without randomness is rerun to find its result for each of them."""
 

@@ -18,8 +18,6 @@ from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.registry import registry
 
-__all__ = ["apply_by_columns"]
-
 _WORKING_COPIES = 4
 """Memory that a step needs, as a multiple of the columns it reads: sorting and the masked columns."""
 

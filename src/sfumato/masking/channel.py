@@ -25,19 +25,6 @@ import polars.selectors as cs
 
 from sfumato.data.row_codes import number_rows, value_codes
 
-__all__ = [
-    "IMPOSSIBLE",
-    "EqualChannel",
-    "PointChannel",
-    "PublicKnowledge",
-    "StepChannel",
-    "TableChannel",
-    "as_numbers",
-    "image",
-    "rounded",
-    "same_values",
-]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -21,8 +21,6 @@ from sfumato.dataset import Data, Schema
 from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.errors import BadParameter, NotApplicable
 
-__all__ = ["ClassGroups", "EquivalenceClasses", "TrackedColumn", "compress"]
-
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]

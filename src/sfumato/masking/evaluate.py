@@ -22,17 +22,6 @@ from sfumato.release import Verdict
 if TYPE_CHECKING:
     from sfumato.masking.model import ModelRule, PrivacyModel
 
-__all__ = [
-    "classes_as_shown",
-    "evaluate_classes",
-    "evaluate_model",
-    "not_checked",
-    "reference_of",
-    "rows_without_values",
-    "suppressed_rows",
-    "wildcard_groups",
-]
-
 
 def evaluate_model(model: PrivacyModel, data: Data, *, original: Data | None = None) -> Verdict:
     """The verdict of a model on a table. A model that cannot be evaluated is "not checked", with a reason."""

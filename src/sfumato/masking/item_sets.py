@@ -18,17 +18,6 @@ import polars as pl
 
 from sfumato.errors import NotApplicable
 
-__all__ = [
-    "Item",
-    "ItemSet",
-    "Rule",
-    "frequent_item_sets",
-    "item_rows",
-    "least_count",
-    "rules_of",
-    "vanished_item_sets",
-]
-
 Item = tuple[str, Any]
 """A column and one of its values."""
 ItemSet = frozenset[Item]

@@ -23,8 +23,6 @@ from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.params import Part
 from sfumato.registry import registry
 
-__all__ = ["CellLosses", "ClassTerm", "ClassTotals", "ColumnFacts", "LossMetric", "MetricName", "metric_of"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -28,8 +28,6 @@ from sfumato.registry import registry
 from sfumato.release import Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 
-__all__ = ["ModelRule", "Monotonicity", "PrivacyModel", "UnknownModel", "about_released", "model_of", "models_of_run"]
-
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

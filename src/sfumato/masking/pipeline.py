@@ -18,8 +18,6 @@ from sfumato.registry import registry
 from sfumato.release import Change, Lineage, Verdict
 from sfumato.rng import Rng
 
-__all__ = ["MaskingResult", "StepResult", "protect", "run_steps"]
-
 T = TypeVar("T")
 
 

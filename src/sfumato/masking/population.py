@@ -19,8 +19,6 @@ from sfumato.masking.equivalence_classes import EquivalenceClasses
 if TYPE_CHECKING:
     from sfumato.masking.model import PrivacyModel
 
-__all__ = ["people_per_class", "read_population", "shared_population"]
-
 
 @lru_cache(maxsize=2)
 def _read(path: Path, changed: float) -> pl.DataFrame:

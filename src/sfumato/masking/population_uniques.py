@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from sfumato.errors import NotApplicable
 
-__all__ = ["Sizes", "pitman", "snb", "zayatz"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -38,8 +38,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
 from sfumato.rng import KeyedRng
 
-__all__ = ["ProtectedFile", "check_file", "protect_file"]
-
 MEMORY = "4GB"
 """Default memory limit of an engine."""
 

@@ -16,18 +16,6 @@ from sfumato.extras import missing_extra
 from sfumato.field_docs import DocumentedModel
 from sfumato.masking.item_sets import Item, ItemSet, Mask, item_rows, least_count
 
-__all__ = [
-    "Accuracy",
-    "Correlation",
-    "HiddenResult",
-    "ItemsTogether",
-    "RuleResult",
-    "accuracy",
-    "comes_out",
-    "correlation",
-    "supporting_rows",
-]
-
 _FOLDS = 5
 
 

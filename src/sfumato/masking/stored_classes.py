@@ -24,16 +24,6 @@ from sfumato.errors import BadParameter
 from sfumato.masking.equivalence_classes import Codes, EquivalenceClasses, Ints, TrackedColumn, compress
 from sfumato.masking.model import PrivacyModel
 
-__all__ = [
-    "CodedColumn",
-    "coded_column",
-    "count_classes",
-    "raise_levels",
-    "tracked_columns",
-    "with_class_labels",
-    "with_population",
-]
-
 _SPAN = 1 << 62
 
 

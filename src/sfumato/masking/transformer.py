@@ -31,8 +31,6 @@ try:
 except ImportError:
     raise missing_extra("learning", "scikit-learn", needed_by="MaskingTransformer") from None
 
-__all__ = ["MaskingTransformer"]
-
 _PROTECT = "Use sfumato.protect, which checks privacy models and attacks the release."
 
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from sfumato.data.row_codes import number_rows
 
-__all__ = ["wildcard_sums"]
-
 
 def wildcard_sums(
     codes: npt.NDArray[np.integer[Any]],

@@ -18,8 +18,6 @@ from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
 
-__all__ = ["About", "Measure", "MeasureResult", "Picture", "ReleasePair", "default_measures", "judge", "measure_of"]
-
 
 class About(StrEnum):
     """What a measure is about."""

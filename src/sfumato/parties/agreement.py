@@ -38,8 +38,6 @@ from sfumato.field_docs import DocumentedModel
 from sfumato.parties.residues import MOST_PARTIES
 from sfumato.query.catalog import Catalog
 
-__all__ = ["Agreement", "PartyAddress", "SharedTable", "Tolerance"]
-
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
 

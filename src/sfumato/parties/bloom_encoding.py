@@ -24,8 +24,6 @@ from sfumato.dp.sampler import bernoulli
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 
-__all__ = ["BloomEncoder", "Links", "best_links", "dice", "mutual_links", "qgrams"]
-
 Bits = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
 _BLOCK = 1 << 24

@@ -20,8 +20,6 @@ from sfumato.parties.secure_sum import no_cryptography
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["client_context", "load_identity", "make_certificates", "server_context"]
-
 
 def load_identity(path: Path) -> Ed25519PrivateKey:
     """A party's Ed25519 key from its PEM file."""

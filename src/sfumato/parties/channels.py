@@ -31,8 +31,6 @@ from sfumato.parties.residues import BYTES, Residues, from_bytes
 from sfumato.parties.secure_sum import Announcement
 from sfumato.parties.streams import ERROR, MESSAGES, UPGRADE, LocalStream, read_frame
 
-__all__ = ["HttpsChannel", "LocalChannel", "https_channels"]
-
 _LARGEST = 256 << 20
 
 

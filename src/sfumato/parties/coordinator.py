@@ -31,8 +31,6 @@ from sfumato.query.results.explain import Explanation, explain
 from sfumato.query.results.kept import kept_share, limits_of
 from sfumato.rationals import Number
 
-__all__ = ["Coordinator", "PartyChannel"]
-
 Reply = TypeVar("Reply")
 _AT_ONCE = 32
 

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from sfumato.errors import BadParameter
 from sfumato.parties.bloom_encoding import Bits, dice, qgrams
 
-__all__ = ["EncodingAttack", "frequency_attack", "pattern_attack"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _ROUNDS = 8

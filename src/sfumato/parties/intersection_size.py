@@ -37,11 +37,6 @@ from sfumato.rationals import Number
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-__all__ = [
-    "BlindedSet", "IntersectionReply", "IntersectionSize", "Opening", "PrivateSet", "SizeNoise", "check_blinded",
-    "hash_to_curve",
-]  # fmt: skip
-
 _PRIME = 2**255 - 19
 _A = 486_662
 

@@ -22,8 +22,6 @@ from sfumato.errors import PartyFailed, QueryRefused
 from sfumato.parties.residues import Residues, add, subtract
 from sfumato.parties.secure_sum import Announcement, OpenRound, expand, pair_key, transcript
 
-__all__ = ["Dealt", "deal", "open_sum", "receive", "recover", "split"]
-
 PRIME = (1 << 521) - 1
 _SHARE = 66
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from sfumato.errors import QueryRefused
 
-__all__ = ["packed", "unpacked"]
-
 _LONGEST = 1000
 
 

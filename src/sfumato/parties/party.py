@@ -48,8 +48,6 @@ from sfumato.query.session import Session
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["Party"]
-
 _MOST_OPEN = 16
 """Questions of one analyst that wait for their second message."""
 _SECONDS = 300.0

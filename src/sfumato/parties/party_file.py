@@ -33,8 +33,6 @@ from sfumato.parties.serve import PartyServer
 from sfumato.query.open_session import open_session
 from sfumato.wording import did_you_mean
 
-__all__ = ["PartyFile"]
-
 
 class PartyFile(DocumentedModel):
     """One party's own settings. Paths are relative to the file."""

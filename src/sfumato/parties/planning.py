@@ -30,8 +30,6 @@ from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import Query, parse_query
 from sfumato.rationals import rational
 
-__all__ = ["PartiesPlan", "plan_question"]
-
 _ANSWERED = "Over several parties, COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, quantiles and MODE are answered."
 _INSTEAD = "Leave out COUNT(DISTINCT column); by private keys, ask for COUNT, SUM and AVG."
 _SIZES = Fraction(1, 20)

@@ -11,11 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "PRIME", "Elements", "add", "from_bits", "from_signed", "interpolation_weights", "multiply", "scaled", "subtract",
-    "to_signed", "uniform", "weighted_sum",
-]  # fmt: skip
-
 Elements = npt.NDArray[np.uint64]
 """Numbers 0 .. 2**61 - 2."""
 PRIME = (1 << 61) - 1

@@ -47,8 +47,6 @@ from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.secret import SecretValue
 
-__all__ = ["COLLISION", "LONGEST_KEY", "MOST_KEYS", "Padding", "PrivateKeys"]
-
 LONGEST_KEY = 63
 """Bytes of a key as JSON; longer ones are left out."""
 MOST_KEYS = 1 << 16

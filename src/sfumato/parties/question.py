@@ -11,8 +11,6 @@ from sfumato.errors import QueryRefused
 from sfumato.query.options import FIT_SHARE
 from sfumato.rationals import Number, rational
 
-__all__ = ["PartiesQuestion"]
-
 _LONGEST = 100_000
 
 

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from sfumato.errors import BadParameter
 
-__all__ = ["BYTES", "MOST_PARTIES", "Residues", "add", "from_bytes", "from_integers", "subtract", "to_integers"]
-
 Residues = npt.NDArray[np.uint64]
 """Shape (n, 2): the low and the high word of each number."""
 BYTES = 16

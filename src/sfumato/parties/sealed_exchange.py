@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from sfumato.errors import PartyFailed
 from sfumato.parties.secure_sum import Announcement, OpenRound, pair_key, transcript
 
-__all__ = ["SealedExchange", "joined_frame", "redistributed", "split_frame"]
-
 
 class SealedExchange:
     """One party's side; ``transfer`` sends a frame to the coordinator and returns the next one from it."""

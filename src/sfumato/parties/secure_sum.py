@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-__all__ = [
-    "Announcement", "OpenRound", "check_announcements", "expand", "no_cryptography", "open_round", "pair_key",
-    "transcript",
-]  # fmt: skip
-
 _CONTEXT = b"sfumato parties 1 "
 
 

@@ -39,8 +39,6 @@ from sfumato.query.plan.aggregates import BinCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.secret import SecretValue
 
-__all__ = ["MOST_CANDIDATES", "Selections", "SharedChoice", "in_units"]
-
 MOST_CANDIDATES = 1024
 """Of one quantile; finer grids are rounded to that many values."""
 _LARGEST = 1 << 52

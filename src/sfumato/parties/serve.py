@@ -25,8 +25,6 @@ from sfumato.parties.question import PartiesQuestion
 from sfumato.parties.secure_sum import Announcement
 from sfumato.parties.streams import ERROR, MESSAGES, RESULT, UPGRADE, read_frame, write_frame
 
-__all__ = ["PartyServer"]
-
 _log = logging.getLogger(__name__)
 _LARGEST = 32 << 20
 _SECONDS = 30.0

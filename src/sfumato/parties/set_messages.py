@@ -11,8 +11,6 @@ from sfumato.data.yaml_documents import read_text_file
 from sfumato.errors import NotThatFormat
 from sfumato.parties.intersection_size import BlindedSet, IntersectionReply, Opening
 
-__all__ = ["blinded_text", "load_blinded", "load_opening", "load_reply", "opening_text", "reply_text"]
-
 Message = TypeVar("Message")
 
 

@@ -31,8 +31,6 @@ from sfumato.parties.prime_field import (
     weighted_sum,
 )
 
-__all__ = ["BITS", "Exchange", "SharedComputation", "degree_for", "recombined"]
-
 Exchange = Callable[[Sequence[bytes]], Sequence[bytes]]
 """Sends one message to each party and returns one from each, both in the order of the parties; the own one is empty."""
 Places = npt.NDArray[np.int64]

@@ -14,8 +14,6 @@ from typing import Protocol
 
 from sfumato.errors import AnswerFailed, PartyFailed, SfumatoError
 
-__all__ = ["ERROR", "MESSAGES", "RESULT", "UPGRADE", "LocalStream", "PartyStream", "read_frame", "write_frame"]
-
 MESSAGES, RESULT, ERROR = b"m", b"r", b"e"
 UPGRADE = "sfumato-compute"
 """The protocol that a connection switches to."""

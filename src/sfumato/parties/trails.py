@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from sfumato.errors import BadParameter
 
-__all__ = ["Suppression", "TrailMatches", "TrailTable", "match_trails", "rare_trails", "suppress_visits"]
-
 Visits = npt.NDArray[np.bool_]
 """Rows are people or samples, columns are sites."""
 _MOST_SITES = 63

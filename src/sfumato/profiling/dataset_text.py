@@ -17,8 +17,6 @@ from sfumato.dataset import Kind
 from sfumato.profiling.proposal import Proposal
 from sfumato.profiling.recipe_text import DOMAINS, column_lines, comment
 
-__all__ = ["ProfiledTable", "dataset_text", "proposed_keys", "proposed_links", "proposed_person"]
-
 _KEY_KINDS = (Kind.INTEGER, Kind.CATEGORY)
 _FEW = 3
 """A link needs more distinct values: two or three are codes that happen to be among the keys."""

@@ -23,8 +23,6 @@ import polars as pl
 from sfumato.profiling.determination import FEWEST, Coded, error_of, joint, windows
 from sfumato.rng import Rng
 
-__all__ = ["Determination", "find_determinations"]
-
 NUMBERS, CATEGORIES = 0.01, 0.05
 """Largest errors at which a target counts as determined: of the variance of ranks, of the mistakes of a blind guess."""
 EXACT = 0.001

@@ -21,8 +21,6 @@ import polars as pl
 
 from sfumato.kernels import kernel
 
-__all__ = ["Coded", "error_of", "joint", "windows"]
-
 _CATEGORIES = 20
 """A numeric column with at most this many values is predicted as a category."""
 FEWEST = 50

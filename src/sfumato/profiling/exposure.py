@@ -15,8 +15,6 @@ from sfumato.profiling.screening import Screen
 from sfumato.profiling.singling_out import Combination
 from sfumato.rng import Rng
 
-__all__ = ["Exposure", "exposures"]
-
 _VISITS = 100_000_000
 """Rows times combinations that are counted; beyond that, combinations are compared on a sample of rows."""
 _SCREENED = 500

@@ -10,8 +10,6 @@ from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.facts import words_of
 from sfumato.profiling.detectors.finding import Finding
 
-__all__ = ["alike", "same_role"]
-
 _OPEN = (Role.QUASI, Role.SENSITIVE, Role.UNDECIDED)
 """Roles that a group may share; identifiers, weights and household numbers are recognized one by one."""
 _LESS_SURE = 0.8

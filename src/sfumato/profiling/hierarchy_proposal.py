@@ -13,8 +13,6 @@ import polars as pl
 from sfumato.dataset import Kind
 from sfumato.profiling.detectors.facts import Facts
 
-__all__ = ["propose_hierarchy"]
-
 _BANDS = 20
 """About how many intervals the finest level has."""
 _SKEWED = 0.5

@@ -16,8 +16,6 @@ import polars as pl
 from sfumato.data.row_codes import row_keys, value_codes
 from sfumato.kernels import kernel
 
-__all__ = ["CAP", "Encoded", "Partition", "encode"]
-
 CAP = 2048
 """Groups of this many rows or more are counted together; their exact size does not matter for singling out."""
 

@@ -20,8 +20,6 @@ from sfumato.data.missing import is_missing
 from sfumato.dataset.casting import date_format
 from sfumato.dataset.number_formats import number_format
 
-__all__ = ["Placeholder", "find_placeholders"]
-
 Code = int | float | str | tuple[float, float]
 
 _NINES = frozenset(

@@ -28,8 +28,6 @@ from sfumato.profiling.singling_out import Combination, Singling, single_out, un
 from sfumato.profiling.units import person_number, shared_by_rows_of_a_person
 from sfumato.progress import AUTO, Progress
 
-__all__ = ["ColumnProposal", "Proposal", "propose"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnProposal:

@@ -17,8 +17,6 @@ from sfumato.profiling.safe_harbor import SafeHarborPlan, safe_harbor_plan
 from sfumato.profiling.singling_out import Combination
 from sfumato.wording import counted
 
-__all__ = ["DOMAINS", "column_lines", "comment", "for_preset", "to_yaml"]
-
 _WIDTH = 110
 _MOST_COMBINATIONS = 20_000_000
 """Combinations of levels beyond which ``generalize`` refuses to prove the best one."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from sfumato.dataset import Role
 
-__all__ = ["SafeHarborPlan", "safe_harbor_plan"]
-
 _OLDEST = 89
 """The largest age that may leave as it is."""
 

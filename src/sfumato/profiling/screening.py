@@ -19,8 +19,6 @@ import numpy.typing as npt
 from sfumato.kernels import kernel
 from sfumato.profiling.partitions import Encoded
 
-__all__ = ["Screen"]
-
 _BLOCK = 2048
 _PIECES = 40
 

@@ -18,8 +18,6 @@ from sfumato.profiling.partitions import CAP, Encoded, Partition, divide
 from sfumato.profiling.screening import Screen
 from sfumato.rng import Rng
 
-__all__ = ["Search"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -11,8 +11,6 @@ from sfumato.profiling.partitions import divide, encode
 from sfumato.profiling.search import Search
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["Combination", "Singling", "single_out", "unique_share"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:

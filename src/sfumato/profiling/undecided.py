@@ -11,8 +11,6 @@ from sfumato.dataset import Role, Schema
 from sfumato.errors import UndecidedColumns
 from sfumato.profiling.exposure import Exposure, exposures
 
-__all__ = ["refuse_undecided", "undecided"]
-
 _UNCHANGED = (Role.UNDECIDED, Role.PLAIN, Role.SENSITIVE)
 """Roles of columns that would leave as they are. Quasi-identifiers are masked, so they are not combined with these."""
 CHOICES = (

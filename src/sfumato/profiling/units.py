@@ -9,8 +9,6 @@ import polars as pl
 from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.finding import Finding
 
-__all__ = ["person_number", "shared_by_rows_of_a_person"]
-
 _NUMBERED = frozenset("GHIR")
 """HIPAA classes of numbers that belong to one person."""
 _CONSTANT = frozenset({"sex", "race or ethnic origin", "a date of birth", "a year of birth"})

@@ -20,8 +20,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Limits, Recipe
 from sfumato.rng import Rng
 
-__all__ = ["exceeds_limit", "refused_cell", "run_cell"]
-
 
 def run_cell(recipe: Recipe, data: Data, *, n_targets: int, seconds: float | None = None) -> dict[str, Any]:
     """Make and evaluate the release of a recipe. A refusal is a result of the cell and does not stop the study.

@@ -12,8 +12,6 @@ from sfumato.data.yaml_documents import yaml_text
 from sfumato.studies.frontier import Study
 from sfumato.studies.page import page
 
-__all__ = ["recipe_name", "save_study"]
-
 
 def recipe_name(number: int, name: str) -> str:
     """The file name of a candidate's recipe.

@@ -16,8 +16,6 @@ from sfumato.recipe import Limits
 from sfumato.release.standing import limit_state, limit_words
 from sfumato.studies.plan import Candidate, StudyPlan
 
-__all__ = ["Point", "Study", "points_of"]
-
 _ENDS = ("mean", "low", "high")
 _NESTED = ("steps", "attacks", "measures", "losses", "stopped", "skipped", "unmet")
 """Entries of a candidate that are no cell of a table."""

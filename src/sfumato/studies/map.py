@@ -14,8 +14,6 @@ from sfumato.drawing.marks import AFTER, BEFORE, GRID, INK, MUTED, PAGE, rule, t
 from sfumato.evaluation.formatting import number, percent
 from sfumato.studies.frontier import Point, Study
 
-__all__ = ["risk_utility_map"]
-
 _LETTER = 6.6
 """Width of a letter of a label."""
 

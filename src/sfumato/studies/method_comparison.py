@@ -19,8 +19,6 @@ from sfumato.recipe import Recipe
 from sfumato.registry import registry
 from sfumato.rng import Rng
 
-__all__ = ["MethodComparison", "MethodTrial", "compare_methods"]
-
 _MOST_CELLS = 100_000
 """Rows × columns of the sample. The work is bounded, not the time: the same file gets the same proposal everywhere."""
 _EVALUATIONS = 2000

@@ -12,8 +12,6 @@ from sfumato.studies.frontier import Point, Study
 from sfumato.studies.map import risk_utility_map
 from sfumato.wording import counted
 
-__all__ = ["notebook_html", "page"]
-
 _CAPTION = (
     "Each point is a candidate, averaged over its seeds; lower left is better. The horizontal line is the interval of"
     " the risk, and the bar at its right end is the upper end that the limit is compared with. The vertical line spans"

@@ -31,8 +31,6 @@ from sfumato.recipe.validate import recipe_from_document
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
-__all__ = ["Candidate", "StudyPlan"]
-
 _KEYS = ("candidates", "seeds", "risk", "utility", "tries", "seconds", "total")
 _MAX_RUNS = 10_000
 

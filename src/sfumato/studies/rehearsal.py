@@ -23,8 +23,6 @@ from sfumato.progress import SILENT
 from sfumato.recipe import Recipe
 from sfumato.rng import Rng
 
-__all__ = ["Rehearsal", "rehearse"]
-
 _MOST_CELLS = 1_000_000
 _SECONDS = 3.0
 """Time of a heuristic search for each k. A run searches longer, so it may find other levels."""

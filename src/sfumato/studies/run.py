@@ -25,8 +25,6 @@ from sfumato.studies.plan import StudyPlan
 from sfumato.studies.store import CellStore, cell_key, fingerprint
 from sfumato.studies.workers import Job, run_jobs
 
-__all__ = ["run_study"]
-
 
 def run_study(
     plan: StudyPlan | str | Path | Mapping[str, Any],

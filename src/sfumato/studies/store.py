@@ -14,8 +14,6 @@ from sfumato import __version__
 from sfumato.data.atomic import replacing
 from sfumato.recipe import Recipe
 
-__all__ = ["CellStore", "cell_key", "fingerprint"]
-
 
 def cell_key(recipe: Recipe, *, n_targets: int, data: str) -> str:
     """The name of a cell: a digest of its recipe, the number of targets, the content of the data and the version.

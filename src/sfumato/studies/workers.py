@@ -24,8 +24,6 @@ from sfumato.dataset import Data
 from sfumato.recipe import Recipe
 from sfumato.studies.cell import run_cell
 
-__all__ = ["Job", "run_jobs"]
-
 _THREAD_VARIABLES = (
     "POLARS_MAX_THREADS",
     "OMP_NUM_THREADS",

@@ -14,8 +14,6 @@ from sfumato.tables.geography import Geography
 from sfumato.tables.topdown_plan import TopDownPlan
 from sfumato.tables.transport_rounding import UNBOUNDED
 
-__all__ = ["AreaLimits"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -18,8 +18,6 @@ import polars as pl
 
 from sfumato.errors import BadParameter, HierarchyNotNested
 
-__all__ = ["VALUE", "CellKey", "TableCells", "check_amounts", "tabulate"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 CellKey = tuple[tuple[str, str], ...]

@@ -18,8 +18,6 @@ import polars as pl
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.tables.cells import TableCells
 
-__all__ = ["RoundedTable", "round_table"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

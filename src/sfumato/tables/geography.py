@@ -14,8 +14,6 @@ import polars as pl
 from sfumato.dataset import ValuesDomain
 from sfumato.errors import BadParameter, HierarchyNotNested
 
-__all__ = ["Geography"]
-
 Ints = npt.NDArray[np.int64]
 
 

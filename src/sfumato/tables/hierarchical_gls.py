@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Effects", "Ints", "LevelResiduals", "marginal_of", "sum_children", "tree_estimate"]
-
 Columns = tuple[int, ...]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

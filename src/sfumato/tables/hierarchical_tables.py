@@ -11,8 +11,6 @@ from sfumato.tables.geography import Geography
 from sfumato.tables.hierarchical_gls import Ints
 from sfumato.tables.topdown_plan import TopDownPlan
 
-__all__ = ["HierarchicalTables"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalTables:

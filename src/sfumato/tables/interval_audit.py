@@ -25,18 +25,6 @@ import polars as pl
 from sfumato.errors import BadParameter
 from sfumato.tables.cells import VALUE, CellKey
 
-__all__ = [
-    "CellInterval",
-    "Goal",
-    "Knowledge",
-    "MissedGoal",
-    "PublishedTable",
-    "combine",
-    "interval_attack",
-    "missed_goals",
-    "published_table",
-]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _TOLERANCE = 1e-6

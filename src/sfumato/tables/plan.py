@@ -16,8 +16,6 @@ from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures
 from sfumato.tables.sensitivity import SensitivityRules
 from sfumato.tables.suppression import suppress
 
-__all__ = ["NO_DOMINANCE_RULE", "TablePlan"]
-
 NO_DOMINANCE_RULE = (
     "not checked whether a sum is mostly that of one contributor: the plan has neither `p_percent` nor `dominance`"
 )

@@ -23,18 +23,6 @@ from sfumato.rationals import rational
 from sfumato.release import Verdict
 from sfumato.release.guarantee import Guarantee
 
-__all__ = [
-    "STRICT",
-    "PlanFile",
-    "PositiveNumber",
-    "PublishedFigures",
-    "ReleaseBudget",
-    "Weight",
-    "charge_figures",
-    "figures_guarantee",
-    "row_loss",
-]
-
 STRICT = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 _DELTA = Fraction(1, 10**6)
 

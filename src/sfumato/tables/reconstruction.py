@@ -16,8 +16,6 @@ from sfumato.errors import BadParameter
 from sfumato.extras import missing_extra
 from sfumato.rationals import rational
 
-__all__ = ["Person", "PublishedStatistic", "ReconstructedPeople", "reconstruct"]
-
 Person = tuple[Any, ...]
 """The number (such as the age), then one value per attribute."""
 

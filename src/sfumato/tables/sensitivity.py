@@ -15,8 +15,6 @@ from sfumato.errors import BadParameter
 from sfumato.tables.cells import TableCells
 from sfumato.tables.interval_audit import Goal, Knowledge
 
-__all__ = ["ProtectionLevels", "SensitivityRules", "contributors_knowledge"]
-
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 

@@ -40,8 +40,6 @@ from sfumato.tables.summary_statistics import (
     private_regression,
 )
 
-__all__ = ["Statistic", "SummaryFile"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

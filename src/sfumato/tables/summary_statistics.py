@@ -22,15 +22,6 @@ from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
 from sfumato.secret import SecretValue
 
-__all__ = [
-    "SummaryFigure",
-    "exact_groups",
-    "exact_regression",
-    "group_name",
-    "private_groups",
-    "private_regression",
-]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _STEPS = 1 << 12

@@ -26,8 +26,6 @@ from sfumato.tables.cells import TableCells
 from sfumato.tables.interval_audit import CellInterval, MissedGoal, PublishedTable, interval_attack, missed_goals
 from sfumato.tables.sensitivity import ProtectionLevels
 
-__all__ = ["SuppressedTable", "suppress"]
-
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 _TOLERANCE = 1e-6

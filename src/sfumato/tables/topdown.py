@@ -34,8 +34,6 @@ from sfumato.tables.hierarchical_tables import HierarchicalTables
 from sfumato.tables.topdown_plan import MOST_CELLS, TopDownPlan
 from sfumato.tables.transport_rounding import nearest_table, round_to_sum, round_with_sums
 
-__all__ = ["check_data", "topdown"]
-
 
 def topdown(
     people: pl.DataFrame, geography: Geography, plan: TopDownPlan, *, receipt: Receipt, progress: Progress = SILENT

@@ -31,8 +31,6 @@ from sfumato.tables.plan_file import (
 from sfumato.tables.topdown import check_data, topdown
 from sfumato.tables.topdown_plan import CENSUS_2020_LEVELS, AreaBound, TopDownPlan
 
-__all__ = ["TopDownFile"]
-
 
 class AreaFile(DocumentedModel):
     """The public list of areas."""

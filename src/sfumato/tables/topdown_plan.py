@@ -11,8 +11,6 @@ from typing import Any
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.errors import BadParameter, UnknownColumn
 
-__all__ = ["CENSUS_2020_LEVELS", "CENSUS_2020_RHO", "MOST_CELLS", "AreaBound", "TopDownPlan"]
-
 CENSUS_2020_LEVELS = tuple(Fraction(part, 4099) for part in (104, 1440, 447, 687, 1256, 165))
 """Shares of the budget by level in the 2020 census: nation, state, county, tract, block group, block."""
 CENSUS_2020_RHO = Fraction(2556, 1000)

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["UNBOUNDED", "nearest_table", "round_to_sum", "round_with_sums"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 UNBOUNDED = 2**40

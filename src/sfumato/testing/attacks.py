@@ -24,8 +24,6 @@ from sfumato.testing.measures import ODD_RELEASES
 from sfumato.testing.parts import check_part
 from sfumato.testing.population import population, population_frame
 
-__all__ = ["ATTACK_CHECKS", "AttackBench", "check_attack"]
-
 _ROWS = 400
 _RELEASED = Rng(11)
 """Random numbers of the releases. No key is mixed in, as in a real release: a seed can be guessed here."""

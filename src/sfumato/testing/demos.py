@@ -9,8 +9,6 @@ from pathlib import Path
 from sfumato.demos.base import Demo
 from sfumato.testing.parts import run_checks
 
-__all__ = ["DEMO_CHECKS", "check_demo"]
-
 
 def check_demo(demo: Demo) -> None:
     """Raise AssertionError unless ``demo`` keeps the contract of a demo.

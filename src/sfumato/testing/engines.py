@@ -18,8 +18,6 @@ from sfumato.errors import AnswerFailed, FileMissing, NotApplicable, SfumatoErro
 from sfumato.secret import Permit, SecretValue
 from sfumato.testing.parts import check_part, expect
 
-__all__ = ["ENGINE_CHECKS", "check_engine", "gives_up_in_time"]
-
 _FRAME = pl.DataFrame(
     {"n": [1, 2, None, 4], "x": [0.5, float("nan"), None, float("inf")], "word": ["a", "b", None, "a"]}
 )

@@ -15,8 +15,6 @@ from sfumato.data import ColumnLabels, Format, Table, read, write
 from sfumato.errors import EmptyTable, NotThatFormat, SfumatoError
 from sfumato.testing.parts import expect, run_checks
 
-__all__ = ["FORMAT_CHECKS", "check_format"]
-
 _PEOPLE = pl.DataFrame(
     {
         "zip": ["02141", "90210", None, "00501"],

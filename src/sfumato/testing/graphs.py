@@ -20,17 +20,6 @@ from sfumato.release import State
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 
-__all__ = [
-    "GRAPH_ATTACK_CHECKS",
-    "GRAPH_MEASURE_CHECKS",
-    "GRAPH_METHOD_CHECKS",
-    "GRAPH_MODEL_CHECKS",
-    "check_graph_attack",
-    "check_graph_measure",
-    "check_graph_method",
-    "check_graph_model",
-]
-
 
 @cache
 def _sample(seed: int = 1) -> Graph:

@@ -12,8 +12,6 @@ from sfumato.dataset import FileHierarchy, Hierarchy
 from sfumato.dataset.hierarchy import BoundHierarchy, hierarchy_from_dict
 from sfumato.testing.parts import run_checks
 
-__all__ = ["HIERARCHY_CHECKS", "check_hierarchy"]
-
 
 def check_hierarchy(hierarchy: Hierarchy) -> None:
     """Raise AssertionError unless ``hierarchy`` keeps the contract of a hierarchy, on its own ``sample`` of values.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sfumato.integral.learner import Learner
     from sfumato.integral.records import Records
 
-__all__ = ["LEARNER_CHECKS", "check_learner"]
-
 
 def check_learner(learner: Learner) -> None:
     """Raise AssertionError unless ``learner`` keeps the contract of a learner."""

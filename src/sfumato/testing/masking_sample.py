@@ -10,8 +10,6 @@ import polars as pl
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 
-__all__ = ["UNTOUCHED", "all_missing", "constant", "masking_frame", "masking_sample"]
-
 QUASI = ("zip", "birth", "sex", "age", "height", "region", "married")
 SENSITIVE = ("income", "rent", "diagnosis", "admitted")
 UNTOUCHED = ("weight", "household", "stratum", "note")

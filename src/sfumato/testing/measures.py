@@ -16,8 +16,6 @@ from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 from sfumato.testing.population import NUMBERS, QUASI, population, population_frame
 
-__all__ = ["MEASURE_CHECKS", "check_measure"]
-
 
 def check_measure(measure: Measure) -> None:
     """Raise AssertionError unless ``measure`` keeps the contract of a measure.

@@ -16,8 +16,6 @@ from sfumato.ledger.charge import Charge, charge_run
 from sfumato.secret import Permit, SecretValue
 from sfumato.testing.parts import expect, run_checks
 
-__all__ = ["MECHANISM_CHECKS", "check_mechanism", "contribution_bounds"]
-
 
 def check_mechanism(mechanism: Mechanism) -> None:
     """Raise AssertionError unless ``mechanism`` keeps the contract of a mechanism.

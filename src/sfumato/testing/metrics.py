@@ -15,8 +15,6 @@ from sfumato.masking.search.lattice.space import LatticeSpace
 from sfumato.testing.parts import expect, run_checks
 from sfumato.testing.population import population
 
-__all__ = ["METRIC_CHECKS", "check_metric"]
-
 _COLUMNS = ("zip", "sex", "income")
 _ROWS = 300
 _SLACK = 1e-12

@@ -13,8 +13,6 @@ from sfumato.errors import NotApplicable
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 
-__all__ = ["MODEL_ATTACK_CHECKS", "check_model_attack"]
-
 _FEATURES = ("a", "b", "c")
 
 

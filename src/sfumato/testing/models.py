@@ -19,8 +19,6 @@ from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel
 from sfumato.release import State
 from sfumato.testing.parts import check_part
 
-__all__ = ["MODEL_CHECKS", "check_model", "model_sample", "model_samples"]
-
 _SAMPLES = ((1, 2), (2, 6), (3, 30), (4, 1), (0, 6), (5, 5000))
 """Seed and number of ZIP codes of each random table, from few large to many small equivalence classes."""
 _TAXONOMY = {"table": {"rows": [["1", "low", "*"], ["2", "low", "*"], ["3", "high", "*"], ["4", "high", "*"]]}}

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from sfumato.params import Part
 
-__all__ = ["check_part", "expect", "run_checks"]
-
 P = TypeVar("P", bound=Part)
 
 

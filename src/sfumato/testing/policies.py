@@ -10,8 +10,6 @@ from sfumato.registry import registry
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 
-__all__ = ["POLICY_CHECKS", "check_policy"]
-
 _PEOPLE = 24
 
 

@@ -10,8 +10,6 @@ import polars as pl
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 
-__all__ = ["NUMBERS", "QUASI", "population", "population_frame"]
-
 QUASI = ("zip", "birth", "sex", "height", "income", "rent", "commute")
 """Quasi-identifiers of the population."""
 NUMBERS = ("height", "income", "rent", "commute")

@@ -8,8 +8,6 @@ from sfumato.collecting.frequency_protocol import FrequencyProtocol
 from sfumato.collecting.number_protocol import NumberProtocol
 from sfumato.testing.parts import run_checks
 
-__all__ = ["FREQUENCY_PROTOCOL_CHECKS", "NUMBER_PROTOCOL_CHECKS", "check_frequency_protocol", "check_number_protocol"]
-
 _RARE = 1e-9
 _DEVIATIONS = 6.5
 

@@ -11,8 +11,6 @@ from sfumato.registry import registry
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 
-__all__ = ["QUERY_ATTACK_CHECKS", "check_query_attack"]
-
 _SECRETS = (np.random.default_rng(1).random(120) < 0.4).astype(int)
 
 

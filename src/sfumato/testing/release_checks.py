@@ -10,8 +10,6 @@ from sfumato.release import Lineage, State
 from sfumato.testing.parts import run_checks
 from sfumato.testing.population import population
 
-__all__ = ["RELEASE_CHECKS", "check_check"]
-
 _ROWS = 100
 
 

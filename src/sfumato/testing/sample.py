@@ -10,8 +10,6 @@ import polars as pl
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 
-__all__ = ["sample"]
-
 
 def sample(rows: int = 300, *, seed: int = 1, missing: bool = True) -> Data:
     """A mixed table of people who do not exist.

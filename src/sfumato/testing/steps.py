@@ -22,8 +22,6 @@ from sfumato.testing.masking_sample import UNTOUCHED, all_missing, constant, mas
 from sfumato.testing.parts import check_part
 from sfumato.testing.sample import sample
 
-__all__ = ["STEP_CHECKS", "check_channels", "check_step"]
-
 
 def check_step(step: Step, data: Data | None = None) -> None:
     """Raise AssertionError unless ``step`` keeps the contract of a masking method.

@@ -6,8 +6,6 @@ from sfumato.documents.tagger import Tagger
 from sfumato.documents.text_findings import KINDS
 from sfumato.testing.parts import run_checks
 
-__all__ = ["TAGGER_CHECKS", "check_tagger"]
-
 _PLAIN = "Dr. Anna Miller wrote to tom@example.org on 3 March 2021 and called 415-555-0132."
 _TEXTS = (
     "",

@@ -12,8 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sfumato.web.refusals import refuse
 from sfumato.web.sessions import BrowserSession
 
-__all__ = ["CsrfCheck"]
-
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 

@@ -9,8 +9,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sfumato.web.refusals import refuse
 
-__all__ = ["HostCheck", "local_hosts"]
-
 
 def local_hosts(port: int) -> frozenset[str]:
     """Host headers of a browser on the same machine.

@@ -7,8 +7,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sfumato.web.refusals import refusal, refuse
 
-__all__ = ["BodyLimit"]
-
 
 class BodyLimit:
     """Refuse requests with a body of more than ``most`` bytes, whether or not they declare their length."""

@@ -6,8 +6,6 @@ import socket
 
 from sfumato.errors import BadParameter
 
-__all__ = ["listening_socket"]
-
 
 def listening_socket(host: str, port: int, *, fix: str) -> socket.socket:
     """A socket bound to this address; refused if the port is taken or not allowed. ``fix`` says what to do then."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-__all__ = ["refusal", "refuse"]
-
 
 def refusal(status: int, message: str, fix: str = "") -> JSONResponse:
     """A response ``{"error": {"code", "message", "fix"}}`` for a request that is not served."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from sfumato.secret import digest
 
-__all__ = ["BrowserSession", "BrowserSessions", "OneTimeTokens", "session_cookie"]
-
 
 class OneTimeTokens:
     """Sign-in tokens of 256 bits that work once and for a limited time. Only their hashes are kept.

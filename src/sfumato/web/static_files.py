@@ -15,8 +15,6 @@ from starlette.types import Receive, Scope, Send
 
 from sfumato.web.refusals import refusal
 
-__all__ = ["StaticBundle", "front_end"]
-
 _COMPRESSED = (".html", ".js", ".css", ".svg", ".json")
 
 

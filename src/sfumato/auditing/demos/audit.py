@@ -18,8 +18,6 @@ from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["AuditDemo"]
-
 PATIENTS = pl.DataFrame(
     {
         "name": ["Alison", "Ben", "Clark", "Debra", "Elaine", "Fiona", "Gary"],

@@ -15,8 +15,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.query.policies.differential_privacy import DifferentialPrivacy
 from sfumato.rng import Rng
 
-__all__ = ["ReconstructionDemo"]
-
 NOISES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 """Largest error of an answer, in units of the square root of the number of people."""
 SIZES = (256, 1024, 4096)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from sfumato.auditing.table import PolicyTable
 
-__all__ = ["Audit"]
-
 
 class Audit(AuditRules, SetPolicy):
     """The true answer, unless it and the earlier ones together would leave somebody with fewer than ``k`` values.

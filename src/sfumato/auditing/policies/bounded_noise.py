@@ -13,8 +13,6 @@ from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
-__all__ = ["BoundedNoise"]
-
 
 class BoundedNoise(SmallestSetPolicy):
     """The true answer plus uniform noise of at most ``bound`` people, drawn anew for every query.

@@ -14,8 +14,6 @@ from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
-__all__ = ["ConsistentNoise"]
-
 
 class ConsistentNoise(SmallestSetPolicy):
     """The true answer plus uniform noise of at most ``bound`` people, the same whenever the same set is asked about.

@@ -14,8 +14,6 @@ from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
-__all__ = ["ConsistentSample"]
-
 
 class ConsistentSample(SmallestSetPolicy):
     """Each set of people has one random sample, chosen by a secret key and the set itself, so asking again is useless.

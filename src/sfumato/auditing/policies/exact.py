@@ -14,8 +14,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.auditing.table import PolicyTable
 
-__all__ = ["Exact"]
-
 
 class Exact(SetPolicy):
     """The true answer to every query: no protection, the yardstick for all others."""

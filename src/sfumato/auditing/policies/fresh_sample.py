@@ -13,8 +13,6 @@ from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
-__all__ = ["FreshSample"]
-
 
 class FreshSample(SmallestSetPolicy):
     """Each query is answered from its own random sample of the people asked about, scaled up.

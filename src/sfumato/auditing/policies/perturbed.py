@@ -18,8 +18,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Perturbed"]
-
 
 class Perturbed(SetPolicy):
     """Every query is answered exactly, from a copy that was masked once.

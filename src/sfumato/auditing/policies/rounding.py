@@ -13,8 +13,6 @@ from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
-__all__ = ["Rounding"]
-
 
 class Rounding(SmallestSetPolicy):
     """The true answer rounded to the nearest multiple of ``base`` people.

@@ -13,8 +13,6 @@ from sfumato.query.policy.base import ExactResponder, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
-__all__ = ["SizeControl"]
-
 
 class SizeControl(SetPolicy):
     """Queries about fewer than ``smallest`` people, or about all but fewer than that, are refused; others are exact.

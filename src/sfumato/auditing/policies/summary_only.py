@@ -16,8 +16,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.auditing.table import PolicyTable
 
-__all__ = ["SummaryOnly"]
-
 
 class SummaryOnly(SetPolicy):
     """Only declared summaries over everybody are told; every query about other sets of people is refused.

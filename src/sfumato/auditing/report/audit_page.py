@@ -9,8 +9,6 @@ from sfumato.auditing.report.audit_pictures import audit_figures
 from sfumato.reports.page import page_html
 from sfumato.wording import counted
 
-__all__ = ["audit_html", "audit_sentences"]
-
 
 def audit_sentences(audited: PastAnswers) -> tuple[str, ...]:
     """What the answers about a column give away, in sentences."""

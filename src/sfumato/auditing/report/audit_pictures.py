@@ -28,8 +28,6 @@ from sfumato.drawing.marks import (
 )
 from sfumato.reports.figures import Figure
 
-__all__ = ["audit_figures"]
-
 _ROWS, _VALUES, _NODES = 40, 24, 14
 """Most people and values of the table of possible values, and most people of the drawn graph."""
 _CERTAIN, _POSSIBLE, _ERROR = "certain", "possible", "merged graph only"

@@ -13,8 +13,6 @@ from sfumato.collecting.frequency_protocol import Flags, Ints, Reports
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 from sfumato.collecting.sketches import SketchProtocol
 
-__all__ = ["CountMeanSketch"]
-
 
 class CountMeanSketch(SketchProtocol):
     """Draw one of several public hash functions, and send the hashed value as a bit vector with every bit flipped.

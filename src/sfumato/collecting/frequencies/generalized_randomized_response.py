@@ -10,8 +10,6 @@ import numpy.typing as npt
 from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints, Reports
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 
-__all__ = ["GeneralizedRandomizedResponse"]
-
 
 class GeneralizedRandomizedResponse(FrequencyProtocol):
     """Report the true value with probability p, otherwise one of the other values, each equally likely.

@@ -13,8 +13,6 @@ from sfumato.collecting.hashing import hadamard_sign, walsh_hadamard
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 from sfumato.collecting.sketches import SketchProtocol
 
-__all__ = ["HadamardCountMeanSketch"]
-
 
 class HadamardCountMeanSketch(SketchProtocol):
     """Hash the value by one of several public functions and send one randomized Hadamard coefficient of the bucket.

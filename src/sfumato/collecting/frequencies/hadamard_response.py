@@ -10,8 +10,6 @@ from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints
 from sfumato.collecting.hashing import hadamard_sign, walsh_hadamard
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 
-__all__ = ["HadamardResponse"]
-
 
 class HadamardResponse(FrequencyProtocol):
     """Draw a column of a Hadamard matrix at random and send its entry in the value's row, flipped at random.

@@ -11,8 +11,6 @@ from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints
 from sfumato.collecting.hashing import Words, buckets_of, count_matches
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 
-__all__ = ["OptimizedLocalHashing"]
-
 
 class OptimizedLocalHashing(FrequencyProtocol):
     """Hash the value into about e**epsilon + 1 buckets by a function of one's own, and report a randomized bucket.

@@ -7,8 +7,6 @@ from fractions import Fraction
 from sfumato.collecting.random_source import ONE, exp_share
 from sfumato.collecting.unary_encoding import UnaryEncoding
 
-__all__ = ["OptimizedUnaryEncoding"]
-
 
 class OptimizedUnaryEncoding(UnaryEncoding):
     """Send one bit per value: the true value's bit is 1 with probability 1/2, every other with 1 / (e**epsilon + 1).

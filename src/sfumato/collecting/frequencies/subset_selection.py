@@ -11,8 +11,6 @@ from sfumato.collecting.biased_bits import column_sums
 from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints, Reports
 from sfumato.collecting.random_source import ONE, RandomSource, chosen, exp_share
 
-__all__ = ["SubsetSelection"]
-
 
 class SubsetSelection(FrequencyProtocol):
     """Report a set of k = d / (e**epsilon + 1) values; the true one is in it with probability about 1/2.

@@ -7,8 +7,6 @@ from fractions import Fraction
 from sfumato.collecting.random_source import ONE, exp_share
 from sfumato.collecting.unary_encoding import UnaryEncoding
 
-__all__ = ["SymmetricUnaryEncoding"]
-
 
 class SymmetricUnaryEncoding(UnaryEncoding):
     """Send one bit per value and flip each with the same probability 1 / (e**(epsilon/2) + 1).

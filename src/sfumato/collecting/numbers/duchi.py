@@ -10,8 +10,6 @@ import numpy.typing as npt
 from sfumato.collecting.number_protocol import STEPS, Floats, Ints, NumberProtocol
 from sfumato.collecting.random_source import ONE, RandomSource, chance_below, exp_share
 
-__all__ = ["Duchi"]
-
 
 class Duchi(NumberProtocol):
     """Report 1 with a probability that grows linearly with the number, else 0.

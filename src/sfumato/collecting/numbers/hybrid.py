@@ -13,8 +13,6 @@ from sfumato.collecting.numbers.duchi import Duchi
 from sfumato.collecting.numbers.piecewise import Piecewise
 from sfumato.collecting.random_source import ONE, RandomSource, chosen
 
-__all__ = ["Hybrid"]
-
 _DUCHI = (-2, -1)
 """Reports of Duchi's mechanism: 0 and 1 less two; all others are piecewise."""
 _SWITCH = 0.61

@@ -6,8 +6,6 @@ from sfumato.collecting.band_protocol import BandProtocol
 from sfumato.collecting.number_protocol import STEPS
 from sfumato.dp.rational_bounds import exp_bracket
 
-__all__ = ["Piecewise"]
-
 
 class Piecewise(BandProtocol):
     """Report a uniform point of a band of relative width e**(-epsilon/2) around the number, or of the rest.

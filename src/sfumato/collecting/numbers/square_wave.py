@@ -15,8 +15,6 @@ from sfumato.collecting.number_protocol import STEPS, Floats, Ints
 from sfumato.collecting.quantile_bounds import FittingHistograms
 from sfumato.errors import BadParameter
 
-__all__ = ["SquareWave"]
-
 _ROUNDS = 10_000
 _INPUTS = 64
 """Most input bins of the linear programs of an interval."""

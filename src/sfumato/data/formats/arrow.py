@@ -12,8 +12,6 @@ from sfumato.data.label_metadata import labels_from_json, labels_to_json
 from sfumato.data.table import Table
 from sfumato.errors import NotThatFormat
 
-__all__ = ["Arrow"]
-
 
 class Arrow(Format):
     """Apache Arrow IPC, file or stream (.arrow, .feather, .ipc): every type exact, labels in the schema's metadata."""

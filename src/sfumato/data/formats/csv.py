@@ -30,8 +30,6 @@ from sfumato.data.text_files import (
 from sfumato.data.type_inference import SpelledMissing, infer
 from sfumato.errors import EmptyTable, NotThatFormat
 
-__all__ = ["MISSING", "Csv", "found_dialect"]
-
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", ".", "?")
 """Fields that mean "no value" when they stand unquoted: R, pandas, SQL, Excel, SAS and Stata, and the UCI archive."""
 

@@ -16,8 +16,6 @@ from sfumato.wording import did_you_mean
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Database"]
-
 
 class Database(Format):
     """A table or a query of a DuckDB file (.duckdb), read-only and with no access to other files or the network.

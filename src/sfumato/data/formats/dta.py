@@ -22,8 +22,6 @@ from sfumato.data.stat_packages import (
 )
 from sfumato.data.table import ColumnLabels, Table
 
-__all__ = ["Dta"]
-
 _FIRST = 2_147_483_622
 """How Stata itself stores .a in a column of type long; .b to .z follow."""
 

@@ -15,8 +15,6 @@ from sfumato.data.table import Table, refuse_duplicates
 from sfumato.errors import EmptyTable, NotThatFormat, WriteFailed
 from sfumato.wording import did_you_mean
 
-__all__ = ["Excel"]
-
 _ROWS, _COLUMNS = 1_048_575, 16_384
 _TOP = 20
 """Lines that are looked at to tell a header from a title above it."""

@@ -15,8 +15,6 @@ from sfumato.data.table import Table
 from sfumato.data.type_inference import infer
 from sfumato.errors import EmptyTable, NotThatFormat
 
-__all__ = ["Jsonl"]
-
 
 class Jsonl(Format):
     """JSON lines (.jsonl, .ndjson): one flat object per line; a key that is absent is a missing value.

@@ -14,8 +14,6 @@ from sfumato.data.sql_quoting import quoted_text
 from sfumato.data.table import Table
 from sfumato.errors import NotThatFormat
 
-__all__ = ["Parquet"]
-
 
 class Parquet(Format):
     """Apache Parquet: every type exact, and column labels, value labels and missing codes in its metadata.

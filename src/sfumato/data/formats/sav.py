@@ -23,8 +23,6 @@ from sfumato.data.stat_packages import (
 from sfumato.data.table import ColumnLabels, Table
 from sfumato.errors import WriteFailed
 
-__all__ = ["Sav"]
-
 
 class Sav(Format):
     """SPSS .sav and .zsav with column labels, value labels and user-missing codes (single ones and ranges).

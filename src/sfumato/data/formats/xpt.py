@@ -11,8 +11,6 @@ from sfumato.data.numeric_types import integers_from_floats
 from sfumato.data.stat_packages import labels_of, prepared, read_labelled, require_names, write_labelled
 from sfumato.data.table import ColumnLabels, Table
 
-__all__ = ["Xpt"]
-
 
 class Xpt(Format):
     """SAS transport files (.xpt, version 5 or 8 to read, 8 to write) with column labels and display formats.

@@ -13,8 +13,6 @@ from pydantic import Field, field_validator
 from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level
 from sfumato.errors import WrongKind
 
-__all__ = ["BreaksHierarchy"]
-
 Break = Annotated[int | float, Field(allow_inf_nan=False)]
 
 

@@ -11,8 +11,6 @@ from pydantic import Field, field_validator
 from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy
 from sfumato.errors import WrongKind
 
-__all__ = ["DatesHierarchy"]
-
 Unit = Literal["hour", "day", "week", "month", "quarter", "year", "decade", "century"]
 _ORDER: tuple[str, ...] = ("hour", "day", "week", "month", "quarter", "year", "decade", "century")
 _FORMATS = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}

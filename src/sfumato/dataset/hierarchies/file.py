@@ -16,8 +16,6 @@ from sfumato.dataset.hierarchy_rows import bound_from_rows
 from sfumato.errors import FileMissing, NotThatFormat
 from sfumato.params import InputFile
 
-__all__ = ["FileHierarchy"]
-
 _DELIMITERS = (";", ",", "\t", "|")
 
 

@@ -11,8 +11,6 @@ from pydantic import Field, model_validator
 from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy
 from sfumato.dataset.hierarchy_rows import Scalar, as_text, typed_leaves
 
-__all__ = ["GroupsHierarchy"]
-
 Size = Annotated[int, Field(ge=1)]
 
 

@@ -14,8 +14,6 @@ from pydantic import Field, field_validator, model_validator
 from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level
 from sfumato.errors import BadParameter, WrongKind
 
-__all__ = ["IntervalsHierarchy"]
-
 _SNAP = 8 * float(np.finfo(np.float64).eps)
 """Relative tolerance for interval boundaries: 0.3 lies on a multiple of 0.1."""
 

@@ -10,8 +10,6 @@ from pydantic import Field, field_validator
 
 from sfumato.dataset.hierarchy import BoundHierarchy, Hierarchy
 
-__all__ = ["MaskHierarchy"]
-
 
 class MaskHierarchy(Hierarchy):
     """Replace characters of a code by ``*``, one more at each level, from the right or from the left.

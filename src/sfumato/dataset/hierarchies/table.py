@@ -10,8 +10,6 @@ from pydantic import Field
 from sfumato.dataset.hierarchy import BoundHierarchy, Hierarchy
 from sfumato.dataset.hierarchy_rows import Scalar, as_text, bound_from_rows
 
-__all__ = ["TableHierarchy"]
-
 
 class TableHierarchy(Hierarchy):
     """One line per value: the value, then its label at each level, the last being the root.

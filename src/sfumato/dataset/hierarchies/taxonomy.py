@@ -11,8 +11,6 @@ from pydantic import field_validator
 from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy
 from sfumato.dataset.hierarchy_rows import as_text, typed_leaves
 
-__all__ = ["TaxonomyHierarchy"]
-
 
 class TaxonomyHierarchy(Hierarchy):
     """Any tree: mappings name the groups, lists hold the values.

@@ -9,8 +9,6 @@ from pydantic import StringConstraints
 
 from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy
 
-__all__ = ["SMALL_AREAS", "ThreeDigits", "Zip3Hierarchy"]
-
 ThreeDigits = Annotated[str, StringConstraints(pattern=r"^\d{3}$")]
 
 SMALL_AREAS = (

@@ -19,8 +19,6 @@ from sfumato.documents.text_findings import KINDS, TextKind, merged
 from sfumato.profiling.words import word_list
 from sfumato.rng import Rng
 
-__all__ = ["KnownNote", "Recall", "recall_by_kind", "synthetic_notes"]
-
 _TEMPLATES = (
     "{title} {name} was seen on {date} for {illness}. {last} lives in {town} and works as a {job}. MRN: {number}.",
     "{name}, a {job} from {town}, came in with {illness}. Phone {phone}. Next visit {date}.",

@@ -16,8 +16,6 @@ from sfumato.demos.corpora.known_notes import KnownNote
 from sfumato.documents.text_findings import TextKind
 from sfumato.rng import Rng
 
-__all__ = ["held_out_case_files"]
-
 _GIVEN = (
     "Agnieszka Amit Beatrice Bronwyn Callum Daisuke Deborah Dolores Emeka Esther Fatoumata Frances Gareth Gerald "
     "Hyun-woo Imran Irene Ivana Joyce Kelechi Kenneth Lachlan Leticia Lorraine Mehmet Miriam Nadia Nigel Obinna "

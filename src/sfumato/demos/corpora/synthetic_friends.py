@@ -9,8 +9,6 @@ from sfumato.errors import BadParameter
 from sfumato.graphs.graph import Graph, Ints, edge_keys
 from sfumato.rng import Rng
 
-__all__ = ["synthetic_friends"]
-
 _VIEWS = ("green", "left", "right")
 
 

@@ -17,8 +17,6 @@ import polars as pl
 from sfumato.profiling.words import word_list
 from sfumato.rng import Rng
 
-__all__ = ["TOPICS", "SearchLog", "search_log"]
-
 Ints = npt.NDArray[np.int64]
 
 TOPICS: dict[str, tuple[str, ...]] = {

@@ -14,8 +14,6 @@ import polars as pl
 from sfumato.profiling.words import word_list
 from sfumato.rng import Rng
 
-__all__ = ["PatientMessages", "patient_messages"]
-
 _ILLNESSES: dict[str, tuple[str, str]] = {
     "asthma": ("lungs", "the inhaler hardly helps and I wheeze at night"),
     "bronchitis": ("lungs", "I cough all day and the phlegm is thick"),

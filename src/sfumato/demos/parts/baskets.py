@@ -18,8 +18,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.rng import Rng
 
-__all__ = ["BasketsDemo"]
-
 SUPPORT, CONFIDENCE = 0.1, 0.5
 RULE = {"if": {"bread": True}, "then": {"wine": True}}
 

@@ -23,8 +23,6 @@ from sfumato.tables.reconstruction import PublishedStatistic, reconstruct
 from sfumato.tables.topdown import topdown
 from sfumato.tables.topdown_plan import TopDownPlan
 
-__all__ = ["CensusDemo"]
-
 Ints = npt.NDArray[np.int64]
 COLUMNS: dict[str, tuple[str, ...]] = {
     "origin": ("here", "elsewhere"),

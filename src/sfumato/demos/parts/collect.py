@@ -20,8 +20,6 @@ from sfumato.dp.loss import pure
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["CollectDemo"]
-
 SURVEY = """\
 survey: smoking
 epsilon: 1

@@ -25,8 +25,6 @@ from sfumato.registry import registry
 from sfumato.reports.graph_picture import before_and_after
 from sfumato.rng import Rng
 
-__all__ = ["FriendsDemo"]
-
 _ATTACKS = ("degree-matching", "neighbour-degrees", "correlated-neighbourhoods", "link-disclosure")
 _RECIPE = """\
 sfumato: 1

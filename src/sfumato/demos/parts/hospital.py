@@ -13,8 +13,6 @@ from sfumato.demos.people import hospital, voters
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 
-__all__ = ["HospitalDemo"]
-
 RECIPE = """\
 sfumato: 1                       # version of the recipe language
 title: Hospital discharges

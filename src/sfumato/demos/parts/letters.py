@@ -26,8 +26,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
 from sfumato.rng import Rng
 
-__all__ = ["LettersDemo"]
-
 RECIPE = """\
 sfumato: 1
 data: letters.csv

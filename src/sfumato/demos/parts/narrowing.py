@@ -13,8 +13,6 @@ from sfumato.evaluation.formatting import percent
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["NarrowingDemo"]
-
 PEOPLE, ZIPS, DAYS = 54_805, 7, 80 * 365
 STEPS = (("birth",), ("birth", "sex"), ("birth", "sex", "zip"))
 PRINTED = {

@@ -12,8 +12,6 @@ from sfumato.errors import OverBudget
 from sfumato.progress import SILENT, Progress
 from sfumato.query.session import Answer
 
-__all__ = ["QueryDemo"]
-
 _PEOPLE = 2000
 _EVERYONE = "SELECT COUNT(*) FROM patients WHERE flu"
 _OTHERS = "SELECT COUNT(*) FROM patients WHERE flu AND name <> 'Chandler'"

@@ -10,8 +10,6 @@ from sfumato import datasets
 from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["RankWindowsDemo"]
-
 KNOWN = (6, 7, 10, 2)
 RANKS = 2
 

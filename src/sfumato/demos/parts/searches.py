@@ -31,8 +31,6 @@ from sfumato.recipe import Recipe
 from sfumato.release import Release
 from sfumato.rng import Rng
 
-__all__ = ["SearchesDemo"]
-
 RECIPE = """\
 sfumato: 1
 data: searches.csv

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sfumato.server.running import RunningServer
     from sfumato.server.service import QueryService
 
-__all__ = ["ServeDemo"]
-
 _METADATA = """sfumato: 1
 dataset: hospital
 ledger: unused.db

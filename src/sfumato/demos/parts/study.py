@@ -14,8 +14,6 @@ from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
 from sfumato.studies import StudyPlan
 
-__all__ = ["StudyDemo"]
-
 PLAN = """\
 sfumato: 1
 title: Companies of a synthetic county

@@ -17,8 +17,6 @@ from sfumato.tables.sensitivity import SensitivityRules
 from sfumato.tables.summary_attack import disclosed_sums
 from sfumato.tables.suppression import SuppressedTable, suppress
 
-__all__ = ["TablesDemo"]
-
 BRANCHES = ("brewery", "bakery", "mill", "dairy", "joinery")
 COUNTIES = ("North", "East", "South", "West")
 

@@ -14,8 +14,6 @@ from sfumato.demos.people import hospital
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["WalkDemo"]
-
 DOCUMENT = """\
 sfumato: 1
 dataset: hospital                # the name that budgets are kept under

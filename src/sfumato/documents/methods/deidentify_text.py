@@ -21,8 +21,6 @@ from sfumato.masking.base import Context, Step
 from sfumato.params import InputFile
 from sfumato.release import Change, State, Verdict
 
-__all__ = ["DeidentifyText"]
-
 _FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%B %d %Y")
 
 

@@ -14,8 +14,6 @@ from sfumato.errors import WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
 
-__all__ = ["NormalizeStyle"]
-
 _CONTRACTIONS = {
     "can't": "cannot", "won't": "will not", "shan't": "shall not", "n't": " not", "'re": " are", "'ve": " have",
     "'ll": " will", "i'm": "i am", "let's": "let us", "it's": "it is", "that's": "that is", "what's": "what is",

@@ -8,8 +8,6 @@ from typing import ClassVar
 from sfumato.documents.tagger import Tagger
 from sfumato.documents.text_findings import TextFinding, find_identifiers
 
-__all__ = ["RulesTagger"]
-
 
 class RulesTagger(Tagger):
     """Patterns, check digits, lists of names and the words around: nothing is learned, nothing is downloaded.

@@ -16,8 +16,6 @@ from sfumato.dp.sampler import exponential_race
 from sfumato.rationals import Number
 from sfumato.secret import SecretValue
 
-__all__ = ["Exponential"]
-
 
 class Exponential(Mechanism):
     """Select candidate i with probability proportional to exp(rate·utility).

@@ -19,8 +19,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Gaussian"]
-
 
 class Gaussian(Mechanism):
     """Add discrete Gaussian noise: zero-concentrated differential privacy for vectors with a small L2 sensitivity.

@@ -16,8 +16,6 @@ from sfumato.dp.sampler import discrete_laplace
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Geometric"]
-
 
 class Geometric(Mechanism):
     """Add two-sided geometric noise to a count and clamp the result to the range of possible counts.

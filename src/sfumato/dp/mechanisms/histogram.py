@@ -16,8 +16,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Histogram"]
-
 
 class Histogram(Mechanism):
     """Add discrete Laplace noise to every cell of a histogram whose cells are disjoint and public.

@@ -15,8 +15,6 @@ from sfumato.dp.sampler import discrete_laplace, round_scale_up
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Laplace"]
-
 
 class Laplace(Mechanism):
     """Add Laplace noise: pure epsilon-differential privacy for counts and sums.

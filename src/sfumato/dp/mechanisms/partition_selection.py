@@ -19,8 +19,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number
 from sfumato.secret import SecretValue
 
-__all__ = ["PartitionSelection"]
-
 _ONE = 1 << 62
 
 

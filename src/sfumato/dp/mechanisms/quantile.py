@@ -30,8 +30,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["BEYOND", "Quantile"]
-
 Ints = npt.NDArray[Any]
 BEYOND = Fraction(1, 100)
 """Probability, at most, that a minimum or maximum lies beyond all rows, where there are at least ``margin`` rows."""

@@ -28,8 +28,6 @@ from sfumato.dp.receipt import Receipt
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Quantiles"]
-
 Ints = npt.NDArray[np.int64]
 _TIES = 20
 """Number of random bits that order rows of equal value."""

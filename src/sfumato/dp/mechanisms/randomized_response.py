@@ -19,8 +19,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["RandomizedResponse"]
-
 
 class RandomizedResponse(Mechanism):
     """Report the true category with probability ``honest``, otherwise a uniformly random one (the true one included).

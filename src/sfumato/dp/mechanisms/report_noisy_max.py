@@ -15,8 +15,6 @@ from sfumato.dp.sampler import discrete_laplace
 from sfumato.rationals import Number
 from sfumato.secret import SecretValue
 
-__all__ = ["ReportNoisyMax"]
-
 
 class ReportNoisyMax(Mechanism):
     """Add discrete Laplace noise to every count and report the index of the largest noisy count.

@@ -21,8 +21,6 @@ from sfumato.dp.sampler import SMALLEST_NORMAL, rounded_normal
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 
-__all__ = ["RoundedGaussian"]
-
 
 class RoundedGaussian(Gaussian):
     """Add normal noise rounded to whole grid steps, with the exact (epsilon, delta) of the Gaussian mechanism.

@@ -18,8 +18,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["SampleAndAggregate"]
-
 
 class SampleAndAggregate(Mechanism):
     """Evaluate a function on disjoint random blocks of units and report a private median of the values.

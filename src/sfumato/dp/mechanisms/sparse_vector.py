@@ -15,8 +15,6 @@ from sfumato.dp.sampler import discrete_laplace
 from sfumato.rationals import Number
 from sfumato.secret import SecretValue
 
-__all__ = ["SparseVector"]
-
 
 class SparseVector(Mechanism):
     """Report for each count in turn whether it reaches the threshold, until ``stop`` counts did.

@@ -22,8 +22,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number
 from sfumato.secret import SecretValue
 
-__all__ = ["ThresholdedGaussian"]
-
 
 class ThresholdedGaussian(RoundedGaussian):
     """Add Gaussian noise to counts by key and withhold the keys whose noisy count is below ``limit``.

@@ -23,8 +23,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["ThresholdedLaplace"]
-
 
 class ThresholdedLaplace(Laplace):
     """Add Laplace noise to counts by key and withhold the keys whose noisy count is below ``limit``.

@@ -18,8 +18,6 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["TopKeys"]
-
 
 class TopKeys(Mechanism):
     """Select ``count`` keys one after the other, each by the exponential mechanism over the keys that are left.

@@ -19,8 +19,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import Change, Verdict
 from sfumato.wording import counted
 
-__all__ = ["GeneralizeItems"]
-
 
 class GeneralizeItems(Step):
     """Generalize items in their taxonomy until every set of at most ``m`` occurs in no unit or in at least ``k``.

@@ -22,8 +22,6 @@ from sfumato.release import Change, Verdict
 from sfumato.rng import Rng
 from sfumato.wording import counted
 
-__all__ = ["MicroaggregateUnits"]
-
 _DIMENSIONS = 12
 _MOST_LABELS = 4096
 _BLOCK = 2000

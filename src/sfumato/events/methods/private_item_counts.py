@@ -22,8 +22,6 @@ from sfumato.release import Change
 from sfumato.release.guarantee import Guarantee
 from sfumato.secret import SecretValue
 
-__all__ = ["PrivateItemCounts"]
-
 
 class PrivateItemCounts(Step):
     """Replace the table by noisy counts of the frequent items, with two thresholds (ZEALOUS).

@@ -11,8 +11,6 @@ from sfumato.events.identifying_queries import KINDS, QueryKind, identifying_kin
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
 
-__all__ = ["RemoveIdentifyingItems"]
-
 
 class RemoveIdentifyingItems(Step):
     """Remove events whose text contains a name, a place, an account number or a contact.

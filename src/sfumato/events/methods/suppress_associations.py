@@ -19,8 +19,6 @@ from sfumato.rationals import rational
 from sfumato.release import Change, Verdict
 from sfumato.wording import counted
 
-__all__ = ["SuppressAssociations"]
-
 
 class SuppressAssociations(Step):
     """Remove items until no known items imply a sensitive item with confidence ``rho`` or more (rho-uncertainty).

@@ -15,8 +15,6 @@ from sfumato.events.supported_items import supported_items
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change, Verdict
 
-__all__ = ["SuppressItems"]
-
 
 class SuppressItems(Step):
     """Remove items until every set of at most ``m`` items occurs in no unit or in at least ``k`` (k^m-anonymity).

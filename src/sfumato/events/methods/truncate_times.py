@@ -12,8 +12,6 @@ from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Masking
 from sfumato.release import Change
 
-__all__ = ["TruncateTimes"]
-
 
 class TruncateTimes(Masking):
     """Coarsen dates and times to the beginning of an hour, a day, a week, a month or a longer interval.

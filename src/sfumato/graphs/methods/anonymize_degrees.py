@@ -12,8 +12,6 @@ from sfumato.graphs.realize_degrees import anonymize_degrees
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["AnonymizeDegrees"]
-
 
 class AnonymizeDegrees(GraphMethod):
     """k-degree anonymity: at least ``k`` nodes share every degree of the released graph.

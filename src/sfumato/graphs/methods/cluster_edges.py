@@ -16,8 +16,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.wording import counted, did_you_mean
 
-__all__ = ["ClusterEdges"]
-
 
 class ClusterEdges(GraphMethod):
     """Cluster-edge anonymization: nodes with the same attributes form a cluster, and edges become counts.

@@ -17,8 +17,6 @@ from sfumato.graphs.graph import Graph, Ints
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["ClusterNodes", "clustered"]
-
 
 class ClusterNodes(GraphMethod):
     """Generalization of a graph: clusters of at least ``k`` nodes, with counts of edges inside and between them.

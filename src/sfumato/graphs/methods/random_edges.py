@@ -12,8 +12,6 @@ from sfumato.graphs.graph import Graph, Ints, edge_keys
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["RandomEdges"]
-
 
 class RandomEdges(GraphMethod):
     """Random addition and deletion: a share of the edges is deleted, and edges between random nodes are added.

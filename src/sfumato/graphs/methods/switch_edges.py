@@ -12,8 +12,6 @@ from sfumato.graphs.graph import Graph
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["SwitchEdges"]
-
 
 class SwitchEdges(GraphMethod):
     """Random switching: pairs of edges exchange their ends, and every node keeps its degree.

@@ -12,8 +12,6 @@ from sfumato.graphs.symmetry import symmetric_graph
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["SymmetrizeEdges"]
-
 
 class SymmetrizeEdges(GraphMethod):
     """k-automorphism: the released graph looks the same from at least ``k`` nodes, however far an attacker looks.

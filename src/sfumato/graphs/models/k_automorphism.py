@@ -16,8 +16,6 @@ from sfumato.graphs.signatures import colours
 from sfumato.graphs.symmetry import cycle_lengths, is_symmetry
 from sfumato.release import State, Verdict
 
-__all__ = ["KAutomorphism"]
-
 
 class KAutomorphism(GraphModel):
     """k-automorphism: a symmetry of the released graph maps every node to at least ``k`` nodes in turn.

@@ -17,8 +17,6 @@ from sfumato.graphs.released_files import GraphFiles
 from sfumato.graphs.signatures import colours
 from sfumato.release import State, Verdict
 
-__all__ = ["KDegreeAnonymity"]
-
 
 class KDegreeAnonymity(GraphModel):
     """k-degree anonymity: every degree of the graph is shared by at least ``k`` nodes.

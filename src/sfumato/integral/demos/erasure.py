@@ -16,8 +16,6 @@ from sfumato.integral.model_file import ModelFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["ErasureDemo"]
-
 K = 5
 EDGES = {"salary": [15_000, 20_000, 30_000, 45_000], "debts": [5_000, 10_000, 20_000], "age": [30, 45, 60]}
 

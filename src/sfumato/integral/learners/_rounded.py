@@ -13,8 +13,6 @@ from sfumato.errors import BadParameter, SingularData
 from sfumato.integral.learner import Learner
 from sfumato.integral.records import Records
 
-__all__ = ["RoundedLearner", "scaled"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from sfumato.kernels import kernel
 
-__all__ = ["LEAF", "MAX_RECORDS", "fit_trees", "predict_cells"]
-
 LEAF = -1
 MAX_RECORDS = 2_000_000
 """Products of three counts must fit in 63 bits."""

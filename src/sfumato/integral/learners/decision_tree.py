@@ -14,8 +14,6 @@ from sfumato.integral.learner import Learner
 from sfumato.integral.learners._tree_kernel import LEAF, MAX_RECORDS, fit_trees, predict_cells
 from sfumato.integral.records import Records
 
-__all__ = ["DecisionTreeLearner"]
-
 
 class DecisionTreeLearner(Learner):
     """Classification tree (CART, Gini) on bins and categories. Ties go to the first feature and the smallest code."""

@@ -9,8 +9,6 @@ from sfumato.integral.encoding import Codes, Encoding
 from sfumato.integral.learners._rounded import Floats, RoundedLearner, scaled
 from sfumato.integral.records import Records
 
-__all__ = ["KMeansLearner"]
-
 
 class KMeansLearner(RoundedLearner):
     """Lloyd's algorithm from fixed centres on the diagonal of the bounded space; centres are rounded and sorted.

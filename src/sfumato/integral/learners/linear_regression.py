@@ -11,8 +11,6 @@ from sfumato.integral.encoding import Codes, Encoding
 from sfumato.integral.learners._rounded import Floats, RoundedLearner, scaled
 from sfumato.integral.records import Records
 
-__all__ = ["LinearRegressionLearner"]
-
 
 class LinearRegressionLearner(RoundedLearner):
     """Ridge regression with an intercept; coefficients are rounded to multiples of a step.

@@ -10,8 +10,6 @@ from sfumato.integral.encoding import Codes, Encoding
 from sfumato.integral.learners._rounded import Floats, RoundedLearner, scaled
 from sfumato.integral.records import Records
 
-__all__ = ["LogisticRegressionLearner"]
-
 
 class LogisticRegressionLearner(RoundedLearner):
     """Penalized logistic regression for a label of two classes, by a fixed number of Newton steps.

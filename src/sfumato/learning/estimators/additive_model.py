@@ -17,8 +17,6 @@ from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_
 from sfumato.learning.noisy_sums import WEIGHT_STEPS, NoisySums
 from sfumato.learning.residuals import residuals
 
-__all__ = ["AdditiveModel"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _BINS_SHARE = Fraction(3, 20)

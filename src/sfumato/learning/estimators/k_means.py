@@ -18,8 +18,6 @@ from sfumato.learning.moments import noisy_moments
 from sfumato.learning.noisy_sums import FEATURE_STEPS, NoisySums
 from sfumato.learning.partition import noisy_cells
 
-__all__ = ["KMeans"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _MOMENTS, _CELLS, _CELL_MEANS = Fraction(1, 20), Fraction(1, 5), Fraction(1, 4)

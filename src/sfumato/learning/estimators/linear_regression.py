@@ -16,8 +16,6 @@ from sfumato.learning.base import PrivateEstimator
 from sfumato.learning.domain import FeatureDomain
 from sfumato.learning.moments import measured_scaling, noisy_moments, shortened
 
-__all__ = ["LinearRegression"]
-
 Floats = npt.NDArray[np.float64]
 
 _SPREADS = Fraction(1, 5)

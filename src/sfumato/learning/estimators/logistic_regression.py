@@ -17,8 +17,6 @@ from sfumato.learning.moments import clip_to_spread, noisy_moments
 from sfumato.learning.noisy_sums import FEATURE_STEPS, WEIGHT_STEPS, NoisySums, exact_product
 from sfumato.learning.residuals import residuals
 
-__all__ = ["LogisticRegression"]
-
 Floats = npt.NDArray[np.float64]
 _MOMENTS = Fraction(1, 10)
 """Share of the budget for the second moments of the features."""

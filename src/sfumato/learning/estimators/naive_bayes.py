@@ -16,8 +16,6 @@ from sfumato.learning.base import PrivateClassifier
 from sfumato.learning.binning import bins_of, fine_codes, learn_bins
 from sfumato.learning.noisy_sums import COUNT_STEPS
 
-__all__ = ["NaiveBayes"]
-
 Floats = npt.NDArray[np.float64]
 _BINS_SHARE = Fraction(1, 5)
 _PRIOR_SHARE = Fraction(1, 10)

@@ -19,8 +19,6 @@ from sfumato.learning.budget import charge_sampled_fit
 from sfumato.learning.noisy_sums import FEATURE_STEPS, WEIGHT_STEPS, NoisySums, exact_product
 from sfumato.rationals import rational
 
-__all__ = ["NeuralNetwork"]
-
 Floats = npt.NDArray[np.float64]
 _GRID = FEATURE_STEPS * WEIGHT_STEPS
 _DECAY, _SQUARED_DECAY = 0.9, 0.99

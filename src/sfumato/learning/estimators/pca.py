@@ -13,8 +13,6 @@ from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
 from sfumato.learning.moments import noisy_moments
 
-__all__ = ["PCA"]
-
 Floats = npt.NDArray[np.float64]
 
 

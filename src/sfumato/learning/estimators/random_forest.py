@@ -17,8 +17,6 @@ from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_
 from sfumato.learning.noisy_sums import COUNT_STEPS
 from sfumato.learning.tree import descend, split_table
 
-__all__ = ["RandomForest"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _BINS_SHARE = Fraction(1, 10)

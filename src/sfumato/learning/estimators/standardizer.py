@@ -14,8 +14,6 @@ from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
 from sfumato.learning.noisy_sums import FEATURE_STEPS
 
-__all__ = ["Standardizer"]
-
 Floats = npt.NDArray[np.float64]
 
 

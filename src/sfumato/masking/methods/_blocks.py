@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["BLOCK", "drop", "farthest", "into_blocks", "living", "nearest", "total_of"]
-
 Floats = npt.NDArray[np.float64]
 
 BLOCK = 64

@@ -8,8 +8,6 @@ from sfumato.errors import SingularData, TooFewRows, WrongKind
 from sfumato.extras import missing_extra
 from sfumato.masking.methods._masking import Floats
 
-__all__ = ["moments", "robust_moments", "square_root"]
-
 _SAMPLE = 5_000
 """A robust covariance is found on at most this many rows drawn at random."""
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["refine_groups"]
-
 Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 

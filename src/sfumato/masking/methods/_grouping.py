@@ -16,8 +16,6 @@ from sfumato.masking.methods._masking import Floats, Rows, numbers_of
 from sfumato.masking.methods._mdav import mdav, v_mdav
 from sfumato.masking.methods._univariate import optimal_univariate
 
-__all__ = ["ColumnGroup", "RecordSpace", "aggregate", "common_ancestor", "draw_centroids", "group_rows", "memberships"]
-
 Groups = npt.NDArray[np.int32]
 
 _WIDEST = 4096

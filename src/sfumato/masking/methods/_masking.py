@@ -14,20 +14,6 @@ from sfumato.dataset import Data, Kind, Role
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.masking.base import Step
 
-__all__ = [
-    "NUMERIC",
-    "ORDERED",
-    "Floats",
-    "Masking",
-    "Rows",
-    "Strata",
-    "matrix_of",
-    "numbered",
-    "numbers_of",
-    "split",
-    "weights_of",
-]
-
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.uint32]
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from sfumato.kernels import kernel
 from sfumato.masking.methods._blocks import BLOCK, drop, farthest, into_blocks, living, nearest, total_of
 
-__all__ = ["mdav", "v_mdav"]
-
 Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 

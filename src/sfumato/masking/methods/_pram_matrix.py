@@ -13,8 +13,6 @@ import polars as pl
 from sfumato.errors import BadParameter, ColumnsDiffer, SingularData
 from sfumato.kernels import kernel
 
-__all__ = ["Frequencies", "TransitionMatrix", "published_transitions"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint32]
 

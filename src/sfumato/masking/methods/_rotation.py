@@ -14,8 +14,6 @@ import numpy.typing as npt
 from sfumato.errors import TooFewRows
 from sfumato.masking.methods._masking import Floats
 
-__all__ = ["rotate"]
-
 _SIZE = 16
 _BATCH = 8192
 

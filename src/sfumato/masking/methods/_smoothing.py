@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["smoothed"]
-
 _STEPS = (86_400, 3_600, 60, 1)
 """Days, hours, minutes and seconds: the resolution of times that is kept."""
 _DIGITS = 6

@@ -30,8 +30,6 @@ from sfumato.masking.stored_classes import (
 if TYPE_CHECKING:
     from sfumato.masking.methods.generalize import Generalize
 
-__all__ = ["generalize_stored"]
-
 Mask = npt.NDArray[np.bool_]
 
 

@@ -12,8 +12,6 @@ from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.stored_table import StoredTable
 from sfumato.secret import Permit, SecretValue
 
-__all__ = ["with_pseudonyms"]
-
 _BLOCK = 64
 """Block size of SHA-256 in bytes."""
 

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["optimal_univariate"]
-
 Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 

@@ -12,8 +12,6 @@ from sfumato.dataset import Data, Role
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
 
-__all__ = ["AddCounterfeits"]
-
 
 class AddCounterfeits(Step):
     """Add fabricated records among the real ones.

@@ -16,8 +16,6 @@ from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Masking, numbers_of
 from sfumato.release import Change
 
-__all__ = ["Categorize"]
-
 
 class Categorize(Masking):
     """Replace numbers by intervals, written as text such as ``[20, 30)``.

@@ -25,8 +25,6 @@ from sfumato.masking.search.hide_item_sets import (
 )
 from sfumato.release import Change
 
-__all__ = ["HideResults"]
-
 _ROUNDS = 5
 _MOST_WATCHED = 300
 """Other frequent item sets that are watched while items are removed."""

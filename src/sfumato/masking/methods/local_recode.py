@@ -29,8 +29,6 @@ from sfumato.masking.search.merge_clusters import merge_until
 from sfumato.masking.search.partition_check import Conditions, columns_with_gaps, refuse_wildcards
 from sfumato.release import Change
 
-__all__ = ["LocalRecode"]
-
 
 class LocalRecode(Step):
     """Cluster similar rows so that the models hold, and generalize each cluster to its lowest common groups.

@@ -13,8 +13,6 @@ from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Masking
 from sfumato.release import Change
 
-__all__ = ["MergeRare"]
-
 
 class MergeRare(Masking):
     """Merge rare categories into one, called ``other``.

@@ -31,8 +31,6 @@ from sfumato.release import Change
 if TYPE_CHECKING:
     from sfumato.engines.stored_table import StoredTable
 
-__all__ = ["Microaggregate"]
-
 _UNIVARIATE = frozenset({"individual", "optimal"})
 _QUADRATIC = frozenset({"mdav", "v-mdav"})
 """Algorithms whose time grows with the square of the rows."""

@@ -25,8 +25,6 @@ from sfumato.release import Change
 if TYPE_CHECKING:
     from sfumato.engines.stored_table import StoredTable
 
-__all__ = ["Mondrian"]
-
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 

@@ -19,8 +19,6 @@ from sfumato.masking.methods._masking import Floats, Masking, Strata, matrix_of,
 from sfumato.masking.methods._rotation import rotate
 from sfumato.release import Change
 
-__all__ = ["Noise"]
-
 _CHUNK = 1 << 18
 """Rows masked at a time, to limit memory."""
 

@@ -19,8 +19,6 @@ from sfumato.masking.methods._masking import Masking, fitting, split
 from sfumato.masking.methods._pram_matrix import TransitionMatrix, published_transitions
 from sfumato.release import Change
 
-__all__ = ["Pram"]
-
 Floats = npt.NDArray[np.float64]
 
 _TICK = "\x1f"

@@ -23,8 +23,6 @@ from sfumato.secret import Permit, SecretValue
 if TYPE_CHECKING:
     from sfumato.engines.stored_table import StoredTable
 
-__all__ = ["Pseudonymize"]
-
 _KEY_BYTES = 32
 
 

@@ -19,8 +19,6 @@ from sfumato.masking.channel import IMPOSSIBLE, PublicKnowledge, StepChannel, Ta
 from sfumato.masking.methods._masking import ORDERED, Masking, Rows, refuse_not_finite, sorted_rows
 from sfumato.release import Change
 
-__all__ = ["RankSwap"]
-
 _TRIES = 64
 """Random draws before the free ranks are searched in order."""
 

@@ -11,8 +11,6 @@ from sfumato.dataset import Data
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
 
-__all__ = ["Recode"]
-
 
 class Recode(Step):
     """Replace values by others according to a table, the same in all rows of a column.

@@ -12,8 +12,6 @@ from sfumato.release import Change
 if TYPE_CHECKING:
     from sfumato.engines.stored_table import StoredTable
 
-__all__ = ["Remove"]
-
 
 class Remove(Step):
     """Remove columns from the release.

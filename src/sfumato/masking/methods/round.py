@@ -16,8 +16,6 @@ from sfumato.masking.channel import PublicKnowledge, StepChannel
 from sfumato.masking.methods._masking import Floats, Masking, Strata, numbers_of
 from sfumato.release import Change
 
-__all__ = ["Round"]
-
 
 class Round(Masking):
     """Round numbers to multiples of a base.

@@ -14,8 +14,6 @@ from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import split
 from sfumato.release import Change
 
-__all__ = ["Sample"]
-
 
 class Sample(Step):
     """Release a random sample of the records.

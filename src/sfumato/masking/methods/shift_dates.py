@@ -18,9 +18,6 @@ from sfumato.masking.channel import IMPOSSIBLE, PublicKnowledge, StepChannel, Ta
 from sfumato.masking.methods._masking import Floats, Masking, numbered
 from sfumato.release import Change
 
-__all__ = ["ShiftDates"]
-
-
 _MOST_ENTRIES = 20_000_000
 """Entries of a table of distinct dates."""
 

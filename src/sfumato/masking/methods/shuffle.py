@@ -12,8 +12,6 @@ from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import ORDERED, Floats, Masking, Rows, fitting, refuse_not_finite, sorted_rows
 from sfumato.release import Change
 
-__all__ = ["Shuffle"]
-
 _LEVELS = 100
 """Maximum number of categories of a predictor."""
 

@@ -22,8 +22,6 @@ from sfumato.masking.search.merge_clusters import merge_until
 from sfumato.masking.search.partition_check import Conditions
 from sfumato.release import Change
 
-__all__ = ["SuppressCells"]
-
 Mask = npt.NDArray[np.bool_]
 
 

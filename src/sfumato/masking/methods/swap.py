@@ -16,8 +16,6 @@ from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import ORDERED, Masking, Rows, fitting, numbered, refuse_not_finite, split
 from sfumato.release import Change
 
-__all__ = ["Swap"]
-
 Index = npt.NDArray[Any]
 
 

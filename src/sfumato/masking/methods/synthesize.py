@@ -18,8 +18,6 @@ from sfumato.masking.methods._masking import Floats, Masking, refuse_not_finite,
 from sfumato.masking.methods._smoothing import smoothed
 from sfumato.release import Change
 
-__all__ = ["Synthesize"]
-
 Index = npt.NDArray[Any]
 
 _CHUNK = 1 << 18

@@ -17,8 +17,6 @@ from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Floats, Masking, numbers_of, weights_of
 from sfumato.release import Change
 
-__all__ = ["TopBottomCode"]
-
 
 class TopBottomCode(Masking):
     """Replace values beyond a top or bottom threshold by the threshold, or by the mean or median of the replaced

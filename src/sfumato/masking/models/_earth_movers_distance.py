@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from sfumato.dataset.hierarchy import BoundHierarchy
 
-__all__ = ["Ints", "half_distance", "hierarchical_groups", "ordered_image"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from sfumato.kernels import kernel
 
-__all__ = ["distances_by_groups", "images_by_groups", "most_rows_within"]
-
 
 @kernel(nogil=True, boundscheck=False)
 def distances_by_groups(counts, leaves, starts, height, target):  # type: ignore[no-untyped-def]  # pragma: no cover

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from sfumato.release.class_counts import Shares
 
-__all__ = ["ordered_transport", "total_variation", "tree_transport"]
-
 
 def total_variation(here: Shares, target: Shares) -> float:
     """Half the sum of absolute differences: the distance if all values are equally far apart.

@@ -10,8 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["unique_share"]
-
 _STEPS = 60
 _ENDS = (-25.0, 20.0)
 """Range of the logit of α; nearer to 1 the estimate is not meaningful."""

@@ -16,8 +16,6 @@ from sfumato.masking.results import HiddenResult, ItemsTogether, RuleResult, com
 from sfumato.release import State, Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 
-__all__ = ["ResultPrivacy"]
-
 
 class ResultPrivacy(PrivacyModel):
     """Result privacy: the algorithm that looks for a named result does not find it in the release.

@@ -18,8 +18,6 @@ from sfumato.release import State, Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 from sfumato.wording import counted
 
-__all__ = ["SafeHarbor"]
-
 _YEAR = r"(?:1[6-9]|20|21)\d\ds?"
 _YEARS = rf"^[<>=≤≥ ]*[\[({{]?{_YEAR}(?:[-–.,; ]+{_YEAR})*[\])}}]?$"
 _DAY = r"^\d{4}-\d{2}-\d{2}"

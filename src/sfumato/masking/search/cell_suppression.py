@@ -16,8 +16,6 @@ from sfumato.data.row_codes import number_rows
 from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["cheapest_cells", "sets_by_cost"]
-
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]

@@ -11,8 +11,6 @@ import polars as pl
 from sfumato.errors import NotApplicable
 from sfumato.masking.results import Accuracy, Correlation, accuracy, correlation
 
-__all__ = ["lower_accuracy", "lower_correlation"]
-
 _HALVINGS = 8
 
 

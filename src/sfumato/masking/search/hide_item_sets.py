@@ -24,8 +24,6 @@ import numpy.typing as npt
 
 from sfumato.extras import missing_extra
 
-__all__ = ["HiddenSet", "ItemProgram", "RemovedItems", "border_removal", "exact_removal"]
-
 Mask = npt.NDArray[np.bool_]
 Items = frozenset[int]
 _MOST_VARIABLES = 20_000

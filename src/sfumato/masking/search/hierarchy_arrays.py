@@ -17,16 +17,6 @@ import polars as pl
 from sfumato.dataset import BoundHierarchy, Data
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 
-__all__ = [
-    "HierarchyArrays",
-    "as_plain_text",
-    "cell_losses",
-    "hierarchy_arrays",
-    "labels_of",
-    "lowest_groups",
-    "with_spares",
-]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -10,8 +10,6 @@ from sfumato.kernels import kernel
 from sfumato.masking.search.hierarchy_arrays import HierarchyArrays, lowest_groups
 from sfumato.masking.search.partition_check import Conditions
 
-__all__ = ["merge_until"]
-
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]

@@ -12,8 +12,6 @@ from sfumato.errors import BadParameter, NotApplicable, Unmet
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import ModelRule, PrivacyModel
 
-__all__ = ["Conditions", "columns_with_gaps", "refuse_wildcards"]
-
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

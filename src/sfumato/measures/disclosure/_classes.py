@@ -16,8 +16,6 @@ from sfumato.masking.evaluate import rows_without_values
 from sfumato.masking.wildcard_matching import wildcard_sums
 from sfumato.measures.base import ReleasePair
 
-__all__ = ["ReleasedClasses", "classes", "quasi_of", "released_classes"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -12,8 +12,6 @@ from sfumato.dataset import Role
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import ReleasePair
 
-__all__ = ["Beside", "beside"]
-
 Floats = npt.NDArray[np.float64]
 
 

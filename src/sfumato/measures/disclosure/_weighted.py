@@ -13,8 +13,6 @@ from sfumato.measures.base import ReleasePair
 from sfumato.measures.disclosure._classes import classes, quasi_of
 from sfumato.measures.disclosure._population import individual_risk
 
-__all__ = ["Weighted", "weighted_risk"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted:

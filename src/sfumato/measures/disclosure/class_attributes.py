@@ -13,8 +13,6 @@ from sfumato.measures.disclosure._classes import released_classes
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["ClassAttributes"]
-
 
 class ClassAttributes(Measure):
     """The share of rows whose sensitive value is the most frequent one of their class, for the worst sensitive column.

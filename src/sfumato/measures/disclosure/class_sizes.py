@@ -13,8 +13,6 @@ from sfumato.measures.disclosure._classes import classes, quasi_of, released_cla
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["ClassSizes"]
-
 
 class ClassSizes(Measure):
     """The smallest equivalence class of the release, and the histogram of class sizes before and after.

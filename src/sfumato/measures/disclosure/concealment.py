@@ -17,8 +17,6 @@ from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Concealment", "FittingClasses", "fitting_classes", "in_some_assignment"]
-
 Ints = npt.NDArray[np.int64]
 
 _EDGES = 200_000_000

@@ -14,8 +14,6 @@ from sfumato.measures.disclosure.concealment import FittingClasses, fitting_clas
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Confusion"]
-
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 

@@ -15,8 +15,6 @@ from sfumato.measures.disclosure._weighted import weighted_risk
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["HouseholdRisk"]
-
 
 class HouseholdRisk(Measure):
     """The mean probability that at least one member of a row's household is linked, from the sampling weights.

@@ -11,8 +11,6 @@ from sfumato.measures.disclosure._weighted import weighted_risk
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["IndividualRisk"]
-
 
 class IndividualRisk(Measure):
     """The mean probability that a row is linked to its person in the population, from the sampling weights.

@@ -13,8 +13,6 @@ from sfumato.measures.disclosure._numeric import beside
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["IntervalDisclosure"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -18,8 +18,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.stats import wilson
 
-__all__ = ["ItemUniqueness"]
-
 Ints = npt.NDArray[np.int64]
 
 

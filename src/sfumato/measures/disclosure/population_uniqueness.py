@@ -13,8 +13,6 @@ from sfumato.measures.disclosure._classes import released_classes
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["PopulationUniquenessMeasure"]
-
 
 class PopulationUniquenessMeasure(Measure):
     """The estimated share of the population whose quasi-identifiers nobody else has, seen from the released sample.

@@ -18,8 +18,6 @@ from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Prosecutor"]
-
 
 class Prosecutor(Measure):
     """The expected share of people found by an adversary who knows their quasi-identifiers: mean of 1 / class size.

@@ -19,8 +19,6 @@ from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress, Tick
 from sfumato.rng import Rng
 
-__all__ = ["Suda"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -18,8 +18,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.stats import wilson
 
-__all__ = ["TextRecall"]
-
 
 class TextRecall(Measure):
     """The share of known identifiers that no longer stand in the released texts, by kind.

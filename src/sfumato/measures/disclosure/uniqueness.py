@@ -9,8 +9,6 @@ from sfumato.measures.disclosure._classes import classes, quasi_of, released_cla
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Uniqueness"]
-
 
 class Uniqueness(Measure):
     """The share of released rows whose quasi-identifiers no other row has, and the same before protection.

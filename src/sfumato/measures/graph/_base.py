@@ -15,8 +15,6 @@ from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["GraphMeasure", "GraphPair"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphPair:

@@ -13,8 +13,6 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["CentralityRanks"]
-
 _STEPS = 60
 _DAMPING = 0.85
 

@@ -13,8 +13,6 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["CommunitiesKept"]
-
 
 class CommunitiesKept(GraphMeasure):
     """Normalized mutual information of the communities of original and release (Louvain method): 1 is the same.

@@ -11,8 +11,6 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["DegreeDistribution"]
-
 
 class DegreeDistribution(GraphMeasure):
     """Change of the degree distribution: mean difference of sorted degrees, as a share of the mean degree.

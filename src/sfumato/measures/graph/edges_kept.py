@@ -13,8 +13,6 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["EdgesKept"]
-
 
 class EdgesKept(GraphMeasure):
     """Share of the edges of the original that are in the release, and share of released edges that are true.

@@ -14,8 +14,6 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["PathLengths"]
-
 _LONGEST = 64
 
 

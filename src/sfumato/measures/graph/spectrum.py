@@ -14,8 +14,6 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Spectrum"]
-
 
 class Spectrum(GraphMeasure):
     """Change of the spectrum: mean relative difference of the largest eigenvalues of the adjacency matrix."""

@@ -11,8 +11,6 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["StructuralUniqueness"]
-
 _DEPTHS = ("degree", "neighbour degrees", "two hops")
 
 

@@ -14,8 +14,6 @@ from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["TriangleClustering"]
-
 
 class TriangleClustering(GraphMeasure):
     """Change of the mean local clustering coefficient: how often two friends of somebody are friends.

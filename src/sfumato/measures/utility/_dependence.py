@@ -14,8 +14,6 @@ from sfumato.measures.utility._spread import comparable, spread
 from sfumato.measures.utility._tables import cross_tables
 from sfumato.measures.utility._values import Floats
 
-__all__ = ["change_of_dependence", "couples", "over_couples"]
-
 _MOST = 2000
 """Pairs that are compared at most. 64 columns have 2,016, 300 columns 44,850."""
 

@@ -10,8 +10,6 @@ from sfumato.errors import NotApplicable
 from sfumato.masking.item_sets import Rule, frequent_item_sets, rules_of
 from sfumato.measures.base import About, Measure, ReleasePair
 
-__all__ = ["RuleMeasure"]
-
 
 class RuleMeasure(Measure):
     """Base class of measures that mine association rules before and after."""

@@ -9,8 +9,6 @@ from sfumato.measures.base import ReleasePair
 from sfumato.measures.utility._spread import comparable
 from sfumato.measures.utility._values import Floats, Ints, features
 
-__all__ = ["auc", "auc_error", "drawn", "persons", "take"]
-
 
 def persons(pair: ReleasePair) -> tuple[Ints, Ints]:
     """A number per row of original and release that is equal for the same person, where the row map tells."""

@@ -18,8 +18,6 @@ from sfumato.attacks.value_coverage import coverage
 from sfumato.dataset import Role
 from sfumato.measures.base import ReleasePair
 
-__all__ = ["Spread", "comparable", "distance", "spread"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

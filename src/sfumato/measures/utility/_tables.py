@@ -10,8 +10,6 @@ from scipy import sparse
 from sfumato.measures.utility._spread import Spread
 from sfumato.measures.utility._values import Floats
 
-__all__ = ["cross_tables", "tables"]
-
 
 def tables(columns: Sequence[Spread]) -> tuple[Floats, Floats]:
     """Share of every combination of cells before and after, flattened in the order of the columns."""

@@ -21,18 +21,6 @@ from sfumato.extras import missing_extra
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.utility._spread import comparable, spread
 
-__all__ = [
-    "CodedValues",
-    "aligned",
-    "coded",
-    "features",
-    "modest_threads",
-    "need_sklearn",
-    "number_columns",
-    "number_matrix",
-    "numbers",
-]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -13,8 +13,6 @@ from sfumato.measures.utility._values import Floats
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Associations"]
-
 
 class Associations(Measure):
     """Mean absolute difference of Cramér's V (strength of association, 0 to 1) over all pairs of columns.

@@ -14,8 +14,6 @@ from sfumato.measures.utility._values import modest_threads, need_sklearn
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["ClassifierTwoSample"]
-
 
 class ClassifierTwoSample(Measure):
     """Area under the ROC curve of a gradient boosting classifier that tells release from original.

@@ -14,8 +14,6 @@ from sfumato.measures.utility._values import modest_threads, need_sklearn
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Clustering"]
-
 
 class Clustering(Measure):
     """Agreement (adjusted Rand index) of the clusters that k-means finds in the release and in the original.

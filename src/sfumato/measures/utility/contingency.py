@@ -15,8 +15,6 @@ from sfumato.measures.utility._tables import tables
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Contingency"]
-
 
 class Contingency(Measure):
     """Total variation distance of contingency tables before and after, averaged over tables of each order.

@@ -12,8 +12,6 @@ from sfumato.measures.utility._values import Floats, number_columns, number_matr
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Correlations"]
-
 
 class Correlations(Measure):
     """Mean absolute difference between the correlations of number columns before and after.

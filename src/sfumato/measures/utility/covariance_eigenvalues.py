@@ -11,8 +11,6 @@ from sfumato.measures.utility._values import number_columns, number_matrix
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["CovarianceEigenvalues"]
-
 
 class CovarianceEigenvalues(Measure):
     """How much the eigenvalues of the covariance changed: sum of absolute differences over the sum before.

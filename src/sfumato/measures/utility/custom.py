@@ -14,8 +14,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Custom"]
-
 
 class Custom(Measure):
     """Divergence between what your function says of the original and what it says of the release.

@@ -7,8 +7,6 @@ from sfumato.measures.utility._rules import RuleMeasure
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["GhostRules"]
-
 
 class GhostRules(RuleMeasure):
     """Ghost rules: the share of the release's association rules that do not come out of the original.

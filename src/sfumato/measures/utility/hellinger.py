@@ -13,8 +13,6 @@ from sfumato.measures.utility._spread import comparable, spread
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Hellinger"]
-
 
 class Hellinger(Measure):
     """Hellinger distance between each column before and after, averaged over the columns both tables have.

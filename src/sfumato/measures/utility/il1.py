@@ -12,8 +12,6 @@ from sfumato.measures.utility._values import aligned, number_columns, numbers
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Il1"]
-
 
 class Il1(Measure):
     """Mean distance between each person's values before and after, record by record.

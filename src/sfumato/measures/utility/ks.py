@@ -11,8 +11,6 @@ from sfumato.measures.utility._values import Floats, number_columns, numbers
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Ks"]
-
 
 class Ks(Measure):
     """Largest gap between the cumulative distributions of each number column before and after, averaged.

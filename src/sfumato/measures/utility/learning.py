@@ -16,8 +16,6 @@ from sfumato.measures.utility._values import Floats, Ints, coded, features, mode
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Learning"]
-
 
 class Learning(Measure):
     """How much worse a model predicts real people when it was trained on the release instead of the original.

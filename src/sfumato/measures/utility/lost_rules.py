@@ -7,8 +7,6 @@ from sfumato.measures.utility._rules import RuleMeasure
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["LostRules"]
-
 
 class LostRules(RuleMeasure):
     """Lost rules: the share of the original's association rules that do not come out of the release.

@@ -12,8 +12,6 @@ from sfumato.measures.utility._spread import comparable, distance, spread
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Marginals"]
-
 
 class Marginals(Measure):
     """Total variation distance between each column before and after, averaged over the columns both tables have.

@@ -13,8 +13,6 @@ from sfumato.measures.utility._values import Floats
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["MutualInformation"]
-
 
 class MutualInformation(Measure):
     """Mean absolute difference of the normalized mutual information over all pairs of columns.

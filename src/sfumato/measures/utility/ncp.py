@@ -16,8 +16,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["NcpMeasure"]
-
 Floats = npt.NDArray[np.float64]
 
 

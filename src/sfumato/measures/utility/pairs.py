@@ -15,8 +15,6 @@ from sfumato.measures.utility._spread import Spread, comparable, spread
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Pairs"]
-
 
 class Pairs(Measure):
     """Total variation distance between the joint distributions of every two columns before and after, averaged.

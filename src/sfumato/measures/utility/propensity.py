@@ -13,8 +13,6 @@ from sfumato.measures.utility._values import Floats
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Propensity"]
-
 
 class Propensity(Measure):
     """Mean squared propensity score (pMSE) of a logistic regression that tells release from original.

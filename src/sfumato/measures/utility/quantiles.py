@@ -13,8 +13,6 @@ from sfumato.measures.utility._values import number_columns, numbers
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["QuantilesMeasure"]
-
 
 class QuantilesMeasure(Measure):
     """Mean absolute difference between quantiles before and after, in standard deviations of the original.

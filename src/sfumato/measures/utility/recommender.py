@@ -19,8 +19,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.stats import wilson
 
-__all__ = ["Recommender"]
-
 Ints = npt.NDArray[np.int64]
 
 _TRAINING = 50_000

@@ -15,8 +15,6 @@ from sfumato.measures.utility._values import Floats, coded, number_columns, numb
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Summary"]
-
 
 class Summary(Measure):
     """Overlap of the confidence intervals of means and shares before and after, averaged.

@@ -17,8 +17,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["TextClassification"]
-
 Ints = npt.NDArray[np.int64]
 _RESAMPLES = 400
 

@@ -15,8 +15,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["TextRetrieval"]
-
 
 class TextRetrieval(Measure):
     """The share of the most similar texts that a search in the release finds, compared with the same in the original.

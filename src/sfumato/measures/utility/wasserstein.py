@@ -11,8 +11,6 @@ from sfumato.measures.utility._values import number_columns, numbers
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["Wasserstein"]
-
 
 class Wasserstein(Measure):
     """How far values had to move, on average, to turn each column into the released one, in standard deviations.

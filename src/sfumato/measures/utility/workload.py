@@ -15,8 +15,6 @@ from sfumato.measures.utility._values import Floats
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["WorkloadMeasure"]
-
 
 class WorkloadMeasure(Measure):
     """Mean relative error of random counting queries answered from the release.

@@ -25,8 +25,6 @@ from sfumato.parties.trails import match_trails, rare_trails, suppress_visits
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["HospitalsDemo"]
-
 _NAMES = ("north", "east", "south", "west", "centre")
 _DIAGNOSES = ("Asthma", "Hepatitis C", "HIV", "Hypertension", "Pneumonia")
 _SQL = "SELECT diagnosis, COUNT(*) AS patients FROM stays GROUP BY diagnosis"

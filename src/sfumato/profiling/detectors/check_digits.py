@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["bsn", "dni", "iban", "luhn", "nir", "vin"]
-
 _DNI_LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 _VIN_VALUES = dict(
     zip("ABCDEFGHJKLMNPRSTUVWXYZ0123456789", [*range(1, 9), *range(1, 6), 7, 9, *range(2, 10), *range(10)], strict=True)

@@ -6,8 +6,6 @@ from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.finding import Detector
 from sfumato.profiling.detectors.name_patterns import Clue
 
-__all__ = ["DETECTORS"]
-
 _TEXT = frozenset({Kind.CATEGORY})
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = r"[0-9A-Fa-f]{1,4}"

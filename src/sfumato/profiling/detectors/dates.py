@@ -9,8 +9,6 @@ from sfumato.dataset.casting import fit
 from sfumato.profiling.detectors.facts import Facts
 from sfumato.profiling.detectors.finding import Detector, Finding
 
-__all__ = ["DETECTORS"]
-
 _BIRTH = (
     *("birth date", "date of birth", "birth", "dob", "born", "birthday", "birthdate", "bdate"),
     *("geburtsdatum", "geburtstag", "fecha nacimiento", "fecha de nacimiento", "date naissance", "date de naissance"),

@@ -6,8 +6,6 @@ from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.finding import Detector
 from sfumato.profiling.detectors.name_patterns import Clue
 
-__all__ = ["DETECTORS"]
-
 _CODED = frozenset({Kind.CATEGORY, Kind.INTEGER, Kind.BOOLEAN, Kind.NUMBER})
 _SEX = "male female m f w d x man woman men women diverse other unknown männlich weiblich hombre mujer h v homme femme"
 

@@ -7,8 +7,6 @@ from sfumato.profiling.detectors.check_digits import bsn, dni, iban, luhn, nir, 
 from sfumato.profiling.detectors.finding import Detector
 from sfumato.profiling.detectors.name_patterns import Clue
 
-__all__ = ["DETECTORS"]
-
 _CODES = frozenset({Kind.CATEGORY, Kind.INTEGER})
 _SSN = r"(?:00[1-9]|0[1-9]\d|[1-578]\d\d|6(?:[0-57-9]\d|6[0-57-9]))-(?:0[1-9]|[1-9]\d)-\d{4}"
 

@@ -15,8 +15,6 @@ from sfumato.dataset import Kind
 from sfumato.dataset.casting import date_format, read_dates
 from sfumato.rng import Rng
 
-__all__ = ["Facts", "words_of"]
-
 _SAMPLE = 5000
 _LETTERS = str.maketrans(
     {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l"}

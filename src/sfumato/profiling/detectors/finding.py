@@ -9,8 +9,6 @@ from typing import Any
 from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.facts import Facts
 
-__all__ = ["HIPAA", "Detector", "Finding"]
-
 HIPAA: Mapping[str, str] = {
     "A": "names",
     "B": "geographic subdivisions smaller than a state",

@@ -6,8 +6,6 @@ from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.finding import Detector
 from sfumato.profiling.detectors.name_patterns import Clue
 
-__all__ = ["DETECTORS"]
-
 _ICD_10 = r"[A-TV-Z]\d[0-9AB](?:\.?[0-9A-TV-Z]{1,4})?"
 
 

@@ -9,8 +9,6 @@ from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.facts import Facts
 from sfumato.profiling.detectors.finding import Detector, Finding
 
-__all__ = ["DETECTORS"]
-
 _ID = ("id", "ids", "identifier", "key", "code", "number", "no", "nr", "num", "index", "ref", "reference", "pseudonym")
 _PERSON = (
     *("id", "ids", "identifier", "pseudonym", "pid", "person id", "subject", "subject no", "participant", "respondent"),

@@ -10,8 +10,6 @@ from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.facts import Facts
 from sfumato.profiling.detectors.finding import Finding
 
-__all__ = ["Clue"]
-
 _FITS = 0.5
 """Share of matching values that confirms a match by name."""
 

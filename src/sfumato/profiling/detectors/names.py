@@ -10,8 +10,6 @@ from sfumato.profiling.detectors.finding import Detector, Finding
 from sfumato.profiling.detectors.name_patterns import Clue
 from sfumato.profiling.words import word_list
 
-__all__ = ["DETECTORS", "GIVEN_NAMES"]
-
 GIVEN_NAMES = word_list("given_names")
 """Common given names of many languages; a column of names matches it in part."""
 

@@ -8,8 +8,6 @@ from sfumato.profiling.detectors.finding import Detector, Finding
 from sfumato.profiling.detectors.name_patterns import Clue
 from sfumato.profiling.words import word_list
 
-__all__ = ["DETECTORS"]
-
 _MASK = {"mask": "right"}
 _CODES = frozenset({Kind.CATEGORY, Kind.INTEGER})
 _TEXT = frozenset({Kind.CATEGORY})

@@ -6,8 +6,6 @@ from sfumato.dataset import Role
 from sfumato.profiling.detectors.facts import Facts
 from sfumato.profiling.detectors.finding import Detector, Finding
 
-__all__ = ["DETECTORS"]
-
 _WEIGHT = (
     *("sampling weight", "survey weight", "sample weight", "person weight", "household weight", "household weights"),
     *("design weight", "final weight", "expansion factor", "gewicht"),

@@ -21,8 +21,6 @@ from sfumato.engines.backends.duckdb.unit_parts import UnitParts, gather
 from sfumato.engines.contribution_bounding import CODE_BITS, FIT, MOST_ROWS, SAFE, Bounded, Cut
 from sfumato.kernels import kernel
 
-__all__ = ["fold"]
-
 _NUMBER = np.int64((1 << CODE_BITS) - 1)
 _PLACE = 1
 _CLIP = int(Cut.CLIP)

@@ -10,8 +10,6 @@ from sfumato.engines.functions import Hash
 from sfumato.engines.generator import Columns, SqlGenerator
 from sfumato.engines.regular_expressions import PatternBranch, written_pattern
 
-__all__ = ["DuckdbGenerator"]
-
 _NAMES = {
     "int": "BIGINT", "huge": "HUGEINT", "float": "DOUBLE", "text": "VARCHAR", "date": "DATE", "time": "TIMESTAMP",
     "flag": "BOOLEAN",

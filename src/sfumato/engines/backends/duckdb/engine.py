@@ -35,8 +35,6 @@ from sfumato.errors import DatabaseFailed, FileMissing, MetadataMissing, Unknown
 from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 
-__all__ = ["MOST_FEW", "Duckdb"]
-
 _KINDS = {
     "TINYINT": "int", "SMALLINT": "int", "INTEGER": "int", "BIGINT": "int", "UTINYINT": "int", "USMALLINT": "int",
     "UINTEGER": "int", "HUGEINT": "huge", "DOUBLE": "float", "VARCHAR": "text", "DATE": "date", "TIMESTAMP": "time",

@@ -10,8 +10,6 @@ from time import monotonic
 
 from sfumato.engines.cancellation import interruptible
 
-__all__ = ["TimeLimit"]
-
 _AGAIN = 0.1
 
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["UnitParts", "gather"]
-
 _PARTS = 9
 """Rows are partitioned into two to the power of this number, unless the first batch shows that there are few."""
 _SMALL_TABLE = 20_000

@@ -22,8 +22,6 @@ from sfumato.progress import Progress
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["FORMATS", "open_workspace"]
-
 FORMATS = {
     ".parquet": "FORMAT parquet, COMPRESSION zstd",
     ".pq": "FORMAT parquet, COMPRESSION zstd",

@@ -11,8 +11,6 @@ from sfumato.engines.generator import SqlGenerator
 from sfumato.engines.regular_expressions import PatternBranch, written_pattern
 from sfumato.engines.text_patterns import cases, folded
 
-__all__ = ["PostgresGenerator"]
-
 _NAMES = {
     "int": "bigint", "huge": "numeric", "float": "double precision", "text": "text", "date": "date",
     "time": "timestamp", "flag": "boolean",

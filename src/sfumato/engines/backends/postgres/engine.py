@@ -23,8 +23,6 @@ from sfumato.errors import DatabaseFailed, UnknownFormat
 from sfumato.extras import missing_extra
 from sfumato.secret import SecretValue
 
-__all__ = ["Postgres"]
-
 _KINDS = {
     "int2": "int", "int4": "int", "int8": "int", "float4": "single", "float8": "float", "numeric": "decimal",
     "text": "text", "varchar": "text", "bpchar": "stored text", "name": "stored text", "uuid": "stored text",

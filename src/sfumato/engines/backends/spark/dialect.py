@@ -11,8 +11,6 @@ from sfumato.engines.generator import Columns, SqlGenerator
 from sfumato.engines.regular_expressions import PatternBranch, written_pattern
 from sfumato.engines.text_patterns import cases, folded
 
-__all__ = ["SparkGenerator"]
-
 _NAMES = {
     "int": "BIGINT", "huge": "DECIMAL(38, 0)", "float": "DOUBLE", "text": "STRING", "date": "DATE",
     "time": "TIMESTAMP_NTZ", "flag": "BOOLEAN",

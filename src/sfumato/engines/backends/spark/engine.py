@@ -28,8 +28,6 @@ from sfumato.errors import DatabaseFailed, FileMissing, UnknownFormat
 from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 
-__all__ = ["Spark"]
-
 _KINDS = {
     "tinyint": "int", "smallint": "int", "int": "int", "bigint": "int", "float": "single", "double": "float",
     "string": "text", "date": "date", "timestamp_ntz": "time", "timestamp": "stored time", "boolean": "flag",

@@ -13,8 +13,6 @@ from typing import Any
 from sfumato.errors import DatabaseFailed, ExtraMissing
 from sfumato.extras import missing_extra
 
-__all__ = ["isolated", "require_spark", "spark_session", "start_session"]
-
 _SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",

@@ -16,8 +16,6 @@ from sfumato.engines.memory import memory_bytes
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, FileMissing, NotApplicable, SfumatoError, UnknownFormat
 
-__all__ = ["open_workspace"]
-
 
 class SparkWorkspace(Workspace):
     """An isolated Spark session over one Parquet file or folder."""

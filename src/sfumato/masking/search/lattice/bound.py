@@ -18,8 +18,6 @@ from sfumato.masking.search.lattice.optimal import floors, search
 from sfumato.masking.search.lattice.space import LatticeSpace, Node
 from sfumato.rng import Rng
 
-__all__ = ["lower_bound"]
-
 _FIRST, _LARGEST = 4_000, 2_000_000
 """Combinations of levels of the first groups of columns, and of the largest ones that are tried."""
 

@@ -18,8 +18,6 @@ from sfumato.masking.search.lattice.space import LatticeSpace, Node
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["search"]
-
 Levels = npt.NDArray[np.int64]
 
 _SMALL = 200_000

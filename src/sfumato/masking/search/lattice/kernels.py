@@ -6,20 +6,6 @@ import numpy as np
 
 from sfumato.kernels import kernel
 
-__all__ = [
-    "any_open",
-    "certain_extra",
-    "climb",
-    "close_box",
-    "count_values",
-    "group",
-    "member",
-    "merge_pairs",
-    "next_open",
-    "small",
-    "sums",
-]
-
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _FOLD = np.uint64(0xBF58476D1CE4E5B9)
 _LOW = np.int64(0xFFFFFFFF)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from sfumato.masking.search.lattice.space import Node
 
-__all__ = ["LevelRange", "SearchResult"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LevelRange:

@@ -11,8 +11,6 @@ from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.optimal import LARGEST
 from sfumato.masking.search.lattice.space import LatticeSpace
 
-__all__ = ["minimal_nodes"]
-
 
 def minimal_nodes(space: LatticeSpace, within: LevelRange) -> list[tuple[int, ...]]:
     """The minimal combinations, lowest sum of levels first.

@@ -15,8 +15,6 @@ from sfumato.masking.search.lattice.level_range import LevelRange, SearchResult
 from sfumato.masking.search.lattice.space import LatticeSpace, Node
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["LARGEST", "floors", "outer_sum", "search"]
-
 Floats = npt.NDArray[np.float64]
 
 LARGEST = 20_000_000

@@ -13,8 +13,6 @@ from sfumato.kernels import kernel
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.masking.search.lattice.kernels import climb, close_box, next_open
 
-__all__ = ["Witnesses"]
-
 _LARGEST = 1 << 26
 """Maximum bytes of bit sets; beyond this no witnesses are kept."""
 _MOST = 64

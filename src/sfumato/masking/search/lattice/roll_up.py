@@ -12,8 +12,6 @@ from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
 from sfumato.masking.search.lattice import kernels
 
-__all__ = ["GroupedRows", "RollUp"]
-
 Ints = npt.NDArray[np.int64]
 
 _STORED_TABLES = 600

@@ -16,8 +16,6 @@ from sfumato.masking.search.lattice import kernels
 from sfumato.masking.search.lattice.rare_rows import Witnesses
 from sfumato.masking.search.lattice.roll_up import GroupedRows, RollUp
 
-__all__ = ["LatticeSpace", "Node"]
-
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

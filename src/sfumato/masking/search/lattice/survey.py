@@ -12,8 +12,6 @@ from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.space import LatticeSpace, Node
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["LARGEST", "LatticeSurvey", "survey"]
-
 LARGEST = 20_000
 """Maximum number of combinations of a survey."""
 _BATCH = 100

@@ -20,8 +20,6 @@ from sfumato.masking.search.local_recoding.k_member import grow
 from sfumato.masking.search.local_recoding.local_search import repair
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["cluster_units"]
-
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["grow"]
-
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]

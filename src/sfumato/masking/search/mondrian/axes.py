@@ -16,8 +16,6 @@ import polars as pl
 from sfumato.dataset import ROOT, BoundHierarchy, Kind
 from sfumato.masking.search.hierarchy_arrays import as_plain_text, labels_of
 
-__all__ = ["Axes", "Axis", "axes_of"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 

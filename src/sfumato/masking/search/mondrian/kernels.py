@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["BY", "cut_cells", "extents"]
-
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
