@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import sfumato.testing
+from sfumato.arrays import Floats, Ints
 from sfumato.attacks import Linkage, Tracker
 from sfumato.attacks.base import Guesses, View
 from sfumato.attacks.evaluation.outcome import Outcome
@@ -37,14 +38,13 @@ from sfumato.errors import AnswerFailed
 from sfumato.evaluation.check import Subject
 from sfumato.evaluation.checks.derived_columns import DerivedColumns
 from sfumato.graphs import Clusters, Graph, GraphChange, KDegreeAnonymity, SwitchEdges
-from sfumato.graphs.graph import Ints
 from sfumato.graphs.released_files import GraphFiles
 from sfumato.integral.encoding import Codes
 from sfumato.integral.learners.decision_tree import DecisionTreeLearner
 from sfumato.integral.records import Records
 from sfumato.masking import Discernibility, KAnonymity
 from sfumato.masking.base import Context, Step
-from sfumato.masking.metric import CellLosses, ClassTotals, Floats
+from sfumato.masking.metric import CellLosses, ClassTotals
 from sfumato.measures import EdgesKept, Hellinger, MeasureResult, ReleasePair
 from sfumato.measures.graph._base import GraphPair
 from sfumato.params import Part

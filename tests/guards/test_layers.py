@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "field_docs", "wording", "deferred", "proof"),
+    ("errors", "field_docs", "wording", "deferred", "proof", "arrays"),
     ("params", "progress", "extras", "secret"),
     ("registry", "rng", "kernels", "rationals", "deadline", "memory", "threads", "stats"),
     ("data", "drawing"),

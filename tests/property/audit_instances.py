@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.atoms import AnswerConstraint, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import AnswerConstraint
 
 Question = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
 """People, counterfeits, and groups of values (None: values as they are)."""

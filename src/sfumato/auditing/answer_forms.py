@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.auditing.atoms import AnswerConstraint, Ints, Sense
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import AnswerConstraint, Sense
 from sfumato.auditing.number_domain import NumberDomain
 
 

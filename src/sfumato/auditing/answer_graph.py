@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.auditing.answer_forms import ListForm
-from sfumato.auditing.atoms import AnswerConstraint, Flags, Ints
+from sfumato.auditing.atoms import AnswerConstraint, Flags
 from sfumato.auditing.column_audits import ValuesAudit
 from sfumato.auditing.delta2 import Delta2Auditor
 

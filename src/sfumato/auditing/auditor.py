@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.auditing.answer_forms import AnswerForm
-from sfumato.auditing.atoms import Ints
 from sfumato.auditing.column_audits import AuditOutcome, ColumnAudit, ExtremesAudit, SumsAudit, ValuesAudit
 from sfumato.auditing.known_values import known_rows
 from sfumato.auditing.number_domain import NumberDomain, exact

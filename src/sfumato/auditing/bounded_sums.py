@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.auditing.atoms import AtomSplit, Flags, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import AtomSplit, Flags
 from sfumato.auditing.linear_system import connected
 from sfumato.extras import missing_extra
 

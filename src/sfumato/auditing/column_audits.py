@@ -18,8 +18,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.auditing.answer_forms import AnswerForm, CountForm, ExtremeForm, ListForm, SumForm
-from sfumato.auditing.atoms import AtomSplit, Ints
+from sfumato.auditing.atoms import AtomSplit
 from sfumato.auditing.bounded_sums import BoundedSums, SumsAssessment
 from sfumato.auditing.delta2 import Delta2Auditor
 from sfumato.auditing.extremes import ExtremeAnswer, ExtremeAuditor

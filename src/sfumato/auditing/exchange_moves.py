@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.auditing.atoms import Flags, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import Flags
 from sfumato.auditing.linear_system import CountSystem
 from sfumato.auditing.possibilities import Possibilities
 

@@ -18,7 +18,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.auditing.atoms import Flags, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import Flags
 from sfumato.errors import BadParameter
 from sfumato.extras import missing_extra
 

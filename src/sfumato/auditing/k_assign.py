@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.atoms import AnswerConstraint, Atoms, AtomSplit, Flags, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import AnswerConstraint, Atoms, AtomSplit, Flags
 from sfumato.auditing.linear_system import CountSystem, connected
 from sfumato.auditing.posterior import posterior
 from sfumato.auditing.search import Possibilities, search

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.auditing.atoms import Ints
+from sfumato.arrays import Ints
 from sfumato.errors import BadParameter, FileMissing
 
 _LINE, _ROW = "sfumato line", "sfumato row"

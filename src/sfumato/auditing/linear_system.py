@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.atoms import AnswerConstraint, Flags, Ints, Sense
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import AnswerConstraint, Flags, Sense
 
 
 @dataclass(frozen=True, kw_only=True)

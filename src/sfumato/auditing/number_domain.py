@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.auditing.atoms import Ints
+from sfumato.arrays import Ints
 from sfumato.dataset import Domain, RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter
 

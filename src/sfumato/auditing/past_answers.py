@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.auditing.answer_forms import AnswerForm
 from sfumato.auditing.answer_graph import AnswerGraph, answer_graph
-from sfumato.auditing.atoms import AnswerConstraint, Ints
+from sfumato.auditing.atoms import AnswerConstraint
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.column_audits import SumsAudit, ValuesAudit
 from sfumato.errors import QueryRefused

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sfumato.auditing.atoms import Flags, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import Flags
 
 
 @dataclass(kw_only=True)

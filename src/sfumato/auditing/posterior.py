@@ -18,12 +18,11 @@ from itertools import combinations
 from math import comb, lgamma
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.auditing.atoms import Ints, Sense
+from sfumato.arrays import Floats, Ints
+from sfumato.auditing.atoms import Sense
 from sfumato.auditing.linear_system import CountSystem
 
-Floats = npt.NDArray[np.float64]
 _STEPS = 100_000
 """Transitions that one unit of effort pays for."""
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.atoms import Flags, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import Flags
 from sfumato.auditing.exchange_moves import rectangle_moves
 from sfumato.auditing.linear_system import CountSystem, closed, upper_bounds
 from sfumato.auditing.possibilities import Possibilities

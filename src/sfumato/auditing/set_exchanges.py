@@ -15,7 +15,8 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.atoms import Flags, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import Flags
 from sfumato.auditing.linear_system import CountSystem
 from sfumato.auditing.possibilities import Possibilities
 

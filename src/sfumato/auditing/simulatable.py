@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.auditing.answer_forms import AnswerForm
-from sfumato.auditing.atoms import AnswerConstraint, Atoms, Ints, Sense
+from sfumato.auditing.atoms import AnswerConstraint, Atoms, Sense
 from sfumato.auditing.k_assign import AssignAuditor
 from sfumato.errors import BadParameter
 from sfumato.extras import missing_extra

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.atoms import Flags, Ints, Sense
+from sfumato.arrays import Floats, Ints
+from sfumato.auditing.atoms import Flags, Sense
 from sfumato.auditing.linear_system import CountSystem, upper_bounds
 from sfumato.auditing.possibilities import Possibilities
 from sfumato.extras import missing_extra
-
-Floats = npt.NDArray[np.float64]
 
 
 class SolverStatus(Enum):

@@ -15,7 +15,8 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.atoms import Atoms, AtomSplit, Ints
+from sfumato.arrays import Ints
+from sfumato.auditing.atoms import Atoms, AtomSplit
 from sfumato.errors import BadParameter
 
 Row = dict[int, int]

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.collecting.number_protocol import STEPS, Floats, Ints, NumberProtocol
+from sfumato.arrays import Floats, Ints
+from sfumato.collecting.number_protocol import STEPS, NumberProtocol
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 
 

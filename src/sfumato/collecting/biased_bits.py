@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.collecting.random_source import RandomSource
 from sfumato.kernels import kernel
 
 Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
 _DIGITS = 32
 
 

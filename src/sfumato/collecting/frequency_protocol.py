@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.collecting.estimates import FrequencyEstimate, Tally, score_interval, two_sided
 from sfumato.collecting.local_protocol import BATCH, LocalProtocol, self_tested
 from sfumato.collecting.random_source import OS_ENTROPY, RandomSource
 from sfumato.errors import BadParameter
 
-Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Reports = npt.NDArray[np.uint8]
 """One row of bytes per report."""

@@ -7,9 +7,9 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.kernels import kernel
 
-Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 

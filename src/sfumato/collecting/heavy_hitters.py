@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator
 
+from sfumato.arrays import Ints
 from sfumato.collecting.estimates import score_interval, two_sided
 from sfumato.collecting.frequencies.optimized_local_hashing import OptimizedLocalHashing
 from sfumato.collecting.frequency_protocol import Reports
@@ -19,8 +20,6 @@ from sfumato.collecting.random_source import OS_ENTROPY, RandomSource, below
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter
 from sfumato.params import Part
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, model_validator
 
+from sfumato.arrays import Floats, Ints
 from sfumato.collecting.estimates import MeanEstimate, NumberTally, two_sided
 from sfumato.collecting.local_protocol import BATCH, LocalProtocol, self_tested
 from sfumato.collecting.random_source import OS_ENTROPY, RandomSource, chance_below
 from sfumato.errors import BadParameter, TooFewRows
 from sfumato.rationals import rational
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 STEPS = 1 << 20
 """Grid steps between the bounds; a number is rounded to one of its two neighbours at random, without bias."""

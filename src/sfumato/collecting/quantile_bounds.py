@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from sfumato.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,12 +14,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.dp.rational_bounds import exp_bracket
 
 ONE = 1 << 32
 """Probabilities are whole numbers of 1 / ONE."""
 
-Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _SMALL = 1 << 16

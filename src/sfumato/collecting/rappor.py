@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
+from sfumato.arrays import Floats
 from sfumato.collecting.random_source import ONE, OS_ENTROPY, RandomSource, below, chosen
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.dp.mechanism import Chance
@@ -23,7 +24,6 @@ from sfumato.errors import BadParameter
 from sfumato.params import Part
 
 Bits = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

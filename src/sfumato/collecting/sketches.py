@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.collecting.frequency_protocol import FrequencyProtocol, Ints, Reports
+from sfumato.arrays import Ints
+from sfumato.collecting.frequency_protocol import FrequencyProtocol, Reports
 from sfumato.collecting.hashing import Words, buckets_of, salted_functions
 from sfumato.errors import BadParameter
 

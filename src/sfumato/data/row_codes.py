@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Ints = npt.NDArray[np.int64]
+from sfumato.arrays import Ints
+
 Rows = npt.NDArray[np.intp]
 
 _LARGEST_KEY = 1 << 62

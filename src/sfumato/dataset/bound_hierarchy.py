@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.data.row_codes import positions, value_codes
 from sfumato.errors import HierarchyGap, HierarchyNotNested
 from sfumato.wording import counted
@@ -21,7 +22,6 @@ ROOT = "*"
 """The label of the root: any value."""
 
 Codes = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

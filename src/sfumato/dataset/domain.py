@@ -18,10 +18,10 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Discriminator, Field, NaiveDatetime, Tag, TypeAdapter, model_validator
 
+from sfumato.arrays import Floats
 from sfumato.field_docs import DocumentedModel
 from sfumato.params import FORM
 
-Floats = npt.NDArray[np.float64]
 Value: TypeAlias = bool | int | float | str | NaiveDatetime | date | None
 """One value of a category; None: a missing value is possible."""
 Day = Annotated[date | NaiveDatetime, Field(union_mode="left_to_right")]

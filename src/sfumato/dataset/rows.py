@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Ints = npt.NDArray[np.int64]
+from sfumato.arrays import Ints
 
 
 @dataclass(frozen=True, kw_only=True)

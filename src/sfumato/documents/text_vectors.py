@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
+
 TextFeatures = Literal["words", "characters"]
-Ints = npt.NDArray[np.int64]
 
 _WORDS = r"[\p{L}\p{N}]+"
 _GRAM = 3

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.dp.os_random import words
 from sfumato.errors import BadParameter
 
 if TYPE_CHECKING:
     from sfumato.dataset.plan import PlannedTable
 
-Ints = npt.NDArray[np.int64]
 _CUTTER = object()
 
 

@@ -13,13 +13,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.dp.os_random import below, below_each
 from sfumato.dp.sampler import geometric
 from sfumato.errors import BadParameter
-
-Ints = npt.NDArray[np.int64]
 
 
 def polya(scale: Fraction, parts: int, count: int) -> Ints:

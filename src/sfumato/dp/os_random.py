@@ -7,8 +7,9 @@ import os
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
+
 Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
 
 
 def words(count: int) -> Words:

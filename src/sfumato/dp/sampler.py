@@ -18,12 +18,11 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dp.os_random import below, below_big, bits, words
 from sfumato.dp.rational_bounds import exp_bracket, ln_bracket
 from sfumato.errors import BadParameter
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _MARGIN = 2.0**-36

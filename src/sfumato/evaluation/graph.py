@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import __version__
+from sfumato.arrays import Ints
 from sfumato.attacks import AttackScenario, Outcome
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
@@ -22,7 +23,7 @@ from sfumato.evaluation.evaluation import evaluate
 from sfumato.evaluation.make_release import make_release
 from sfumato.graphs.base import GraphChange, apply_step
 from sfumato.graphs.clusters import Clusters
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.measures import MeasureResult
 from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.profiling.undecided import refuse_undecided

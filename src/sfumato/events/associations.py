@@ -15,12 +15,10 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.events.item_sets import Ints, ItemSets
+from sfumato.arrays import Ints, Mask
+from sfumato.events.item_sets import ItemSets
 from sfumato.kernels import kernel
-
-Mask = npt.NDArray[np.bool_]
 
 
 def harmless_items(sets: ItemSets, sensitive: Sequence[int], *, rho: Fraction, m: int, people: int) -> Mask:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset.bound_hierarchy import Codes
-from sfumato.events.item_sets import Ints
 
-Floats = npt.NDArray[np.float64]
 _BATCH = 1 << 22
 """Events that are aggregated at a time; a larger group is a batch of its own."""
 

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.kernels import kernel
 from sfumato.release import State, Verdict
-
-Ints = npt.NDArray[np.int64]
 
 _MOST_SETS = 2_000_000_000
 _MOST_PAIRS = 200_000_000_000

@@ -10,12 +10,11 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.data.row_codes import value_codes
 from sfumato.dataset import Data
 from sfumato.errors import BadParameter, EmptyTable
 from sfumato.wording import counted
-
-Ints = npt.NDArray[np.int64]
 
 MinUnits = Annotated[int, Field(ge=2)]
 """A minimum number of units."""

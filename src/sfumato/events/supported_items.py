@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.events.item_sets import Ints, ItemSets
+from sfumato.arrays import Ints, Mask
+from sfumato.events.item_sets import ItemSets
 from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
-Mask = npt.NDArray[np.bool_]
 _BATCH = 1 << 21
 """Positions that are processed between two ticks of progress."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.graphs.communities import communities
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.kernels import kernel
 from sfumato.rng import Rng
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from sfumato.arrays import Ints
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.edge_labels import carry_labels
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.graphs.released_files import GraphFiles
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.errors import BadParameter
 from sfumato.graphs.edge_labels import labelled_edges
-from sfumato.graphs.graph import Graph, Ints, edge_keys
+from sfumato.graphs.graph import Graph, edge_keys
 
 _SPARSE = 8
 """Blocks with a larger share of linked pairs than 1 / 8 (1 / 4 inside a cluster) are drawn from a list of all pairs."""

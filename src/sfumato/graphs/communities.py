@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.arrays import Ints
+from sfumato.graphs.graph import Graph
 from sfumato.kernels import kernel
 from sfumato.rng import Rng
 

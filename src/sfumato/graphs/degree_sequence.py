@@ -9,8 +9,8 @@ from typing import cast
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.errors import TooFewRows
-from sfumato.graphs.graph import Ints
 from sfumato.kernels import kernel
 
 

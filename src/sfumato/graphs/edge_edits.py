@@ -6,7 +6,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.arrays import Ints
+from sfumato.graphs.graph import Graph
 
 
 class EdgeEdits:

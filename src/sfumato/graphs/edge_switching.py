@@ -10,7 +10,8 @@ from typing import cast
 
 import numpy as np
 
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.arrays import Ints
+from sfumato.graphs.graph import Graph
 from sfumato.kernels import kernel
 
 _TRIES = 100

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.errors import BadParameter
 from sfumato.memory import require_memory
 
-Ints = npt.NDArray[np.int64]
 _BYTES_PER_EDGE = 80
 """Peak memory while the matrix is built: keys of both directions, their order and the result."""
 

@@ -16,10 +16,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.dp.mechanisms.geometric import Geometric
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.kernels import kernel
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue

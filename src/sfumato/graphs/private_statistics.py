@@ -24,10 +24,11 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.dp.mechanisms.geometric import Geometric
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.kernels import kernel
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue

@@ -21,10 +21,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.dp.loss import pure
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.graphs.private_node_triangles import private_node_triangle_count
 from sfumato.graphs.private_statistics import (
     private_degree_histogram,

@@ -14,13 +14,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.data import read
 from sfumato.data.declared import column_names, read_declared
 from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter, DuplicateColumns, InvalidGraph, UnknownColumn
 from sfumato.graphs.edge_columns import released_columns
 from sfumato.graphs.edge_labels import labelled_graph
-from sfumato.graphs.graph import Graph, Ints, edge_keys
+from sfumato.graphs.graph import Graph, edge_keys
 from sfumato.memory import require_memory
 from sfumato.wording import counted, did_you_mean
 

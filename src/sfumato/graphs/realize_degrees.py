@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.errors import Unmet
 from sfumato.graphs.degree_sequence import anonymous_degrees, smallest_class
 from sfumato.graphs.edge_edits import EdgeEdits
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 
 _ROUNDS = 12
 _TRIES = 400

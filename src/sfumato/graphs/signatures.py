@@ -10,8 +10,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.graphs.edge_labels import label_hashes
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.kernels import kernel
 
 Colours = npt.NDArray[np.uint64]

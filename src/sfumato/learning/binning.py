@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.learning.domain import FeatureDomain, category_codes
 from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
@@ -21,9 +22,6 @@ from sfumato.rationals import Number
 
 FINE_CELLS = 256
 """Fine cells of a number."""
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def fine_codes(domain: FeatureDomain, rows: npt.NDArray[Any]) -> Ints:

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
+from sfumato.arrays import Floats
 from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter, UnknownColumn, WrongKind
 from sfumato.learning.noisy_sums import FEATURE_STEPS
 from sfumato.wording import did_you_mean
 
-Floats = npt.NDArray[np.float64]
 _FIX = "Declare `bounds=(low, high)` for all numbers, or by column: `bounds={'age': (0, 120)}`."
 
 

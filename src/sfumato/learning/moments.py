@@ -12,10 +12,9 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.learning.noisy_sums import FEATURE_STEPS, NoisySums, exact_product
 from sfumato.rationals import Number
-
-Floats = npt.NDArray[np.float64]
 
 
 def noisy_moments(design: Floats, *, norm: int, share: Number, sums: NoisySums) -> tuple[Floats, float, float]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
@@ -33,8 +34,6 @@ WEIGHT_STEPS = 1 << 16
 COUNT_STEPS = 1 << 16
 """Grid steps of a count of one row."""
 _BLOCK = 1 << 24
-
-Floats = npt.NDArray[np.float64]
 
 
 def gaussian_loss(squared: Fraction) -> PrivacyLoss:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
 from sfumato.rationals import Number, rational
 
-Floats = npt.NDArray[np.float64]
 _LEVELS = 12
 _CLEAR = 4.0
 """Standard deviations of noise above which a cell is cut."""

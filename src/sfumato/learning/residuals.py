@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.learning.noisy_sums import WEIGHT_STEPS
-
-Floats = npt.NDArray[np.float64]
 
 
 def residuals(errors: Floats) -> Floats:

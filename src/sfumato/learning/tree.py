@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from sfumato.arrays import Ints
 
 
 def split_table(nodes: int, sizes: tuple[int, ...]) -> tuple[Ints, npt.NDArray[np.int8]]:

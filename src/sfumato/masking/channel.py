@@ -19,14 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
 
+from sfumato.arrays import Floats, Ints
 from sfumato.data.row_codes import number_rows, value_codes
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 IMPOSSIBLE = -60.0
 """Log-probability that stands for zero: more than all other evidence, but finite, because known values may be wrong."""

@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints, Mask
 from sfumato.data.row_codes import first_rows, number_rows
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Schema
 from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.errors import BadParameter, NotApplicable
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 
 _BLOCK = 1 << 22
 """Maximum cells of a histogram matrix in memory; larger sets of classes are evaluated in blocks."""

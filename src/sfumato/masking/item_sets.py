@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Mask
 from sfumato.errors import NotApplicable
 
 Item = tuple[str, Any]
@@ -23,7 +24,6 @@ Item = tuple[str, Any]
 ItemSet = frozenset[Item]
 Rule = tuple[ItemSet, ItemSet]
 """Antecedent and consequent."""
-Mask = npt.NDArray[np.bool_]
 
 _MOST_VALUES = 20
 """Integer columns with more different values are amounts, not items."""

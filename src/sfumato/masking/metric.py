@@ -13,18 +13,15 @@ from enum import IntEnum
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import AfterValidator, Field
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.errors import BadParameter, SfumatoError
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.params import Part
 from sfumato.registry import registry
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class ClassTerm(IntEnum):

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Mask
 from sfumato.dataset import Data
 from sfumato.errors import NotApplicable, UnknownPart
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
@@ -28,8 +29,6 @@ from sfumato.registry import registry
 from sfumato.release import Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 
-Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 

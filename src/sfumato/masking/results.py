@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.arrays import Mask
 from sfumato.data.row_codes import value_codes
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.extras import missing_extra
 from sfumato.field_docs import DocumentedModel
-from sfumato.masking.item_sets import Item, ItemSet, Mask, item_rows, least_count
+from sfumato.masking.item_sets import Item, ItemSet, item_rows, least_count
 
 _FOLDS = 5
 

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.data.row_codes import first_rows, number_rows
 from sfumato.data.table import Table
 from sfumato.dataset import BoundHierarchy, Column, Data, Role, Schema
 from sfumato.engines import stored_sql
 from sfumato.engines.stored_table import StoredTable, unique_name
 from sfumato.errors import BadParameter
-from sfumato.masking.equivalence_classes import Codes, EquivalenceClasses, Ints, TrackedColumn, compress
+from sfumato.masking.equivalence_classes import Codes, EquivalenceClasses, TrackedColumn, compress
 from sfumato.masking.model import PrivacyModel
 
 _SPAN = 1 << 62

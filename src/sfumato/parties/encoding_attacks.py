@@ -18,11 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
 from sfumato.errors import BadParameter
 from sfumato.parties.bloom_encoding import Bits, dice, qgrams
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _ROUNDS = 8
 _SEEDS = 8
 

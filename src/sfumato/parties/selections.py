@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.quantile import Quantile
 from sfumato.dp.noise_shares import laplace_shares
@@ -42,7 +42,6 @@ from sfumato.secret import SecretValue
 MOST_CANDIDATES = 1024
 """Of one quantile; finer grids are rounded to that many values."""
 _LARGEST = 1 << 52
-Ints = npt.NDArray[np.int64]
 Histograms = list[tuple[Ints, Ints]]
 Prepared = tuple[list[Ints], list[Ints]]
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.profiling.determination import FEWEST, Coded, error_of, joint, windows
 from sfumato.rng import Rng
 
@@ -36,8 +36,6 @@ _ROWS = 10_000
 _SAMPLED = 5_000
 _PAIRS = 20
 _MOST_PARTS = 12
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

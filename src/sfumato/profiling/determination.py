@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats, Ints
 from sfumato.kernels import kernel
 
 _CATEGORIES = 20
@@ -27,9 +28,6 @@ FEWEST = 50
 """With fewer rows nothing is predicted: chance would determine too much."""
 _SUPPORT = 8
 """Fewest rows that a blind guess must get wrong. With fewer, a perfect prediction may be chance."""
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

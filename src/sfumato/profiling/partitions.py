@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.data.row_codes import row_keys, value_codes
 from sfumato.kernels import kernel
 
@@ -20,8 +21,6 @@ CAP = 2048
 """Groups of this many rows or more are counted together; their exact size does not matter for singling out."""
 
 _CELLS_PER_ROW = 4
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,15 +14,13 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.kernels import kernel
 from sfumato.profiling.partitions import Encoded
 
 _BLOCK = 2048
 _PIECES = 40
-
-Ints = npt.NDArray[np.int64]
 
 
 class Screen:

@@ -14,12 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
 from sfumato.profiling.partitions import CAP, Encoded, Partition, divide
 from sfumato.profiling.screening import Screen
 from sfumato.rng import Rng
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Key = tuple[int, ...]
 

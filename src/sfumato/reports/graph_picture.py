@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.arrays import Ints
+from sfumato.graphs.graph import Graph
 
 __all__ = ["before_and_after", "graph_svg", "layout", "neighbourhood"]
 

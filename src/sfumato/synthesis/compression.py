@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.synthesis.junction_tree import evenly
-from sfumato.synthesis.residuals import Floats, project_to_simplex
+from sfumato.synthesis.residuals import project_to_simplex
 
 __all__ = ["MergedCells", "merge_cells"]
 

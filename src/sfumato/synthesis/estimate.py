@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sfumato.arrays import Floats
 from sfumato.synthesis.junction_tree import JunctionTree
 from sfumato.synthesis.private_counts import NoisyMarginal
-from sfumato.synthesis.residuals import Columns, Floats, Residuals, project_to_simplex, project_to_sums
+from sfumato.synthesis.residuals import Columns, Residuals, project_to_simplex, project_to_sums
 
 __all__ = ["MarginalEstimates"]
 

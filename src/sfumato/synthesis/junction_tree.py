@@ -14,7 +14,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.synthesis.residuals import Columns, Floats
+from sfumato.arrays import Floats
+from sfumato.synthesis.residuals import Columns
 
 __all__ = ["JunctionTree", "evenly", "tree_cells", "triangulate"]
 

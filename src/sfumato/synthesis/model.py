@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.release.guarantee import Guarantee
 from sfumato.synthesis.column_domain import ColumnCells
 from sfumato.synthesis.compression import MergedCells
 from sfumato.synthesis.estimate import MarginalEstimates
 from sfumato.synthesis.junction_tree import JunctionTree
-from sfumato.synthesis.residuals import Columns, Floats
+from sfumato.synthesis.residuals import Columns
 from sfumato.wording import did_you_mean
 
 __all__ = ["SynthesisModel"]

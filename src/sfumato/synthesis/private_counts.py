@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.dp.analytic_gaussian import pure_within
 from sfumato.dp.loss import bounded_range
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.receipt import Receipt, require
 from sfumato.dp.sampler import exponential_race
 from sfumato.secret import SecretValue
-from sfumato.synthesis.residuals import Columns, Floats
+from sfumato.synthesis.residuals import Columns
 
 __all__ = ["COUNT_GRID", "NoisyMarginal", "PrivateCounts", "count_cells", "smallest"]
 

@@ -13,13 +13,13 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
+
+from sfumato.arrays import Floats
 
 __all__ = ["Columns", "Floats", "Residuals", "project_to_simplex", "project_to_sums"]
 
 Columns = tuple[int, ...]
 """Column numbers in ascending order."""
-Floats = npt.NDArray[np.float64]
 
 
 class Residuals:

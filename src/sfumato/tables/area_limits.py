@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.tables.geography import Geography
 from sfumato.tables.topdown_plan import TopDownPlan
 from sfumato.tables.transport_rounding import UNBOUNDED
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats, Ints
 from sfumato.errors import BadParameter, HierarchyNotNested
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 CellKey = tuple[tuple[str, str], ...]
 """The values that the rows of a cell have in common, by column; empty for the grand total."""
 VALUE = "value"

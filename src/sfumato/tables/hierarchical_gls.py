@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
+
 Columns = tuple[int, ...]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Effects = dict[Columns, Floats]
 """By subset of columns: the residuals of all nodes of a level, nodes along the first axis."""
 

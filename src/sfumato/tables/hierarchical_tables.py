@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.tables.geography import Geography
-from sfumato.tables.hierarchical_gls import Ints
 from sfumato.tables.topdown_plan import TopDownPlan
 
 

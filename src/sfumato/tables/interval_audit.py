@@ -19,14 +19,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats, Ints
 from sfumato.errors import BadParameter
 from sfumato.tables.cells import VALUE, CellKey
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _TOLERANCE = 1e-6
 _LARGEST = 1e15
 _SCALE = 1e6

@@ -8,15 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats, Mask
 from sfumato.errors import BadParameter
 from sfumato.tables.cells import TableCells
 from sfumato.tables.interval_audit import Goal, Knowledge
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

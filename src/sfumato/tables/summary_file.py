@@ -8,10 +8,10 @@ from math import prod
 from typing import Annotated, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import Field, model_validator
 
+from sfumato.arrays import Floats, Ints, Mask
 from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.dp.contribution_bounds import bound_table
 from sfumato.errors import BadParameter, UnknownColumn
@@ -40,9 +40,6 @@ from sfumato.tables.summary_statistics import (
     private_regression,
 )
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 _MOST_GROUPS = 100_000
 _MOST_ATTACKED, _MOST_MARKS = 2_000, 10**9
 _WIDEST = 10**6

@@ -14,16 +14,14 @@ from itertools import product
 from math import prod, sqrt
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
 from sfumato.secret import SecretValue
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _STEPS = 1 << 12
 """Grid steps from 0 to 1 of a scaled number."""
 

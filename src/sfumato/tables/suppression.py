@@ -20,14 +20,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats, Mask
 from sfumato.errors import NotApplicable
 from sfumato.release import State, Verdict
 from sfumato.tables.cells import TableCells
 from sfumato.tables.interval_audit import CellInterval, MissedGoal, PublishedTable, interval_attack, missed_goals
 from sfumato.tables.sensitivity import ProtectionLevels
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 _TOLERANCE = 1e-6
 _CLEANING = 2000
 """Linear programs that may be solved to publish cells again that the heuristic suppressed in vain."""

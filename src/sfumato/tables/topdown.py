@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.dataset import ValuesDomain
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
@@ -29,7 +30,7 @@ from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 from sfumato.tables.area_limits import AreaLimits
 from sfumato.tables.geography import Geography
-from sfumato.tables.hierarchical_gls import Effects, Ints, LevelResiduals, marginal_of, sum_children, tree_estimate
+from sfumato.tables.hierarchical_gls import Effects, LevelResiduals, marginal_of, sum_children, tree_estimate
 from sfumato.tables.hierarchical_tables import HierarchicalTables
 from sfumato.tables.topdown_plan import MOST_CELLS, TopDownPlan
 from sfumato.tables.transport_rounding import nearest_table, round_to_sum, round_with_sums

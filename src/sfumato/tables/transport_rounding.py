@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
 from sfumato.kernels import kernel
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 UNBOUNDED = 2**40
 """Upper bound of a cell that has none; sums of a million of them are still whole numbers of 64 bits."""
 _STEPS = 300

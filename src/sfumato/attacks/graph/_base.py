@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.attacks.base import Discloses
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng

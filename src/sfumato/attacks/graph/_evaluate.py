@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.graph._base import (
     FriendGuessing,
@@ -33,7 +34,7 @@ from sfumato.deadline import check_deadline
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.graphs.edge_labels import carry_labels
 from sfumato.graphs.edge_switching import switch_edges
-from sfumato.graphs.graph import Graph, Ints, edge_keys
+from sfumato.graphs.graph import Graph, edge_keys
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

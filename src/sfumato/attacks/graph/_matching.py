@@ -7,8 +7,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.deadline import check_deadline
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.graphs.signatures import Features
 from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress

@@ -7,9 +7,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.attacks.graph._base import GraphView, NodeMatches, NodeMatching
 from sfumato.attacks.graph._matching import nearest_rows, propagate
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.graphs.signatures import Features, agreements
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.attacks.graph._base import GraphView, LinkGuessing
 from sfumato.attacks.graph.correlated_neighbourhoods import CorrelatedNeighbourhoods
-from sfumato.graphs.graph import Ints
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.attacks.graph._base import NodeMatches, Planting
 from sfumato.deadline import check_deadline
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

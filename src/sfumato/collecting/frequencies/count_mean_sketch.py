@@ -8,8 +8,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.collecting.biased_bits import biased_rows, column_sums
-from sfumato.collecting.frequency_protocol import Flags, Ints, Reports
+from sfumato.collecting.frequency_protocol import Flags, Reports
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 from sfumato.collecting.sketches import SketchProtocol
 

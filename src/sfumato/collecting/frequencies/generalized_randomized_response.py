@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints, Reports
+from sfumato.arrays import Ints
+from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Reports
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, field_validator
 
-from sfumato.collecting.frequency_protocol import Flags, Ints, Reports
+from sfumato.arrays import Ints
+from sfumato.collecting.frequency_protocol import Flags, Reports
 from sfumato.collecting.hashing import hadamard_sign, walsh_hadamard
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 from sfumato.collecting.sketches import SketchProtocol

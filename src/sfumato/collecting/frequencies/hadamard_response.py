@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints, Reports
+from sfumato.arrays import Ints
+from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Reports
 from sfumato.collecting.hashing import hadamard_sign, walsh_hadamard
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 

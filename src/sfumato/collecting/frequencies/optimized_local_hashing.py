@@ -7,7 +7,8 @@ from math import exp
 
 import numpy as np
 
-from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints, Reports
+from sfumato.arrays import Ints
+from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Reports
 from sfumato.collecting.hashing import Words, buckets_of, count_matches
 from sfumato.collecting.random_source import ONE, RandomSource, below, chosen, exp_share
 

@@ -7,8 +7,9 @@ from math import exp
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.collecting.biased_bits import column_sums
-from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Ints, Reports
+from sfumato.collecting.frequency_protocol import Flags, FrequencyProtocol, Reports
 from sfumato.collecting.random_source import ONE, RandomSource, chosen, exp_share
 
 

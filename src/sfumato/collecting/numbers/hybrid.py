@@ -8,7 +8,8 @@ from math import exp
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.collecting.number_protocol import Floats, Ints, NumberProtocol
+from sfumato.arrays import Floats, Ints
+from sfumato.collecting.number_protocol import NumberProtocol
 from sfumato.collecting.numbers.duchi import Duchi
 from sfumato.collecting.numbers.piecewise import Piecewise
 from sfumato.collecting.random_source import ONE, RandomSource, chosen

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from sfumato.arrays import Floats, Ints
 from sfumato.collecting.band_protocol import BandProtocol
 from sfumato.collecting.estimates import NumberTally
-from sfumato.collecting.number_protocol import STEPS, Floats, Ints
+from sfumato.collecting.number_protocol import STEPS
 from sfumato.collecting.quantile_bounds import FittingHistograms
 from sfumato.errors import BadParameter
 

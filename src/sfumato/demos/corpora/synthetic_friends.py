@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.errors import BadParameter
-from sfumato.graphs.graph import Graph, Ints, edge_keys
+from sfumato.graphs.graph import Graph, edge_keys
 from sfumato.rng import Rng
 
 _VIEWS = ("green", "left", "right")

@@ -11,13 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.profiling.words import word_list
 from sfumato.rng import Rng
-
-Ints = npt.NDArray[np.int64]
 
 TOPICS: dict[str, tuple[str, ...]] = {
     "health": ("diabetes", "back pain", "pregnancy", "allergy", "insomnia", "migraine"),

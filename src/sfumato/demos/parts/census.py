@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.demos.base import Demo, Say
 from sfumato.dp.loss import PrivacyMeasure
 from sfumato.ledger.charge import Charge
@@ -23,7 +23,6 @@ from sfumato.tables.reconstruction import PublishedStatistic, reconstruct
 from sfumato.tables.topdown import topdown
 from sfumato.tables.topdown_plan import TopDownPlan
 
-Ints = npt.NDArray[np.int64]
 COLUMNS: dict[str, tuple[str, ...]] = {
     "origin": ("here", "elsewhere"),
     "sex": ("F", "M"),

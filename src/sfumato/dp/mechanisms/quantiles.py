@@ -7,9 +7,9 @@ from math import log
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, model_validator
 
+from sfumato.arrays import Ints
 from sfumato.dp.loss import PrivacyLoss, bounded_range
 from sfumato.dp.mechanism import (
     Chance,
@@ -28,7 +28,6 @@ from sfumato.dp.receipt import Receipt
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-Ints = npt.NDArray[np.int64]
 _TIES = 20
 """Number of random bits that order rows of equal value."""
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.dataset import Data
 from sfumato.dataset.bound_hierarchy import BoundHierarchy
 from sfumato.errors import NotApplicable
 from sfumato.events.item_set_check import item_set_verdict
-from sfumato.events.item_sets import Ints, ItemSets, Known, MinUnits, distinct_sorted, unit_column
+from sfumato.events.item_sets import ItemSets, Known, MinUnits, distinct_sorted, unit_column
 from sfumato.events.supported_items import supported_items
 from sfumato.masking.base import Context, Step
 from sfumato.progress import SILENT, Progress

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.data.row_codes import sorted_codes
 from sfumato.dataset import Data
 from sfumato.dataset.bound_hierarchy import BoundHierarchy, Codes
 from sfumato.errors import NotApplicable, WrongKind
 from sfumato.events.common_events import common_events
-from sfumato.events.item_sets import Ints, MinUnits, unit_column
+from sfumato.events.item_sets import MinUnits, unit_column
 from sfumato.events.unit_check import unit_verdict
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._grouping import group_rows

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.errors import TooFewRows
 from sfumato.graphs.base import GraphChange, GraphMethod
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.communities import communities
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

@@ -7,8 +7,9 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from sfumato.arrays import Ints
 from sfumato.graphs.base import GraphChange, GraphMethod
-from sfumato.graphs.graph import Graph, Ints, edge_keys
+from sfumato.graphs.graph import Graph, edge_keys
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.graphs.base import GraphModel
 from sfumato.graphs.clusters import Clusters
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.graphs.released_files import GraphFiles
 from sfumato.graphs.signatures import colours
 from sfumato.graphs.symmetry import cycle_lengths, is_symmetry

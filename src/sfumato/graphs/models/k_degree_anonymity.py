@@ -10,9 +10,10 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.graphs.base import GraphModel
 from sfumato.graphs.clusters import Clusters
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.graphs.released_files import GraphFiles
 from sfumato.graphs.signatures import colours
 from sfumato.release import State, Verdict

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.errors import BadParameter, SingularData
 from sfumato.integral.learner import Learner
 from sfumato.integral.records import Records
-
-Floats = npt.NDArray[np.float64]
 
 
 class RoundedLearner(Learner):

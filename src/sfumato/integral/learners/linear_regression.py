@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.integral.encoding import Codes, Encoding
-from sfumato.integral.learners._rounded import Floats, RoundedLearner, scaled
+from sfumato.integral.learners._rounded import RoundedLearner, scaled
 from sfumato.integral.records import Records
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.errors import BadParameter
 from sfumato.integral.encoding import Codes, Encoding
-from sfumato.integral.learners._rounded import Floats, RoundedLearner, scaled
+from sfumato.integral.learners._rounded import RoundedLearner, scaled
 from sfumato.integral.records import Records
 
 

@@ -7,18 +7,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
+from sfumato.arrays import Floats, Ints
 from sfumato.errors import BadParameter
 from sfumato.learning.base import ScoringClassifier
 from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
 from sfumato.learning.noisy_sums import WEIGHT_STEPS, NoisySums
 from sfumato.learning.residuals import residuals
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _BINS_SHARE = Fraction(3, 20)
 """Share of the budget for the histograms of the features."""
 _CURVATURE = 0.12

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
+from sfumato.arrays import Floats, Ints
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateClassifier
 from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
 from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
 from sfumato.learning.tree import descend, split_table
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _BINS_SHARE, _LEAVES_SHARE = Fraction(1, 10), Fraction(1, 4)
 _CLEAR = 4.0
 """Standard deviations of the noise of a count below which a bin is not seen."""

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dp.os_random import below
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
@@ -18,8 +18,6 @@ from sfumato.learning.moments import noisy_moments
 from sfumato.learning.noisy_sums import FEATURE_STEPS, NoisySums
 from sfumato.learning.partition import noisy_cells
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _MOMENTS, _CELLS, _CELL_MEANS = Fraction(1, 20), Fraction(1, 5), Fraction(1, 4)
 """Shares of the budget for the start: moments, counts of cells, means of cells. The rest is for Lloyd steps."""
 

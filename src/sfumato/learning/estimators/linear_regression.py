@@ -8,15 +8,13 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from sfumato.arrays import Floats
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
 from sfumato.learning.domain import FeatureDomain
 from sfumato.learning.moments import measured_scaling, noisy_moments, shortened
-
-Floats = npt.NDArray[np.float64]
 
 _SPREADS = Fraction(1, 5)
 """Share of the budget that finds where the numbers are."""

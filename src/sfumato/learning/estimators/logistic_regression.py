@@ -7,17 +7,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
+from sfumato.arrays import Floats
 from sfumato.errors import BadParameter
 from sfumato.learning.base import ScoringClassifier
 from sfumato.learning.moments import clip_to_spread, noisy_moments
 from sfumato.learning.noisy_sums import FEATURE_STEPS, WEIGHT_STEPS, NoisySums, exact_product
 from sfumato.learning.residuals import residuals
 
-Floats = npt.NDArray[np.float64]
 _MOMENTS = Fraction(1, 10)
 """Share of the budget for the second moments of the features."""
 _CURVATURE = 0.12

@@ -7,16 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 
+from sfumato.arrays import Floats
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateClassifier
 from sfumato.learning.binning import bins_of, fine_codes, learn_bins
 from sfumato.learning.noisy_sums import COUNT_STEPS
 
-Floats = npt.NDArray[np.float64]
 _BINS_SHARE = Fraction(1, 5)
 _PRIOR_SHARE = Fraction(1, 10)
 

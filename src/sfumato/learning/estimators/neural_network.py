@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
+from sfumato.arrays import Floats
 from sfumato.dp.os_random import words
 from sfumato.dp.sampler import bernoulli
 from sfumato.errors import BadParameter
@@ -19,7 +20,6 @@ from sfumato.learning.budget import charge_sampled_fit
 from sfumato.learning.noisy_sums import FEATURE_STEPS, WEIGHT_STEPS, NoisySums, exact_product
 from sfumato.rationals import rational
 
-Floats = npt.NDArray[np.float64]
 _GRID = FEATURE_STEPS * WEIGHT_STEPS
 _DECAY, _SQUARED_DECAY = 0.9, 0.99
 """Memory of the mean and of the mean square of gradients."""

@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from sfumato.arrays import Floats
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
 from sfumato.learning.moments import noisy_moments
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dp.os_random import words
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateClassifier
@@ -17,8 +18,6 @@ from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_
 from sfumato.learning.noisy_sums import COUNT_STEPS
 from sfumato.learning.tree import descend, split_table
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _BINS_SHARE = Fraction(1, 10)
 
 

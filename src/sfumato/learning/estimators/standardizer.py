@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
+from sfumato.arrays import Floats
 from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
 from sfumato.learning.noisy_sums import FEATURE_STEPS
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

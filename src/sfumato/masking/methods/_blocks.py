@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.kernels import kernel
-
-Floats = npt.NDArray[np.float64]
 
 BLOCK = 64
 """Records per block: two or four cache lines per column, enough for the vector units."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Floats
 from sfumato.errors import SingularData, TooFewRows, WrongKind
 from sfumato.extras import missing_extra
-from sfumato.masking.methods._masking import Floats
 
 _SAMPLE = 5_000
 """A robust covariance is found on at most this many rows drawn at random."""

@@ -9,10 +9,11 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field
 
+from sfumato.arrays import Floats
 from sfumato.dataset import BoundHierarchy, Data, Kind
 from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
-from sfumato.masking.methods._masking import Floats, Rows, numbers_of
+from sfumato.masking.methods._masking import Rows, numbers_of
 from sfumato.masking.methods._mdav import mdav, v_mdav
 from sfumato.masking.methods._univariate import optimal_univariate
 

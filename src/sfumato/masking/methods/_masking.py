@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Data, Kind, Role
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.masking.base import Step
 
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.uint32]
 
 NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER})

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.kernels import kernel
 from sfumato.masking.methods._blocks import BLOCK, drop, farthest, into_blocks, living, nearest, total_of
 
-Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 
 _REBUILD = 0.7

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.errors import BadParameter, ColumnsDiffer, SingularData
 from sfumato.kernels import kernel
 
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint32]
 
 _TOLERANCE = 1e-9

@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.errors import TooFewRows
-from sfumato.masking.methods._masking import Floats
 
 _SIZE = 16
 _BATCH = 8192

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Mask
 from sfumato.data.row_codes import number_rows
 from sfumato.data.sql_quoting import quoted_text
 from sfumato.dataset import ROOT, Schema
@@ -29,8 +30,6 @@ from sfumato.masking.stored_classes import (
 
 if TYPE_CHECKING:
     from sfumato.masking.methods.generalize import Generalize
-
-Mask = npt.NDArray[np.bool_]
 
 
 def generalize_stored(step: Generalize, table: StoredTable, context: Context) -> StoredChange:

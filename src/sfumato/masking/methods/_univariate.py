@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.kernels import kernel
 
-Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 
 

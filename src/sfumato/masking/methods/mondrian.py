@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.dataset import Column, Data, Kind, Role, Schema
 from sfumato.errors import BadParameter, NotApplicable, WrongKind
 from sfumato.masking.base import Context, Step, StoredChange
@@ -25,7 +26,6 @@ from sfumato.release import Change
 if TYPE_CHECKING:
     from sfumato.engines.stored_table import StoredTable
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 _MOST_COLUMNS = 62

@@ -10,12 +10,13 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Data
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
 from sfumato.masking.channel import PointChannel, PublicKnowledge, StepChannel
 from sfumato.masking.methods._covariance import moments, robust_moments, square_root
-from sfumato.masking.methods._masking import Floats, Masking, Strata, matrix_of, split
+from sfumato.masking.methods._masking import Masking, Strata, matrix_of, split
 from sfumato.masking.methods._rotation import rotate
 from sfumato.release import Change
 

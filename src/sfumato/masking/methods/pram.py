@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Column, Data, Kind
 from sfumato.errors import BadParameter, ColumnsDiffer
 from sfumato.masking.base import Context
@@ -18,8 +19,6 @@ from sfumato.masking.channel import IMPOSSIBLE, PublicKnowledge, StepChannel, Ta
 from sfumato.masking.methods._masking import Masking, fitting, split
 from sfumato.masking.methods._pram_matrix import TransitionMatrix, published_transitions
 from sfumato.release import Change
-
-Floats = npt.NDArray[np.float64]
 
 _TICK = "\x1f"
 

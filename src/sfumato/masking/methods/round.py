@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Data
 from sfumato.errors import WrongKind
 from sfumato.masking.base import Context
 from sfumato.masking.channel import PublicKnowledge, StepChannel
-from sfumato.masking.methods._masking import Floats, Masking, Strata, numbers_of
+from sfumato.masking.methods._masking import Masking, Strata, numbers_of
 from sfumato.release import Change
 
 

@@ -11,11 +11,12 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Data, Kind
 from sfumato.errors import BadParameter, WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.masking.channel import IMPOSSIBLE, PublicKnowledge, StepChannel, TableChannel, as_numbers, image
-from sfumato.masking.methods._masking import Floats, Masking, numbered
+from sfumato.masking.methods._masking import Masking, numbered
 from sfumato.release import Change
 
 _MOST_ENTRIES = 20_000_000

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Data
 from sfumato.errors import BadParameter, TooFewRows
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._covariance import square_root
-from sfumato.masking.methods._masking import ORDERED, Floats, Masking, Rows, fitting, refuse_not_finite, sorted_rows
+from sfumato.masking.methods._masking import ORDERED, Masking, Rows, fitting, refuse_not_finite, sorted_rows
 from sfumato.release import Change
 
 _LEVELS = 100

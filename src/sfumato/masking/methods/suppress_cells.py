@@ -6,10 +6,10 @@ import os
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Mask
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.masking.base import Context, Step
@@ -21,8 +21,6 @@ from sfumato.masking.search.local_recoding.clustering import cluster_units
 from sfumato.masking.search.merge_clusters import merge_until
 from sfumato.masking.search.partition_check import Conditions
 from sfumato.release import Change
-
-Mask = npt.NDArray[np.bool_]
 
 
 class SuppressCells(Step):

@@ -9,12 +9,13 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Data, Kind
 from sfumato.errors import BadParameter, TooFewRows
 from sfumato.extras import missing_extra
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._covariance import square_root
-from sfumato.masking.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows
+from sfumato.masking.methods._masking import Masking, refuse_not_finite, sorted_rows
 from sfumato.masking.methods._smoothing import smoothed
 from sfumato.release import Change
 

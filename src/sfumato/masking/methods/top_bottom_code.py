@@ -11,10 +11,11 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Column, Data
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
-from sfumato.masking.methods._masking import Floats, Masking, numbers_of, weights_of
+from sfumato.masking.methods._masking import Masking, numbers_of, weights_of
 from sfumato.release import Change
 
 

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
+from sfumato.arrays import Floats, Ints
+from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFacts, LossMetric
 
 
 class Classification(LossMetric):

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
+from sfumato.arrays import Floats, Ints
+from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, LossMetric
 
 
 class Entropy(LossMetric):

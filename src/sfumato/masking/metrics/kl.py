@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from sfumato.arrays import Floats, Ints
 from sfumato.masking.equivalence_classes import EquivalenceClasses
-from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
+from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFacts, LossMetric
 
 
 class Kl(LossMetric):

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from sfumato.arrays import Floats, Ints
 from sfumato.errors import NotApplicable
-from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
+from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, LossMetric
 
 
 class Precision(LossMetric):

@@ -7,12 +7,9 @@ sums from the left and from the right (ordered), or sums by group at every level
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset.hierarchy import BoundHierarchy
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def half_distance(image: Floats, target: Floats) -> Floats:

@@ -9,17 +9,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats, Mask
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
-from sfumato.masking.model import (
-    Counts,
-    Floats,
-    Mask,
-    ModelRule,
-    Monotonicity,
-    PrivacyModel,
-    sensitive_column,
-    whole_rows,
-)
+from sfumato.masking.model import Counts, ModelRule, Monotonicity, PrivacyModel, sensitive_column, whole_rows
 from sfumato.release.class_counts import ConditionResult, ReleaseCounts, shares
 
 

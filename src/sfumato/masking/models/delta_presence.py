@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
+from sfumato.arrays import Floats, Mask
 from sfumato.dataset import Data
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
-from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel
+from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel
 from sfumato.masking.population import people_per_class, read_population
 from sfumato.params import InputFile
 from sfumato.release.class_counts import ConditionResult, ReleaseCounts

@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
-from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
+from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel
 from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.arrays import Floats, Mask
 from sfumato.errors import BadParameter
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
-from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel, sensitive_column
+from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel, sensitive_column
 from sfumato.release.class_counts import ConditionResult, Counts, ReleaseCounts, shares
 
 

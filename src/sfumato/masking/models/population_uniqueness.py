@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats, Mask
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
-from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel
+from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel
 from sfumato.masking.models._uniqueness_check import unique_share
 from sfumato.masking.population_uniques import Sizes, pitman, zayatz
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts

@@ -9,19 +9,11 @@ import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field
 
+from sfumato.arrays import Floats, Ints, Mask
 from sfumato.errors import BadParameter
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
-from sfumato.masking.model import (
-    Counts,
-    Floats,
-    Mask,
-    ModelRule,
-    Monotonicity,
-    PrivacyModel,
-    sensitive_column,
-    whole_rows,
-)
-from sfumato.masking.models._earth_movers_distance import Ints, half_distance, hierarchical_groups, ordered_image
+from sfumato.masking.model import Counts, ModelRule, Monotonicity, PrivacyModel, sensitive_column, whole_rows
+from sfumato.masking.models._earth_movers_distance import half_distance, hierarchical_groups, ordered_image
 from sfumato.masking.models._transport_check import ordered_transport, total_variation, tree_transport
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts, shares
 

@@ -12,14 +12,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints, Mask
 from sfumato.data.row_codes import number_rows
 from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 _WORK = 4_000_000_000
 """Maximum number of cells visited; remaining rows are then processed greedily."""

@@ -22,9 +22,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Mask
 from sfumato.extras import missing_extra
 
-Mask = npt.NDArray[np.bool_]
 Items = frozenset[int]
 _MOST_VARIABLES = 20_000
 _MOST_SUBSETS = 64

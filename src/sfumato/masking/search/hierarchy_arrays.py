@@ -14,11 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset import BoundHierarchy, Data
 from sfumato.masking.equivalence_classes import EquivalenceClasses
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints, Mask
 from sfumato.errors import Unmet
 from sfumato.kernels import kernel
 from sfumato.masking.search.hierarchy_arrays import HierarchyArrays, lowest_groups
 from sfumato.masking.search.partition_check import Conditions
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 def merge_until(conditions: Conditions, trees: HierarchyArrays, cluster: Ints, count: int) -> tuple[Ints, int]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Ints, Mask
 from sfumato.dataset import Data, Schema
 from sfumato.errors import BadParameter, NotApplicable, Unmet
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import ModelRule, PrivacyModel
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class Conditions:

@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.data.row_codes import first_rows, number_rows, value_codes
 from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.masking.evaluate import rows_without_values
 from sfumato.masking.wildcard_matching import wildcard_sums
 from sfumato.measures.base import ReleasePair
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.attacks.features import numbers
 from sfumato.dataset import Role
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import ReleasePair
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

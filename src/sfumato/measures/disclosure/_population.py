@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from sfumato.arrays import Floats, Ints
 
 
 def individual_risk(fits: Ints, weight: Floats, *, formula: str = "exact") -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import match
 from sfumato.errors import NotApplicable
@@ -16,8 +17,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-
-Ints = npt.NDArray[np.int64]
 
 _EDGES = 200_000_000
 """Pairs of known combination and released class that may be held: about 2 GB."""

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure.concealment import FittingClasses, fitting_classes, in_some_assignment
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _WORK = 30_000_000

@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._numeric import beside
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-
-Floats = npt.NDArray[np.float64]
 
 
 class IntervalDisclosure(Measure):

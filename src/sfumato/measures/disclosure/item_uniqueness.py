@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.attacks.normalize import canonical_codes
 from sfumato.data.row_codes import number_rows, value_codes
 from sfumato.errors import NotApplicable
@@ -17,8 +18,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, Picture, Releas
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.stats import wilson
-
-Ints = npt.NDArray[np.int64]
 
 
 class ItemUniqueness(Measure):

@@ -7,19 +7,16 @@ from math import prod
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class LogLinearRisk(Measure):

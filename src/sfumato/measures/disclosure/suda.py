@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Floats, Ints
 from sfumato.data.row_codes import number_rows
 from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
@@ -18,9 +19,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._classes import quasi_of
 from sfumato.progress import SILENT, Progress, Tick
 from sfumato.rng import Rng
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Suda(Measure):

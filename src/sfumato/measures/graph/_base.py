@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.graphs.clusters import Clusters
-from sfumato.graphs.graph import Graph, Ints
+from sfumato.graphs.graph import Graph
 from sfumato.measures.base import About, MeasureResult
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sfumato.arrays import Ints
 from sfumato.graphs.communities import communities, modularity
-from sfumato.graphs.graph import Ints
 from sfumato.measures.base import MeasureResult
 from sfumato.measures.graph._base import GraphMeasure, GraphPair
 from sfumato.progress import SILENT, Progress

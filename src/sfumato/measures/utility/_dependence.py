@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.arrays import Floats
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import MeasureResult, ReleasePair
 from sfumato.measures.utility._spread import comparable, spread
 from sfumato.measures.utility._tables import cross_tables
-from sfumato.measures.utility._values import Floats
 
 _MOST = 2000
 """Pairs that are compared at most. 64 columns have 2,016, 300 columns 44,850."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Floats, Ints
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.utility._spread import comparable
-from sfumato.measures.utility._values import Floats, Ints, features
+from sfumato.measures.utility._values import features
 
 
 def persons(pair: ReleasePair) -> tuple[Ints, Ints]:

@@ -10,16 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
+from sfumato.arrays import Floats, Ints
 from sfumato.attacks.value_coverage import coverage
 from sfumato.dataset import Role
 from sfumato.measures.base import ReleasePair
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

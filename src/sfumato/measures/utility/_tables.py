@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
+from sfumato.arrays import Floats
 from sfumato.measures.utility._spread import Spread
-from sfumato.measures.utility._values import Floats
 
 
 def tables(columns: Sequence[Spread]) -> tuple[Floats, Floats]:

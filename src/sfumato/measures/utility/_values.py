@@ -12,17 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset import Kind
 from sfumato.errors import NotApplicable
 from sfumato.extras import missing_extra
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.utility._spread import comparable, spread
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _LARGEST = 1e150
 """Numbers up to this can be squared and summed up."""

@@ -7,8 +7,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from sfumato.arrays import Floats
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
-from sfumato.measures.utility._values import Floats, number_columns, number_matrix
+from sfumato.measures.utility._values import number_columns, number_matrix
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats, Ints
 from sfumato.dataset import Kind
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.utility._selection import auc, persons, take
 from sfumato.measures.utility._spread import comparable
-from sfumato.measures.utility._values import Floats, Ints, coded, features, modest_threads, need_sklearn, numbers
+from sfumato.measures.utility._values import coded, features, modest_threads, need_sklearn, numbers
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.utility._dependence import change_of_dependence
-from sfumato.measures.utility._values import Floats
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.attacks.value_coverage import coverage
 from sfumato.attacks.value_parser import bounds
 from sfumato.dataset import Data, Domain, RangeDomain, ValuesDomain
@@ -15,8 +15,6 @@ from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
-
-Floats = npt.NDArray[np.float64]
 
 
 class NcpMeasure(Measure):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.attacks.normalize import canonical_codes
 from sfumato.data.row_codes import positions, sorted_codes
 from sfumato.errors import NotApplicable
@@ -18,8 +19,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.stats import wilson
-
-Ints = npt.NDArray[np.int64]
 
 _TRAINING = 50_000
 """Units that a model is built from, at most."""

@@ -7,11 +7,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Kind
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.utility._spread import comparable
-from sfumato.measures.utility._values import Floats, coded, number_columns, numbers
+from sfumato.measures.utility._values import coded, number_columns, numbers
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

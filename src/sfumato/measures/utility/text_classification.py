@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Ints
 from sfumato.attacks.normalize import canonical
 from sfumato.data.row_codes import positions
 from sfumato.documents.text_vectors import text_vectors
@@ -17,7 +18,6 @@ from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-Ints = npt.NDArray[np.int64]
 _RESAMPLES = 400
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
+from sfumato.arrays import Floats
 from sfumato.dataset import Kind
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.utility._spread import Spread, comparable, spread
-from sfumato.measures.utility._values import Floats
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

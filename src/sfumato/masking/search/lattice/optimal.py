@@ -9,13 +9,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats
 from sfumato.masking.model import Monotonicity
 from sfumato.masking.search.lattice import kernels
 from sfumato.masking.search.lattice.level_range import LevelRange, SearchResult
 from sfumato.masking.search.lattice.space import LatticeSpace, Node
 from sfumato.progress import SILENT, Progress
-
-Floats = npt.NDArray[np.float64]
 
 LARGEST = 20_000_000
 """Maximum number of combinations for exact search."""

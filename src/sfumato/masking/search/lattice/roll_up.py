@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.dataset.hierarchy import BoundHierarchy
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
 from sfumato.masking.search.lattice import kernels
-
-Ints = npt.NDArray[np.int64]
 
 _STORED_TABLES = 600
 """Maximum number of stored tables to roll up from."""

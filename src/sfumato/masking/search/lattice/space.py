@@ -9,15 +9,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints, Mask
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, LossMetric
 from sfumato.masking.model import ModelRule, Monotonicity
 from sfumato.masking.search.lattice import kernels
 from sfumato.masking.search.lattice.rare_rows import Witnesses
 from sfumato.masking.search.lattice.roll_up import GroupedRows, RollUp
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Ints
 from sfumato.masking.search.hierarchy_arrays import HierarchyArrays
 from sfumato.masking.search.local_recoding.k_member import grow
 from sfumato.masking.search.local_recoding.local_search import repair
 from sfumato.progress import SILENT, Progress
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints
 from sfumato.kernels import kernel
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel(nogil=True)

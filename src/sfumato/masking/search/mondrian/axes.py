@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.dataset import ROOT, BoundHierarchy, Kind
 from sfumato.masking.search.hierarchy_arrays import as_plain_text, labels_of
 
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 
 _ORDERED = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.DATETIME})

@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Floats, Ints, Mask
 from sfumato.kernels import kernel
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 BY = {"widest": 0, "gain": 1, "entropy": 2}
 """Codes of the rules that choose the column to cut."""
