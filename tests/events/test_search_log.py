@@ -256,8 +256,9 @@ def test_the_ledger_is_charged_before_the_data_is_read(tmp_path: Path) -> None:
     ledger.set_cap(approximate("3/2", "1/100000"), dataset="log")
     frame = pl.DataFrame({"user": np.arange(50), "query": "weather"})
     dataset = Data.of(Table(frame=frame), Schema(columns={}, unit="user"))
-    step = PrivateItemCounts(item="query", epsilon=1, delta=1e-6, max_items=1, ledger=path, dataset="log")
-    step.apply(dataset, Context(rng=Rng(1)))
+    step = PrivateItemCounts(item="query", epsilon=1, delta=1e-6, max_items=1)
+    context = Context(rng=Rng(1), account=(str(path), "log"))
+    step.apply(dataset, context)
     assert float(Ledger.open(path).balance(dataset="log").left.size) == pytest.approx(0.5)
     with pytest.raises(OverBudget):
-        step.apply(dataset, Context(rng=Rng(1)))
+        step.apply(dataset, context)

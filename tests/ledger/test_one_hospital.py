@@ -13,8 +13,11 @@ import pytest
 import sfumato
 from sfumato.cli import main
 from sfumato.dp.loss import PrivacyMeasure
+from sfumato.errors import BadParameter
 from sfumato.ledger import Ledger
 from sfumato.ledger.register import fingerprint
+from sfumato.recipe import Recipe
+from sfumato.studies.cell import run_cell
 
 HOSPITAL = """
 sfumato: 1
@@ -45,6 +48,8 @@ tables:
 PLANS = {
     "statistics": "table: visits\nstatistics: [{of: bill, by: [ward]}]\nbudget: {rho: 1/50}\n",
     "model": "learn: naive-bayes\nfeatures: [age, sex]\ntarget: ill\nepsilon: 1/2\ndelta: 1e-8\n",
+    "synthetic": "table: visits\nsteps: [private-synthesis: {epsilon: 0.5, delta: 1e-8, max_rows: 2}]\n",
+    "made-up": "table: patients\nsteps: [private-synthesis: {epsilon: 0.5, delta: 1e-8}]\n",
     "suppressed": "table: visits\ntables: [[ward]]\nround: 5\n",
     "microdata": "table: patients\nmodels: [{k-anonymity: 5}]\nsteps: [mondrian]\nabout: {purpose: a yearly file}\n",
     "contacts": "graph: {edges: contacts}\nmodels: [k-degree-anonymity: 2]\nsteps: [anonymize-degrees: 2]\n",
@@ -103,12 +108,16 @@ def test_the_command_line_charges_and_registers_everything_in_one_ledger(
             "microdata",
             "graph",
             "microdata",
+            "microdata",
+            "microdata",
         ]
     )
     assert {line["dataset"] for line in lines} == {"hospital"}
     free = [line for line in lines if line["loss"] is None]
     assert sorted(line["kind"] for line in free) == ["graph", "microdata", "microdata", "tables"]
     assert all(len(line["sha256"]) == len(line["plan"]) == 64 and line["who"] == "owner" for line in free)
+    paid = [line for line in lines if line["kind"] == "microdata" and line["loss"] is not None]
+    assert [line["name"] for line in paid] == ["synthetic", "made-up"]
     assert {line["why"] for line in free if line["kind"] == "microdata"} == {"a yearly file"}
     last = [line for line in free if line["kind"] == "microdata"][-1]
     assert last["sha256"] == fingerprint(folder / "microdata")
@@ -120,7 +129,81 @@ def test_the_command_line_charges_and_registers_everything_in_one_ledger(
     assert book.balance(dataset="hospital", unit="edge").spent.size == 1
     book.verify()
     assert main(["ledger", "show", document]) == 0
-    assert "microdata microdata; left; by owner; no guarantee" in capsys.readouterr().out
+    assert "microdata microdata; left; by owner; no charge" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "private-synthesis: {epsilon: 1, delta: 1e-8, max_rows: 2}",
+        "private-item-counts: {item: ward, epsilon: 1, delta: 1e-8, max_items: 2}",
+    ],
+)
+@pytest.mark.parametrize("short", [False, True])
+def test_a_step_with_a_guarantee_is_charged_to_the_document(
+    folder: Path, step: str, short: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a step draws costs as much as a question, whichever file the step stands in."""
+    document, plan = folder / "hospital.yaml", folder / "plan.yaml"
+    if short:
+        columns = HOSPITAL.partition("  visits:")[2].partition("    columns:\n")[2].partition("  contacts:")[0]
+        document = plan
+        text = (
+            f"data: visits.csv\nunit: patient\nbounds: {{rows: 4, groups: 2}}\nledger: ledger.db\ncolumns:\n{columns}"
+        )
+        plan.write_text(f"sfumato: 1\ndataset: visits\n{text}steps: [{step}]\n")
+    else:
+        plan.write_text(f"sfumato: 1\ndataset: hospital.yaml\ntable: visits\nsteps: [{step}]\n")
+    protect = ["protect", str(plan), "--out", str(folder / "out"), "--seconds", "0", "--unmet"]
+    assert main(protect) == 2, "no cap is set"
+    assert "No budget" in capsys.readouterr().err
+    assert not (folder / "out").exists()
+    run(folder, "ledger", "cap", str(document), "--epsilon", "1.5", "--delta", "1e-6", capsys=capsys)
+    done = sfumato.protect(plan, seconds=0, unmet=True)
+    [guarantee] = done.guarantees
+    assert guarantee.entry is not None
+    assert "no ledger" not in str(guarantee)
+    done.save(folder / "out", unmet=True)
+    spent = Ledger.open(folder / "ledger.db").balance(dataset="visits" if short else "hospital").spent
+    assert 0.5 < spent.size <= 1
+    assert main([*protect, "--force"]) == 1
+    assert "left" in capsys.readouterr().err
+    assert main(["query", str(document), "SELECT COUNT(*) FROM visits", "--epsilon", "1.1"]) == 1
+    assert main(["query", str(document), "SELECT COUNT(*) FROM visits", "--epsilon", "0.4"]) == 0
+
+
+def test_a_study_of_a_step_with_a_guarantee_costs_nothing(folder: Path) -> None:
+    sfumato.set_budget(folder / "hospital.yaml", epsilon="1/100", delta="1e-6")
+    step = "private-synthesis: {epsilon: 1, delta: 1e-8, max_rows: 2}"
+    plan = f"sfumato: 1\ndataset: hospital.yaml\ntable: visits\nsteps: [{step}]\n"
+    recipe = Recipe.parse(plan, base=folder)
+    run_cell(recipe, recipe.open(folder / "visits.csv"), n_targets=20)
+    assert [entry.kind for entry in Ledger.open(folder / "ledger.db").entries()] == ["cap"]
+
+
+def test_a_person_who_is_twice_in_the_table_of_people_counts_once(folder: Path) -> None:
+    """The key is unique by declaration; a guarantee holds for a file in which it is not."""
+    people = pl.read_csv(folder / "patients.csv")
+    copies = pl.concat([people, *[people.filter(pl.col("id") == 7)] * 400])
+    copies.write_csv(folder / "patients.csv")
+    sfumato.set_budget(folder / "hospital.yaml", epsilon=1000, delta="1e-6")
+    (folder / "made-up.yaml").write_text(
+        "sfumato: 1\ndataset: hospital.yaml\ntable: patients\nsteps: [private-synthesis: {epsilon: 500, delta: 1e-8}]\n"
+    )
+    made = sfumato.protect(folder / "made-up.yaml", seconds=0, unmet=True)
+    assert abs(made.data.height - 200) < 20
+    [guarantee] = made.guarantees
+    assert guarantee.unit == "id, patient"
+
+
+@pytest.mark.parametrize("engine", ["memory", "duckdb"])
+@pytest.mark.parametrize("id_", ["7", ""])
+def test_rows_are_not_taken_for_people_where_a_key_is_not_unique(folder: Path, engine: str, id_: str) -> None:
+    """Nine rows of one person are no class of nine people."""
+    with (folder / "patients.csv").open("a") as file:
+        file.writelines(f"{id_},99,f,true\n" for _ in range(9))
+    with pytest.raises(BadParameter, match="rows are not people"):
+        sfumato.protect(folder / "microdata.yaml", engine=engine, unmet=True)
 
 
 def test_python_does_the_same(folder: Path) -> None:

@@ -218,11 +218,11 @@ def test_a_fit_spends_no_more_than_its_budget_and_nearly_all_of_it(mechanism: st
     made = step(mechanism=mechanism, learn=learn, **changes)
     ledger = Ledger.open(":memory:")
     ledger.set_cap(approximate(7, Fraction(2, 10**6)), dataset="people")
-    model = made.model_copy(update={"dataset": "people"}).fit(people(), ledger=ledger)
+    model = made.fit(people(), ledger=ledger, dataset="people")
     assert 4.999 < ledger.balance(dataset="people").spent.size <= 5
     assert 4.99 < model.guarantee.epsilon <= 5
     with pytest.raises(OverBudget):
-        made.model_copy(update={"dataset": "people"}).fit(people(), ledger=ledger)
+        made.fit(people(), ledger=ledger, dataset="people")
 
 
 def test_contributions_of_a_person_are_bounded_at_random() -> None:
@@ -255,9 +255,11 @@ def test_release_has_a_verdict_and_a_guarantee(tmp_path: Path) -> None:
     Ledger.open(path).set_cap(approximate(5, Fraction(1, 10**6)), dataset="town")
     recipe = {
         "sfumato": 1,
+        "dataset": "town",
+        "ledger": str(path),
         "columns": {"name": "identifier", "age": "quasi", "job": "quasi", "pay": "sensitive", "ill": "sensitive"},
-        "steps": [{"private-synthesis": {**step().to_dict(), "columns": ["age", "job", "ill"], "ledger": str(path),
-                                         "dataset": "town", "domains": {k: DOMAINS[k] for k in ("age", "job")}}}],
+        "steps": [{"private-synthesis": {**step().to_dict(), "columns": ["age", "job", "ill"],
+                                         "domains": {k: DOMAINS[k] for k in ("age", "job")}}}],
         "attacks": ["membership"],
         "measures": ["marginals"],
     }  # fmt: skip
@@ -335,7 +337,7 @@ def test_bad_input_is_refused_before_the_budget_is_charged(changes: dict[str, An
     ledger = Ledger.open(":memory:")
     ledger.set_cap(approximate(5, Fraction(1, 10**6)), dataset="table")
     with pytest.raises(BadParameter, match=words):
-        step(**changes).fit(people(50), ledger=ledger)
+        step(**changes).fit(people(50), ledger=ledger, dataset="table")
     assert [entry.kind for entry in ledger.entries()] == ["cap"]
 
 

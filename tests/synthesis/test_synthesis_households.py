@@ -145,7 +145,7 @@ def test_households_without_a_sound_model_are_refused_before_the_charge(changes:
     ledger = Ledger.open(":memory:")
     ledger.set_cap(approximate(5, Fraction(1, 10**6)), dataset="table")
     with pytest.raises(SfumatoError, match=words):
-        step(**changes).fit_households(data(town(20)), ledger=ledger)
+        step(**changes).fit_households(data(town(20)), ledger=ledger, dataset="table")
     assert [entry.kind for entry in ledger.entries()] == ["cap"]
 
 

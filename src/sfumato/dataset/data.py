@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,26 @@ class Schema:
     columns: Mapping[str, Column]
     unit: str | None = None
     """The column that identifies a person; None if every row is a different person."""
+    key: str | None = field(default=None, compare=False)
+    """The column that is declared to be different for every person in a table with one row each."""
+    person: str | None = field(default=None, compare=False)
+    """The privacy unit as the document of several tables names it, where that is not the column alone."""
+
+    @property
+    def privacy_unit(self) -> str:
+        """The privacy unit as the ledger names it."""
+        return self.person or self.unit or "row"
+
+    def refuse_repeated_key(self, *, repeated: bool) -> None:
+        """Refuse a table of people in which a key is missing or not unique: rows would be taken for people."""
+        if repeated:
+            raise BadParameter(
+                f"The key `{self.key}` of the table of people is missing or the same in several rows, so rows are not "
+                "people.",
+                fix=f"Make it unique, or name the column in the document, `person: {self.key}`, without `key`: then "
+                "people with several rows are counted as people.",
+                column=self.key,
+            )
 
     @classmethod
     def of(

@@ -347,8 +347,12 @@ class Dataset(_Declared):
     def released_table(self, name: str | None = None) -> tuple[Source, Schema]:
         """Source and schema of the one table that a plan releases."""
         name = self.table_name(name)
-        unit = None if name == self.person else self.unit(name)
-        return self.tables[name].data, Schema(columns=self.tables[name].columns, unit=unit)
+        table, own = self.tables[name], name == self.person
+        schema = Schema(
+            columns=table.columns, unit=None if own else self.unit(name), key=table.key if own else None,
+            person=None if self.person is None else self.privacy_unit,
+        )  # fmt: skip
+        return table.data, schema
 
 
 def _in_full(plain: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, ...], tuple[str, ...]]]:

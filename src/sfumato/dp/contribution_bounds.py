@@ -62,12 +62,14 @@ def bound_table(frame: pl.DataFrame, table: PlannedTable) -> tuple[pl.DataFrame,
     """The rows that a plan uses, without the column of the person: of each, so many as the document says."""
     if table.unit is None:
         return frame, None
-    kept, bounds = bound_rows(frame, table.unit, table.max_rows)
-    return kept.drop(table.unit), Enforced(table.privacy_unit, bounds.rows, cutter=_CUTTER)
+    kept, bounds = bound_rows(frame, table.unit, table.max_rows, named=table.privacy_unit)
+    return kept.drop(table.unit), bounds
 
 
-def bound_rows(frame: pl.DataFrame, unit: str, rows: int) -> tuple[pl.DataFrame, Enforced]:
+def bound_rows(frame: pl.DataFrame, unit: str, rows: int, *, named: str | None = None) -> tuple[pl.DataFrame, Enforced]:
     """At most ``rows`` rows of every unit, drawn at random; rows without a unit are left out.
+
+    ``unit`` is the column that tells units apart, ``named`` what the ledger calls the unit (default: as the column).
 
     >>> frame, bounds = bound_rows(pl.DataFrame({"who": ["a"] * 5 + ["b", None], "x": range(7)}), "who", 2)
     >>> frame.height, str(bounds)
@@ -77,7 +79,7 @@ def bound_rows(frame: pl.DataFrame, unit: str, rows: int) -> tuple[pl.DataFrame,
     # A row without a unit counts for nobody: to refuse it would tell that there is one.
     keyed = frame.filter(pl.col(unit).is_not_null())
     kept = keyed[np.argsort(words(keyed.height))].filter(pl.int_range(pl.len()).over(unit) < rows)
-    return kept, Enforced(unit, rows, cutter=_CUTTER)
+    return kept, Enforced(named or unit, rows, cutter=_CUTTER)
 
 
 def bound_items(units: Ints, items: Ints, *, count: int, most: int, unit: str) -> tuple[Ints, Enforced]:

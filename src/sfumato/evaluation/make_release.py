@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sfumato import __version__
@@ -41,11 +41,13 @@ class Made:
 def make_release(recipe: Recipe, data: Data, *, rng: Rng, progress: Progress = SILENT) -> Made:
     """The masked data with its secret row map, the release as others see it, and its verdicts.
 
-    The verdicts are those of every registered check (:mod:`sfumato.evaluation.check`).
+    The verdicts are those of every registered check (:mod:`sfumato.evaluation.check`). Steps with a guarantee charge
+    the account of the recipe; what never leaves is made with :meth:`Recipe.uncharged`.
     """
     protected = run_steps(
-        data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, progress=progress
-    )
+        data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, account=recipe.account,
+        progress=progress,
+    )  # fmt: skip
     table, steps = protected.data.table, [step.public() for step in protected.steps]
     subject = Subject(
         release=protected.data,
@@ -81,10 +83,8 @@ def with_control(
     if recipe.attacks and not limited and not any(attack.discloses in _CONTROLLED for attack in recipe.attacks):
         return scenario
 
-    rehearsal = replace(recipe, steps=tuple(step.rehearsed() for step in recipe.steps))
-
     def of_fold(kept: Data, own: Rng) -> AttackScenario:
-        made = make_release(rehearsal, kept, rng=own, progress=quiet(progress))
+        made = make_release(recipe.uncharged(), kept, rng=own, progress=quiet(progress))
         return AttackScenario(original=kept, release=made.release, lineage=made.masked.lineage)
 
     return with_folds(scenario, of_fold, rng=rng, progress=progress, seconds=seconds)

@@ -92,7 +92,7 @@ class RegisterLine:
     def __str__(self) -> str:
         answers = counted(self.answers, "answer") if self.answers else f"answers under the policy {self.name}"
         what = answers if self.kind == "answers" else f"{self.kind} {self.name}".strip()
-        cost = "no guarantee" if self.loss is None else f"{self.loss} for one {self.unit}"
+        cost = "no charge" if self.loss is None else f"{self.loss} for one {self.unit}"
         parts = [f"{self.at[:10]} {self.dataset}: {what}".strip(), *([self.state] if self.kind != "answers" else [])]
         parts += [f"by {self.who}"] if self.who else []
         return "; ".join([*parts, cost, *self.verdicts, *([f"for: {self.why}"] if self.why else [])])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sfumato.data.table import Table
@@ -41,6 +40,9 @@ class Context:
     progress: Progress = SILENT
     before: int = 0
     """Number of steps that changed the table before this one."""
+    account: tuple[str, str] | None = None
+    """The ledger, and the data set in it, that a step with a guarantee charges; None in rehearsals and simulations, and
+    where the recipe names no ledger."""
 
     @property
     def class_models(self) -> tuple[PrivacyModel, ...]:
@@ -120,19 +122,9 @@ class Step(Part):
     exempt: ClassVar[Mapping[str, str]] = {}
     """Contract checks that cannot hold for this method, each with the reason: ``{check: reason}``."""
 
-    @property
-    def account(self) -> tuple[Path, str] | None:
-        """The ledger and the data set that the step charges and that its release is recorded in, if it names them."""
-        return None
-
     @abstractmethod
     def apply(self, data: Data, context: Context) -> Change:
         """Return the masked table. ``data`` is not modified; all randomness comes from ``context.rng``."""
-
-    def rehearsed(self) -> Step:
-        """The step as evaluations rerun it on a part of the data: without effects outside the table, such as charges to
-        a ledger."""
-        return self
 
     def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         """How the step runs on a file larger than memory, by columns: steps that together do the same, one after the

@@ -72,10 +72,12 @@ def run_steps(
     *,
     apply: Callable[[Step, T, Context], tuple[T, Change | StoredChange]],
     columns: Callable[[T], Data],
+    account: tuple[str, str] | None = None,
 ) -> tuple[T, tuple[StepResult, ...]]:
     """Run the steps in order on a table in memory or in an engine, then remove the identifiers that are left.
 
-    ``apply`` runs one step where the rows lie; ``columns`` gives the columns and types of a table.
+    ``apply`` runs one step where the rows lie; ``columns`` gives the columns and types of a table. ``account`` is
+    charged by steps with a guarantee.
     """
     results: list[StepResult] = []
 
@@ -83,7 +85,7 @@ def run_steps(
         nonlocal table
         position = len(results)
         own = rng.child(position, step.part_name())
-        context = Context(rng=own, models=tuple(models), progress=progress, before=position)
+        context = Context(rng=own, models=tuple(models), progress=progress, before=position, account=account)
         table, change = apply(step, table, context)
         results.append(StepResult(step=step, change=change))
 
@@ -104,12 +106,13 @@ def protect(
     models: Sequence[PrivacyModel] = (),
     rng: Rng,
     order: str = "shuffled",
+    account: tuple[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> MaskingResult:
     """Run the steps in order, remove remaining identifiers and dropped columns, and evaluate every model.
 
     Rows are shuffled at the end unless ``order`` is "kept": releases in the row order of the original could be linked
-    to each other row by row.
+    to each other row by row. A step with a guarantee charges ``account``, a ledger and the data set in it.
     """
     original, lineage = data, Lineage.identity(data.rows)
     models = models_of_run(models, data.sensitive)
@@ -124,7 +127,9 @@ def protect(
         verdicts.extend(change.verdicts)
         return Data(table=change.table, schema=table.schema), change
 
-    data, results = run_steps(data, steps, models, rng, progress, apply=apply, columns=lambda table: table)
+    data, results = run_steps(
+        data, steps, models, rng, progress, apply=apply, columns=lambda table: table, account=account
+    )
     if order == "shuffled":
         rows = rng.child("order").generator.permutation(data.rows)
         data = data.with_frame(data.table.frame[rows])

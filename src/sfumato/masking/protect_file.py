@@ -121,6 +121,7 @@ def protect_file(
             )
             original = StoredTable.open(workspace, schema, original=True, combinations=combinations)
             _refuse_bad_weights(original)
+            _refuse_repeated_key(original)
             if not original.rows:
                 raise EmptyTable("The source has no rows.", fix="There is nobody in it to protect.")
             models = models_of_run(models, original.empty.sensitive)
@@ -189,6 +190,14 @@ def _refuse_bad_weights(table: StoredTable) -> None:
         statement = f"SELECT COUNT(*) AS n FROM ({table.sql}) AS t WHERE {bad}"
         if table.workspace.query(statement, "checking the weights").item():
             raise BadParameter(f"Weight column `{name}` must hold positive numbers and no gaps.", column=name)
+
+
+def _refuse_repeated_key(table: StoredTable) -> None:
+    if table.schema.key is not None:
+        cell = f"t.{table.cells[table.schema.key]}"
+        statement = f"SELECT COUNT(*) - COUNT(DISTINCT {cell}) AS n FROM ({table.sql}) AS t"
+        repeated = table.workspace.query(statement, "checking the key of people").item() > 0
+        table.schema.refuse_repeated_key(repeated=repeated)
 
 
 def value_counts(table: StoredTable, models: Sequence[PrivacyModel]) -> dict[str, RowGroups]:

@@ -87,7 +87,8 @@ class Recipe:
     about: AboutRelease = field(default_factory=AboutRelease)
     """Purpose, recipient, legal basis, re-evaluation date and sign-off of the release."""
     account: tuple[str, str] | None = field(default=None, compare=False)
-    """The ledger, and the data set in it, in whose register the release is entered; None if no ledger is named."""
+    """The ledger, and the data set in it, that steps with a guarantee charge and in whose register the release is
+    entered; None if no ledger is named."""
 
     def __post_init__(self) -> None:
         for name in ("models", "steps", "attacks", "measures"):
@@ -110,6 +111,10 @@ class Recipe:
             return recipe_from_text(document, base=base)
         return recipe_from_dict(document, base=base)
 
+    def uncharged(self) -> Recipe:
+        """The recipe for evaluations and trials, whose results never leave: no ledger is charged for them."""
+        return replace(self, account=None)
+
     @property
     def formal_guarantee(self) -> bool:
         """Whether a step has a guarantee about one person, such as differential privacy."""
@@ -127,6 +132,10 @@ class Recipe:
             refuse_undecided(self.schema, data.table.frame.clear(), recipe=self.path)
             return data
         data = Data.of(read(source, **options), self.schema)
+        if self.schema.key is not None:
+            data.table.require([self.schema.key])
+            keys = data.table.frame[self.schema.key]
+            self.schema.refuse_repeated_key(repeated=keys.drop_nulls().n_unique() < len(keys))
         refuse_undecided(self.schema, data.table.frame, recipe=self.path)
         return data
 

@@ -49,7 +49,7 @@ def refused_cell(refusal: SfumatoError) -> dict[str, Any]:
 
 def _run(recipe: Recipe, data: Data, n_targets: int, progress: Progress) -> dict[str, Any]:
     rng, begin = Rng(recipe.seed), time.perf_counter()
-    made = make_release(recipe, data, rng=rng, progress=progress)
+    made = make_release(recipe.uncharged(), data, rng=rng, progress=progress)
     pair = ReleasePair(original=data, release=made.release, lineage=made.masked.lineage)
     measured = run_measures(pair, recipe.measures, rng=rng, progress=SILENT)
     masked = time.perf_counter() - begin

@@ -91,7 +91,7 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
     recipe = replace(
         recipe,
         schema=replace(recipe.schema, columns=columns),
-        steps=tuple(_short(step.rehearsed()) for step in recipe.steps),
+        steps=tuple(_short(step) for step in recipe.steps),
     )
     tried: dict[int, float] = {}
     ways: tuple[WayOut, ...] = ()
@@ -120,7 +120,7 @@ def _attacked(recipe: Recipe, table: Table, k: int, seed: int, *, first: bool) -
     """What an attacker who knows all columns finds at this k, and the ways out of the limit for the first k."""
     models = tuple(KAnonymity(k=k) if isinstance(model, KAnonymity) else model for model in recipe.models)
     data = Data.of(table, recipe.schema)
-    made = make_release(replace(recipe, models=models), data, rng=Rng(seed))
+    made = make_release(replace(recipe.uncharged(), models=models), data, rng=Rng(seed))
     scenario = AttackScenario(original=data, release=made.release, lineage=made.masked.lineage)
     attacks = [AnyColumns(most="all")]
     outcomes = run_attacks(scenario, attacks, rng=Rng(seed), n_targets=1000, progress=SILENT)

@@ -166,7 +166,9 @@ def refusal_of(recipe: Recipe, data: Data) -> SfumatoError | None:
 
 def _try(recipe: Recipe, data: Data) -> SfumatoError | None:
     try:
-        make_release(recipe, data, rng=Rng(recipe.seed), progress=Deadline(until=time.monotonic() + _SECONDS))
+        make_release(
+            recipe.uncharged(), data, rng=Rng(recipe.seed), progress=Deadline(until=time.monotonic() + _SECONDS)
+        )
     except OutOfTime:
         return None
     except SfumatoError as refusal:

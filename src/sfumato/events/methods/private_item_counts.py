@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Self
 
 import numpy as np
@@ -16,7 +15,6 @@ from sfumato.errors import BadParameter, NotApplicable
 from sfumato.events.item_sets import declared_unit, event_codes
 from sfumato.ledger.charge import Charge, charge_run
 from sfumato.masking.base import Context, Step
-from sfumato.params import InputFile
 from sfumato.rationals import rational
 from sfumato.release import Change
 from sfumato.release.guarantee import Guarantee
@@ -67,25 +65,12 @@ class PrivateItemCounts(Step):
     """Column that identifies a person. Default: the recipe's ``unit``."""
     count: str = "people"
     """Name of the column with the noisy counts."""
-    ledger: InputFile | None = None
-    """The budget ledger that is charged before the data is read. Without one, nobody adds up several releases."""
-    dataset: str | None = None
-    """The name of the data set in the ledger."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if (self.ledger is None) != (self.dataset is None):
-            raise ValueError("`ledger` and `dataset` belong together")
         if self.count == self.item:
             raise ValueError("`count` must be another name than `item`")
         return self
-
-    @property
-    def account(self) -> tuple[Path, str] | None:
-        return None if self.ledger is None else (self.ledger, self.dataset or "")
-
-    def rehearsed(self) -> Step:
-        return self.model_copy(update={"ledger": None, "dataset": None})
 
     def mechanism(self) -> ThresholdedLaplace:
         """Noise and second threshold. They depend on the parameters alone.
@@ -117,9 +102,11 @@ class PrivateItemCounts(Step):
         loss = mechanism.loss(self.max_items)
         # A row without a person counts for nobody; to refuse it would tell that there is one.
         units, codes, items = event_codes(data.table.frame.drop_nulls(unit), unit, self.item)
-        counts, cut = bound_items(units, codes, count=len(items), most=self.max_items, unit=unit)
-        run = Charge.of_run(loss, unit=unit, name=self.part_name(), public=self.public(), bounds=cut)
-        receipt = charge_run(run, ledger=self.ledger, dataset=self.dataset)
+        person = data.schema.privacy_unit if unit in (data.schema.unit, data.schema.key) else unit
+        counts, cut = bound_items(units, codes, count=len(items), most=self.max_items, unit=person)
+        run = Charge.of_run(loss, unit=person, name=self.part_name(), public=self.public(), bounds=cut)
+        ledger, dataset = context.account or (None, None)
+        receipt = charge_run(run, ledger=ledger, dataset=dataset)
         kept = np.flatnonzero(counts >= self.first_threshold)
         noisy = mechanism.release(SecretValue(counts[kept]), receipt=receipt, sensitivity=self.max_items)
         shown = ~np.isnan(noisy)
@@ -127,7 +114,7 @@ class PrivateItemCounts(Step):
             {self.item: items.gather(kept[shown]), self.count: noisy[shown].astype(np.int64)}
         ).sort(self.count, self.item, descending=[True, False])  # fmt: skip
         guarantee = Guarantee(
-            loss=loss, unit=unit, max_rows=self.max_items,
+            loss=loss, unit=person, max_rows=self.max_items,
             proof=f"{mechanism.proof}; two thresholds: Götz et al. 2012",
             parameters={
                 "max_items": self.max_items, "first_threshold": self.first_threshold,

@@ -21,7 +21,6 @@ from sfumato.field_docs import DocumentedModel
 from sfumato.ledger.charge import Charge, charge_run
 from sfumato.ledger.ledger import Ledger
 from sfumato.masking.base import Context, Step
-from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rationals import rational
 from sfumato.release import Change
@@ -138,15 +137,9 @@ class PrivateSynthesis(Step):
     """SQL conditions that every synthetic row meets, such as ``age >= 18 OR job IS NULL``."""
     households: Households | None = None
     """For people in households: every household is synthesized as a whole, and is the unit of privacy."""
-    ledger: InputFile | None = None
-    """The budget ledger that is charged before the data is read. Without one, nobody adds up several releases."""
-    dataset: str | None = None
-    """The name of the data set in the ledger."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if (self.ledger is None) != (self.dataset is None):
-            raise ValueError("`ledger` and `dataset` belong together")
         if self.households is not None and (self.rows is not None or self.max_rows is not None):
             raise ValueError("with `households`, `max_members` bounds the rows of a unit, and their number is noisy")
         for rule in self.constraints:
@@ -155,13 +148,6 @@ class PrivateSynthesis(Step):
             except pl.exceptions.PolarsError:
                 raise ValueError(f"`{rule}` is not an SQL condition") from None
         return self
-
-    @property
-    def account(self) -> tuple[Path, str] | None:
-        return None if self.ledger is None else (self.ledger, self.dataset or "table")
-
-    def rehearsed(self) -> Step:
-        return self.model_copy(update={"ledger": None, "dataset": None})
 
     def apply(self, data: Data, context: Context) -> Change:
         if context.before:
@@ -173,7 +159,8 @@ class PrivateSynthesis(Step):
         fit: Callable[..., SynthesisModel | HouseholdModel] = (
             self.fit if self.households is None else self.fit_households
         )
-        model = fit(data, ledger=self.ledger, rng=context.rng, progress=context.progress)
+        ledger, dataset = context.account or (None, None)
+        model = fit(data, ledger=ledger, dataset=dataset, rng=context.rng, progress=context.progress)
         frame = model.sample(self.rows, random=context.rng.child("rows").generator)
         guarantee = model.guarantee
         return Change(
@@ -190,45 +177,49 @@ class PrivateSynthesis(Step):
         )
 
     def fit(
-        self, data: Data, *, ledger: Ledger | Path | None = None, rng: Rng | None = None, progress: Progress = SILENT
-    ) -> SynthesisModel:
+        self, data: Data, *, ledger: Ledger | str | Path | None = None, dataset: str | None = None,
+        rng: Rng | None = None, progress: Progress = SILENT,
+    ) -> SynthesisModel:  # fmt: skip
         """Fit a model and charge a ledger for it. Everything drawn from the model afterwards is free.
 
         Refusals that do not depend on the rows come before the charge. ``ledger`` is charged under the name
-        ``dataset``.
+        ``dataset``; without them nobody adds up several models of the same people.
         """
         if self.households is not None:
             raise BadParameter("private-synthesis: `households` need two tables.", fix="Call `fit_households`.")
-        kept, run = self._charged(data, ledger, rng, progress)
+        kept, run = self._charged(data, ledger, dataset, rng, progress)
         return fit_model(kept, run)
 
     def fit_households(
-        self, data: Data, *, ledger: Ledger | Path | None = None, rng: Rng | None = None, progress: Progress = SILENT
-    ) -> HouseholdModel:
+        self, data: Data, *, ledger: Ledger | str | Path | None = None, dataset: str | None = None,
+        rng: Rng | None = None, progress: Progress = SILENT,
+    ) -> HouseholdModel:  # fmt: skip
         """Fit a model of people in households, as :meth:`fit` does for a single table."""
         if self.households is None:
             raise BadParameter("private-synthesis: `households` is not set.", fix="Set it, or call `fit`.")
-        kept, run = self._charged(data, ledger, rng, progress)
+        kept, run = self._charged(data, ledger, dataset, rng, progress)
         assert run.plan.households is not None
         return fit_households(kept, run, run.plan.households)
 
     def _charged(
-        self, data: Data, ledger: Ledger | Path | None, rng: Rng | None, progress: Progress
+        self, data: Data, ledger: Ledger | str | Path | None, dataset: str | None, rng: Rng | None, progress: Progress
     ) -> tuple[pl.DataFrame, FitRun]:
         """Rows with bounded contributions, and a run whose budget is paid."""
         refuse_found_types(data.table)
         plan = self._plan(data)
         cost = replace(approximate(rational(self.epsilon), rational(self.delta)), curve=plan.loss.curve)
-        unit = plan.households.id if plan.households is not None else data.schema.unit
-        frame = data.table.frame
-        kept, cut = (frame, None) if unit is None else bound_rows(frame, unit, plan.max_contribution)
-        run = Charge.of_run(
-            cost, in_rho=plan.loss, unit=unit or "row", name=self.part_name(), public=self.public(), bounds=cut
-        )
-        paid = charge_run(run, ledger=ledger, dataset=None if ledger is None else self.dataset or "table")
+        schema = data.schema
+        column = plan.households.id if plan.households is not None else schema.unit or schema.key
+        unit = schema.privacy_unit if plan.households is None else plan.households.id
+        kept, cut = data.table.frame, None
+        if column is not None:
+            data.table.require([column])
+            kept, cut = bound_rows(kept, column, plan.max_contribution, named=unit)
+        run = Charge.of_run(cost, in_rho=plan.loss, unit=unit, name=self.part_name(), public=self.public(), bounds=cut)
+        paid = charge_run(run, ledger=ledger, dataset=dataset)
         [receipt] = paid.split(plan.loss)
         guarantee = Guarantee(
-            loss=plan.loss.at(plan.delta), unit=unit or "row", max_rows=plan.max_contribution, proof=_PROOF
+            loss=plan.loss.at(plan.delta), unit=unit, max_rows=plan.max_contribution, proof=_PROOF
         ).charged(paid)
         return kept, FitRun(
             plan=plan, receipt=receipt, random=(rng or Rng()).child("fit").generator, progress=progress,

@@ -53,8 +53,7 @@ class MicrodataProtection(Protection):
 
     @property
     def account(self) -> tuple[str | Path, str] | None:
-        charged = next((step.account for step in self.recipe.steps if step.account is not None), None)
-        return charged or self.recipe.account
+        return self.recipe.account
 
     @property
     def written_plan(self) -> str:
