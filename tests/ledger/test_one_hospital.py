@@ -158,7 +158,7 @@ def test_a_step_with_a_guarantee_is_charged_to_the_document(
     assert main(protect) == 2, "no cap is set"
     assert "No budget" in capsys.readouterr().err
     assert not (folder / "out").exists()
-    run(folder, "ledger", "cap", str(document), "--epsilon", "1.5", "--delta", "1e-6", capsys=capsys)
+    run(folder, "ledger", "cap", str(document), "--epsilon", "1.05", "--delta", "1e-6", capsys=capsys)
     done = sfumato.protect(plan, seconds=0, unmet=True)
     [guarantee] = done.guarantees
     assert guarantee.entry is not None
@@ -169,7 +169,7 @@ def test_a_step_with_a_guarantee_is_charged_to_the_document(
     assert main([*protect, "--force"]) == 1
     assert "left" in capsys.readouterr().err
     assert main(["query", str(document), "SELECT COUNT(*) FROM visits", "--epsilon", "1.1"]) == 1
-    assert main(["query", str(document), "SELECT COUNT(*) FROM visits", "--epsilon", "0.4"]) == 0
+    assert main(["query", str(document), "SELECT COUNT(*) FROM visits", "--epsilon", "0.04"]) == 0
 
 
 def test_a_study_of_a_step_with_a_guarantee_costs_nothing(folder: Path) -> None:
