@@ -344,6 +344,14 @@ def test_accuracy_first() -> None:
     asked = session()
     answer = asked.ask("SELECT COUNT(*) FROM visits ERROR 50 CONFIDENCE 99%")
     assert float(answer.loss.size) == pytest.approx(math.log(100) / 50, rel=2e-3)
+    [noise], [[cell]] = answer.explanation.noises, answer.rows
+    assert noise.error <= 50 < noise.error * 1.05
+    assert cell.high - cell.value == cell.value - cell.low == pytest.approx(noise.error)
+    assert "(99 %)" in str(answer.explanation)
+    assert answer.to_dict()["explanation"]["confidence"] == 0.99
+    assert asked.explain("SELECT COUNT(*) FROM visits ERROR 10% CONFIDENCE 99%", epsilon=1).confidence == Fraction(
+        99, 100
+    )
     assert asked.explain("SELECT SUM(age) FROM visits ERROR ±10").noises[0].error <= 10
     with pytest.raises(BadParameter, match="at most"):
         asked.ask("SELECT COUNT(*) FROM visits ERROR 5%")

@@ -237,7 +237,8 @@ def _explanation(shown: Mapping[str, Any]) -> Explanation:
         return Explanation(policy=shown["policy"], notes=tuple(shown["notes"][1:]))
     return Explanation(
         cost=shown["cost"], groups=shown["groups"], bounding=shown["bounding"], needed=shown["needed"],
-        noises=tuple(NoiseSummary(**noise) for noise in shown["noise"]), notes=tuple(shown["notes"]),
+        noises=tuple(NoiseSummary(**noise) for noise in shown["noise"]),
+        confidence=Fraction(str(shown["confidence"])), notes=tuple(shown["notes"]),
     )  # fmt: skip
 
 

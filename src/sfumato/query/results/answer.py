@@ -84,7 +84,7 @@ class Answer:
 
     @property
     def intervals(self) -> pl.DataFrame:
-        """Values with ``_low`` and ``_high`` beside numbers with a 95 % interval; ``limits`` where they can cut."""
+        """Values with ``_low`` and ``_high`` beside numbers with an interval; ``limits`` where they can cut."""
         data: dict[str, list[Any]] = {}
         for i, name in enumerate(self.columns):
             data[name] = [row[i].value for row in self.rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
 from typing import Any, assert_never
 
@@ -13,9 +14,10 @@ from sfumato.query.plan.noise import NoisePlan, grid_of
 from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.relational import walk
 from sfumato.query.plan.row_steps import Compute
+from sfumato.query.sql.statement import DEFAULT_CONFIDENCE
 from sfumato.wording import counted
 
-__all__ = ["Explanation", "NoiseSummary", "digits", "explain"]
+__all__ = ["Explanation", "NoiseSummary", "digits", "explain", "percentage"]
 
 
 def digits(value: float, most: int) -> str:
@@ -27,6 +29,15 @@ def digits(value: float, most: int) -> str:
     return f"{value:,.0f}" if 10**most <= abs(value) < 1e15 else f"{value:,.{most}g}"
 
 
+def percentage(confidence: Fraction) -> str:
+    """A confidence as text.
+
+    >>> percentage(Fraction(19, 20)), percentage(Fraction(999, 1000))
+    ('95 %', '99.9 %')
+    """
+    return f"{float(100 * confidence):.9g} %"
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoiseSummary:
     """The noise on one measured number."""
@@ -34,8 +45,9 @@ class NoiseSummary:
     what: str
     mechanism: str
     error: float
-    """Bound on the noise of one number at 95 %, in its own unit; for a quantile in rows of rank. Where an error is
-    asked for, rounding is part of it; else it depends on the number of rows, which is not known before the answer."""
+    """Bound on the noise of one number at the confidence, in its own unit; for a quantile in rows of rank. Where an
+    error is asked for, rounding is part of it; else it depends on the number of rows, which is not known before the
+    answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +61,8 @@ class Explanation:
     bounding: str = ""
     """How the contributions of one unit are bounded."""
     noises: tuple[NoiseSummary, ...] = ()
+    confidence: Fraction = DEFAULT_CONFIDENCE
+    """Probability with which the errors and the intervals hold."""
     needed: float | None = None
     """With private keys: the count (or number of units) at which a key is reported with probability 0.95."""
     notes: tuple[str, ...]
@@ -60,7 +74,10 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"Costs {self.cost}.", self.bounding] if self.differential_privacy else ["Costs no budget."]
-        lines += [f"{noise.what}: {noise.mechanism} noise, ±{digits(noise.error, 4)} (95 %)." for noise in self.noises]
+        level = percentage(self.confidence)
+        lines += [
+            f"{noise.what}: {noise.mechanism} noise, ±{digits(noise.error, 4)} ({level})." for noise in self.noises
+        ]
         return "\n".join([*lines, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,7 +87,7 @@ class Explanation:
             return {"policy": self.policy, "differential_privacy": False, "notes": notes}
         noises = [{"what": n.what, "mechanism": n.mechanism, "error": n.error} for n in self.noises]
         return {"cost": self.cost, "groups": self.groups, "bounding": self.bounding, "noise": noises,
-                "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
+                "confidence": float(self.confidence), "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
 
 
 def _needed(plan: NoisePlan) -> tuple[float, str]:
@@ -103,7 +120,9 @@ def explain(plan: NoisePlan) -> Explanation:
         else:
             what, measurement = plan.query.aggregates[number].title, plan.of(number)
         name = measurement.mechanism.part_name()
-        error = plan.error(number, "0.95") + (plan.rounding(number) if plan.query.target is not None else 0.0)
+        error = plan.error(number, plan.query.confidence) + (
+            plan.rounding(number) if plan.query.target is not None else 0.0
+        )
         noises.append(NoiseSummary(what=what, mechanism=name, error=error))
     needed = None
     notes = ["Intervals cover the noise, not contributions beyond the bounds, which are cut."]
@@ -154,6 +173,6 @@ def explain(plan: NoisePlan) -> Explanation:
     return Explanation(
         cost=str(plan.cost), groups=plan.query.groups, bounding=bounding,
         noises=tuple(dict.fromkeys(noises)),
-        needed=needed,
+        needed=needed, confidence=plan.query.confidence,
         notes=tuple(notes),
     )  # fmt: skip

@@ -21,8 +21,6 @@ from sfumato.rationals import Number as Confidence
 __all__ = ["OutputEvaluator"]
 
 _STEPS = 32
-_ERROR = Fraction(1, 20)
-"""Probability that an interval misses the true value."""
 
 
 class OutputEvaluator:
@@ -32,6 +30,7 @@ class OutputEvaluator:
         self._plan = plan
         self._released = released
         self._keys = released.keys
+        self._missed = 1 - plan.query.confidence
         self.windows: dict[int, list[NoisyValue]] = {}
         """Results of window functions, one per row."""
         self.blanks: dict[int, Any] = {}
@@ -50,7 +49,7 @@ class OutputEvaluator:
         return self.size - 1
 
     def column(self, output: Output) -> list[NoisyValue]:
-        """One output for every group. With several noisy numbers, the 5 % error probability is divided among them."""
+        """One output for every group. Several noisy numbers divide the error probability among them."""
         keys = self._keys
         if isinstance(output, Key):
             return [NoisyValue(value=key[output.index]) for key in keys]
@@ -77,7 +76,7 @@ class OutputEvaluator:
         if isinstance(aggregate, ValueCounts):
             return [NoisyValue(value=aggregate.candidates[int(place)]) for place in self._numbers(value)]
         if isinstance(aggregate, BinCounts):
-            ends = aggregate.rank in (0, 1) and BEYOND * parts <= _ERROR
+            ends = aggregate.rank in (0, 1) and BEYOND * parts <= self._missed
             return [_quantile(number, aggregate, ends=ends) for number in self._numbers(value)]
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
@@ -105,7 +104,7 @@ class OutputEvaluator:
         return [sum(map(mul, weights, row)) for row in zip(*columns, strict=True)]
 
     def _level(self, parts: int) -> Confidence:
-        return 1 - _ERROR / parts
+        return 1 - self._missed / parts
 
     def _radius(self, value: int | LinearCombination, parts: int) -> float | None:
         chosen = isinstance(value, int) and self._plan.of(value).mechanism.noise is None

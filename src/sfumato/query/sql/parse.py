@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
@@ -27,7 +28,7 @@ from sfumato.query.sql.possible_groups import possible_groups
 from sfumato.query.sql.refusal import called, nearest, refuse
 from sfumato.query.sql.relation import BoundRelation, ContributionLimits
 from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregate, title
-from sfumato.query.sql.statement import ErrorTarget, parse_statement
+from sfumato.query.sql.statement import DEFAULT_CONFIDENCE, ErrorTarget, parse_statement
 
 __all__ = ["GroupKey", "Query", "bind_query", "parse_query"]
 
@@ -56,6 +57,8 @@ class Query:
     limits: ContributionLimits
     """(rows, groups, typical groups) of one unit as declared; where each row is a unit, copies of a row and 1."""
     target: ErrorTarget | None = None
+    confidence: Fraction = DEFAULT_CONFIDENCE
+    """Probability with which intervals and stated errors hold: that of the ERROR clause."""
     possible: tuple[int, ...] | None = None
     """Numbers of the groups that can have rows, among all combinations of public keys; None: all."""
 
@@ -98,7 +101,8 @@ def bind_query(tree: Any, catalog: Catalog, text: str, views: Mapping[str, Any])
 def parse_query(sql: str, catalog: Catalog) -> Query:
     """Parse a query. Unsupported SQL is refused with its position, the reason and a fix, at no cost."""
     sql, tree, target = parse_statement(sql)
-    return replace(bind_query(tree, catalog, sql, {}), target=target)
+    query = bind_query(tree, catalog, sql, {})
+    return query if target is None else replace(query, target=target, confidence=target.confidence)
 
 
 class _Measured(OutputBinder):

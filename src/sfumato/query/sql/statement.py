@@ -10,8 +10,10 @@ from typing import Any
 from sfumato.errors import QueryRefused
 from sfumato.query.sql.allowed_forms import check_forms
 
-__all__ = ["ErrorTarget", "parse_statement", "split_error_clause"]
+__all__ = ["DEFAULT_CONFIDENCE", "ErrorTarget", "parse_statement", "split_error_clause"]
 
+DEFAULT_CONFIDENCE = Fraction(19, 20)
+"""Probability with which an interval holds, unless the query says CONFIDENCE."""
 _MAX_CHARACTERS = 20_000
 _ERROR_CLAUSE = re.compile(
     r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"
@@ -62,7 +64,7 @@ def split_error_clause(sql: str) -> tuple[str, ErrorTarget | None]:
     if clause is None:
         return sql, None
     relative, size = clause["unit"] == "%", Fraction(clause["size"])
-    level = Fraction(clause["level"] or "95") / 100
+    level = DEFAULT_CONFIDENCE if clause["level"] is None else Fraction(clause["level"]) / 100
     if size <= 0 or not 0 < level < 1:
         raise QueryRefused("ERROR must be above 0 and CONFIDENCE between 0% and 100%.")
     return sql[: clause.start()], ErrorTarget(

@@ -46,7 +46,7 @@ VIEWS = (
             "high": "float8",
             "limits": "text",
         },
-        about="the last answer of this connection with its 95 % intervals; limits says whether they may cut people",
+        about="the last answer of this connection with its intervals; limits says whether they may cut people",
     ),
     SystemView(
         name="columns",
