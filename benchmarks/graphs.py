@@ -2,7 +2,7 @@
 
 python benchmarks/graphs.py --degrees FILE [--record]    # optimal cost, edges kept and CPU seconds by k
 python benchmarks/graphs.py --symmetric FILE [--record]  # edges kept by k-automorphism
-python benchmarks/graphs.py --statistics FILE [--picture FILE.svg] [--record]  # error of private statistics
+python benchmarks/graphs.py --statistics FILE [--record]  # error of private statistics
 python benchmarks/graphs.py --attacks FILE [--record]    # rate of each attack with 5, 10 and 20 % switched edges
 python benchmarks/graphs.py --aligned 1000000 [--record] # edges kept by k-automorphism in many small communities
 python benchmarks/graphs.py --large 1000000 [--record]   # synthetic people with 20 friends each: CPU seconds, memory
@@ -41,7 +41,6 @@ from sfumato.graphs.signatures import colours, unique_share
 from sfumato.graphs.symmetry import cycle_lengths
 from sfumato.ledger.ledger import Ledger
 from sfumato.registry import registry
-from sfumato.reports.graph_picture import degrees_svg
 from sfumato.rng import Rng
 
 IDENTITY = (
@@ -141,13 +140,12 @@ def attacks(graph: Graph) -> None:
         figures.add(**row)
 
 
-def statistics(graph: Graph, picture: str) -> None:
-    """Errors of differentially private statistics, and a picture of the degree distributions at epsilon = 1."""
+def statistics(graph: Graph) -> None:
+    """Errors of differentially private statistics."""
     forms = {"protected": "", "epsilon": "", "edges": ".2%", "degrees": ".1%", "triangles": ".1%", "cpu": ".1f"}
     titles = {"edges": "error of edges", "degrees": "error of degrees", "triangles": "error of triangles"}
     figures = Figures("graphs", "statistics", forms, titles | {"cpu": "CPU s"})
     found, true_counts = triangles(graph)[0], np.bincount(graph.degrees)
-    lines = {"true": true_counts}
     settings: dict[str, dict[str, Any]] = {"edges": {}, "nodes": {"max_degree": 200, "max_triangles": 40_000}}
     for protected, bounds in settings.items():
         for epsilon in ("0.1", "1", "10"):
@@ -173,10 +171,6 @@ def statistics(graph: Graph, picture: str) -> None:
             mean = np.mean(errors, axis=0)
             row = {"protected": protected, "epsilon": epsilon, "cpu": (time.process_time() - start) / 10}
             figures.add(**row, edges=mean[0], degrees=mean[1], triangles=mean[2])
-            if epsilon == "1":
-                lines[f"{protected} protected, ε = 1"] = people
-    if picture:
-        Path(picture).write_text(degrees_svg(lines), encoding="utf-8")
 
 
 def large(people: int) -> None:
@@ -221,7 +215,6 @@ def main() -> None:
     reader.add_argument("--symmetric", default="")
     reader.add_argument("--attacks", default="")
     reader.add_argument("--statistics", default="")
-    reader.add_argument("--picture", default="")
     reader.add_argument("--aligned", type=int, default=0)
     reader.add_argument("--large", type=int, default=0)
     given = reader.parse_args()
@@ -230,7 +223,7 @@ def main() -> None:
     if given.symmetric:
         symmetric(as_graph(given.symmetric))
     if given.statistics:
-        statistics(as_graph(given.statistics), given.picture)
+        statistics(as_graph(given.statistics))
     if given.attacks:
         attacks(as_graph(given.attacks))
     if given.aligned:

@@ -30,7 +30,7 @@ SURVEY = f"{{survey: sites, epsilon: 1, people: 100000000, questions: {QUESTIONS
 
 def streamed(count: int, engine: str) -> None:
     """Count ``count`` Hadamard reports from Parquet files of ten million; the files are written by another process."""
-    from sfumato.collecting.report_scan import SCANS, parquet_files
+    from sfumato.collecting.report_scan import parquet_files, tally_reports
 
     survey = Survey.parse(SURVEY)
     with tempfile.TemporaryDirectory() as text:
@@ -45,7 +45,7 @@ def streamed(count: int, engine: str) -> None:
             for file in files:
                 collection.add_file(file)
         else:
-            collection = SCANS[engine](survey, files)
+            collection = tally_reports(engine, survey, files)
         spent, waited = time.process_time() - start, time.perf_counter() - wall
         assert collection.reports == count
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

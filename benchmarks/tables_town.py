@@ -24,7 +24,7 @@ from area_reconstruction import PublishedCounts, reconstruct_areas
 from record import RECORD, Figures
 
 from sfumato.data.table import Table
-from sfumato.dataset import ColumnRow, Data, Schema
+from sfumato.dataset import Column, Data, Schema
 from sfumato.ledger import Ledger
 from sfumato.ledger.charge import Charge
 from sfumato.masking.base import Context
@@ -88,7 +88,7 @@ def published(counts: Any) -> list[PublishedCounts]:
 def swapped(people: pl.DataFrame, rate: float) -> pl.DataFrame:
     """The riskiest households change their homes with others of the same size."""
     names = ("block", "sex", "age", "race", "origin")
-    schema = Schema(columns={name: ColumnRow(role="quasi") for name in names})
+    schema = Schema(columns={name: Column(role="quasi") for name in names})
     data = Data.of(Table(frame=people), schema)
     step = Swap(rate=rate, columns=("block",), household="household", target="risky", keys=("block", "race", "origin"))
     frame = step.apply(data, Context(rng=Rng(3))).table.frame

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -60,3 +63,14 @@ def test_documented_make_targets_exist() -> None:
 def test_the_citation_has_the_license_of_the_package() -> None:
     citation = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert f'license = "{citation["license"]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_what_benchmarks_import_exists(script: Path) -> None:
+    """Benchmarks are run seldom, so a name that was moved would be noticed late."""
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("sfumato"):
+            module = importlib.import_module(str(node.module))
+            for name in node.names:
+                own = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
+                assert own, f"{node.module}.{name.name}"
