@@ -175,21 +175,54 @@ def test_panel_with_pseudonyms_and_noise(tmp_path: Path) -> None:
     assert high >= right(((left[:, None, :] - other[None, :, :]) ** 2).sum(axis=2)) > 0.3
 
 
-def test_dates_with_one_offset_for_each_person(tmp_path: Path) -> None:
-    """The days between visits. The visits are drawn: no real file with dates of several visits is at hand."""
+def visits() -> pl.DataFrame:
+    """Visits of 60 people. They are drawn: no real file with dates of several visits is at hand."""
     draw = np.random.default_rng(3)
     gaps = np.cumsum(np.column_stack([np.zeros(60, int), draw.geometric(1 / 20, (60, 3))]), axis=1)
     days = pl.Series((draw.integers(0, 700, 60)[:, None] + gaps).ravel())
-    frame = pl.DataFrame({"id": np.repeat([f"p{i}" for i in range(60)], 4), "day": days}).select(
-        "id", visit=pl.date(2020, 1, 1) + pl.duration(days=pl.col("day"))
-    )
-    steps = [{"pseudonymize": {"key": str(tmp_path / "key")}}, {"shift-dates": {"days": 300}}]
-    recipe = {"unit": "id", "columns": {"id": "identifier", "visit": "quasi"}, "steps": steps}
-    high, original, released = reported(recipe, frame)
+    frame = pl.DataFrame({"id": np.repeat([f"p{i}" for i in range(60)], 4), "day": days})
+    return frame.select("id", visit=pl.date(2020, 1, 1) + pl.duration(days=pl.col("day")))
+
+
+@pytest.mark.parametrize("unit", ["id", "row"])
+def test_dates_with_one_offset_for_each_person(tmp_path: Path, unit: str) -> None:
+    """The days between visits, whether or not the pseudonym is declared as the person."""
+    steps = [{"pseudonymize": {"key": str(tmp_path / "key")}}, {"shift-dates": {"days": 300, "person": "id"}}]
+    recipe = {"unit": unit, "columns": {"id": "identifier", "visit": "quasi"}, "steps": steps}
+    high, original, released = reported(recipe, visits())
     order = original.with_row_index("row").sort("id", "visit")["row"]
     known, seen = (f[order]["visit"].cast(pl.Int32).to_numpy().reshape(-1, 4) for f in (original, released))
     cost = np.abs(np.diff(known, axis=1)[:, None, :] - np.diff(np.sort(seen, axis=1), axis=1)[None, :, :]).sum(axis=2)
     assert high >= right(cost.astype(float)) > 0.8
+
+
+@pytest.mark.parametrize("unit", ["id", "row"])
+def test_sampled_visits_of_one_pseudonym_have_one_offset(tmp_path: Path, unit: str) -> None:
+    """The script knows all visits of everybody and gives a pseudonym to the person whose visits fit at one offset."""
+    steps = [
+        {"pseudonymize": {"key": str(tmp_path / "key")}},
+        {"shift-dates": {"days": 300, "person": "id"}},
+        {"sample": {"fraction": 0.75}},
+    ]
+    recipe = {"unit": unit, "columns": {"id": "identifier", "visit": "quasi"}, "steps": steps}
+    frame = visits()
+    high, original, released = reported(recipe, frame)
+    people = {name: set(days.to_list()) for (name,), days in _days(frame)}
+    groups = {name: days.to_list() for (name,), days in _days(released)}
+    cost = np.zeros((len(groups), len(people)))
+    for i, days in enumerate(groups.values()):
+        for j, known in enumerate(people.values()):
+            offsets = {first - days[0] for first in known}
+            cost[i, j] = -max(sum(day + offset in known for day in days) for offset in offsets)
+    whose = dict(zip(released["id"].to_list(), original["id"].to_list(), strict=True))
+    group, person = linear_sum_assignment(cost)
+    names, found = list(groups), list(people)
+    hits = sum(whose[names[i]] == found[j] for i, j in zip(group, person, strict=True))
+    assert high >= hits / len(groups) > 0.5
+
+
+def _days(frame: pl.DataFrame) -> Any:
+    return ((name, part["visit"].cast(pl.Int32)) for name, part in frame.group_by("id", maintain_order=True))
 
 
 def test_whole_households_with_noise() -> None:

@@ -214,7 +214,9 @@ def test_a_summary_is_charged_once_and_states_its_guarantee() -> None:
     assert ledger.balance(dataset="g").spent == pure(3)
     assert done.counts["statistic"].to_list() == ["edges", "triangles"]
     assert done.degrees is not None
-    assert done.degrees["people"].sum() == FRIENDS.size == done.guarantee.parameters["people"]
+    assert done.degrees["people"].sum() == FRIENDS.size  # so the guarantee has to assume that it is public
+    assert "their number are assumed to be public" in done.guarantee.neighbours
+    assert "people" not in done.guarantee.parameters
     assert done.counts["noise_95"].to_list() == [3, None]
     with pytest.raises(OverBudget):
         private_graph_summary(FRIENDS, protect="edges", epsilon="1/10", ledger=ledger, dataset="g")

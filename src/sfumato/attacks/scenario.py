@@ -89,17 +89,14 @@ class AttackScenario:
 
     @cached_property
     def people(self) -> Rows | None:
-        """The person of each row of the original as a number, by the unit or a released pseudonym; None if every row
-        is another person. A row without a person is a person of its own."""
-        table, schema = self.original.table, self.original.schema
-        pseudonyms = [name for name in schema.names(Role.IDENTIFIER) if name in self.release.table.columns]
-        for name in (schema.unit, *pseudonyms):
-            if name is not None and name in table.columns:
-                codes, distinct = sorted_codes(table.column(name))
-                people = np.where(codes < 0, len(distinct) + np.arange(table.rows), codes)
-                if len(np.unique(people)) < table.rows:
-                    return people
-        return None
+        """The person of each row of the original as a number, by the unit; None if every row is another person. A row
+        without a person is a person of its own."""
+        table, unit = self.original.table, self.original.schema.unit
+        if unit is None or unit not in table.columns:
+            return None
+        codes, distinct = sorted_codes(table.column(unit))
+        people = np.where(codes < 0, len(distinct) + np.arange(table.rows), codes)
+        return people if len(np.unique(people)) < table.rows else None
 
     @property
     def cells(self) -> int:
@@ -166,13 +163,17 @@ class AttackScenario:
             if name in self.release.table.columns and name not in self.known
         }
 
-    @property
+    @cached_property
     def household(self) -> str | None:
-        """The released column that groups rows: a household column, else the privacy unit; None if there is none."""
-        schema = self.original.schema
-        columns = [*schema.names(Role.HOUSEHOLD), *([schema.unit] if schema.unit else [])]
-        present = set(self.release.table.columns) & set(self.original.table.columns)
-        return next((name for name in columns if name in present), None)
+        """The released column that groups rows: a household column, else the privacy unit, else a pseudonym that
+        several rows share; None if there is none."""
+        schema, released = self.original.schema, self.release.table
+        for name in schema.grouping:
+            if name in self.original.table.columns and name in released.columns:
+                single = schema.column(name).role is Role.IDENTIFIER and name != schema.unit
+                if not single or released.column(name).drop_nulls().is_duplicated().any():
+                    return name
+        return None
 
     def _is_amount(self, name: str) -> bool:
         """Whether an approximate guess of this column discloses as much as an exact one."""

@@ -105,6 +105,12 @@ class Schema:
         """Columns of that role, in the order of declaration."""
         return tuple(name for name, column in self.columns.items() if column.role is role)
 
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        """Columns whose values tell which rows belong together if they are released: household, unit, pseudonyms."""
+        unit = () if self.unit is None else (self.unit,)
+        return tuple(dict.fromkeys((*self.names(Role.HOUSEHOLD), *unit, *self.names(Role.IDENTIFIER))))
+
     def column(self, name: str) -> Column:
         """The declaration of a column; an undeclared column is plain."""
         return self.columns.get(name, _PLAIN)

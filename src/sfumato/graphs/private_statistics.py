@@ -2,7 +2,7 @@
 
 | privacy unit | neighbours differ by | statistic | L1 sensitivity |
 |---|---|---|---|
-| edge | one friendship; the people are public | edge count | 1 |
+| edge | one friendship; people and their number are public | edge count | 1 |
 | edge | the same | sorted degree sequence | 2 |
 | node | one person with all their friendships | edge count, at most D friends each | D |
 | node | the same | number of people with 0, at most 1, ..., at most D friends | D + 1 |

@@ -6,7 +6,8 @@
 | ``degrees`` | sorted degrees, isotonic regression | histogram, at most ``max_degree`` friends each |
 | ``triangles`` | ladder mechanism | at most ``max_triangles`` triangles of each person are counted |
 
-The budget is divided equally among the statistics. A node table is required: without one, the people are those with an
+The budget is divided equally among the statistics. Under ``edges`` the sum of the degree distribution is the number of
+people, which that guarantee assumes to be public; other statistics do not tell it. A node table is required: without one, the people are those with an
 edge, and one friendship more or less would change who they are.
 """
 
@@ -44,7 +45,7 @@ Protected = Literal["edges", "nodes"]
 GraphStatistic = Literal["edges", "degrees", "triangles"]
 _UNITS: Mapping[Protected, str] = {"edges": "edge", "nodes": "node"}
 _NEIGHBOURS: Mapping[Protected, str] = {
-    "edges": "add or remove one friendship; the people themselves are public",
+    "edges": "add or remove one friendship; the people and their number are assumed to be public",
     "nodes": "add or remove one person with all their friendships",
 }
 _PROOF = (
@@ -114,10 +115,9 @@ def private_graph_summary(
         value, scale = _count(graph, name, protect, share, max_degree, max_triangles, receipt)
         rows.append((name, value, None if scale is None else _noise(share / scale)))
     kinds = {"statistic": pl.String, "value": pl.Int64, "noise_95": pl.Int64}
-    public = {"people": graph.size} if protect == "edges" else {}
     guarantee = Guarantee(
         loss=pure(total), unit=whose, neighbours=_NEIGHBOURS[protect], proof=_PROOF,
-        parameters={"statistics": list(wanted), **public, **bounds},
+        parameters={"statistics": list(wanted), **bounds},
     ).charged(receipt)  # fmt: skip
     return GraphSummary(counts=pl.DataFrame(rows, schema=kinds, orient="row"), degrees=degrees, guarantee=guarantee)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sfumato.dataset import Role
 from sfumato.evaluation.check import SEVERAL_ROWS, Check, Need, Subject
 from sfumato.masking.base import method_of
 from sfumato.release import State, Verdict
@@ -36,8 +35,7 @@ class SeveralRows(Check):
     def judge(self, subject: Subject) -> tuple[Verdict, ...]:
         by = next((name for name in _grouping(subject) if _repeats(subject, name)), None)
         if by is not None:
-            linked = _not_judged(f"the column `{by}` tells which rows belong together")
-            return () if _covered(subject) else (linked,)
+            return () if _covered(subject) else (_linked_by(by, subject.schema.unit),)
         if subject.schema.unit is None or subject.schema.unit in subject.columns:
             return ()
         subject.require((Need.ORIGINAL, Need.LINEAGE))
@@ -57,9 +55,7 @@ class SeveralRows(Check):
 
 def _grouping(subject: Subject) -> tuple[str, ...]:
     """Released columns that tell which rows belong together; a released identifier is a pseudonym."""
-    schema = subject.schema
-    declared = (schema.unit, *schema.names(Role.IDENTIFIER), *schema.names(Role.HOUSEHOLD))
-    return tuple(dict.fromkeys(name for name in declared if name is not None and name in subject.columns))
+    return tuple(name for name in subject.schema.grouping if name in subject.columns)
 
 
 def _repeats(subject: Subject, name: str) -> bool:
@@ -91,6 +87,17 @@ def _own_values(subject: Subject, name: str) -> bool:
     alone = (groups.people == 1) & groups.values.to_series().is_not_null().to_numpy()
     _, position = np.unique(groups.person[alone], return_inverse=True)
     return bool((np.bincount(position, weights=groups.of_people[alone]) > 1).any())
+
+
+def _linked_by(column: str, unit: str | None) -> Verdict:
+    if unit is not None:
+        return _not_judged(f"the column `{column}` tells which rows belong together")
+    reason = (
+        f"Not judged for groups: the column `{column}` tells which rows belong together. No `unit` column is declared, "
+        f"so every row counts as another person, and models judge single rows. If `{column}` identifies a person, "
+        f"declare `unit: {column}`. If it identifies a group, such as a household, do not release it."
+    )
+    return Verdict(model=SEVERAL_ROWS, state=State.NOT_CHECKED, reason=reason)
 
 
 def _not_judged(why: str) -> Verdict:

@@ -85,10 +85,10 @@ class ShiftDates(Masking):
             for frame in (knowledge.targets, knowledge.released)
         )
         persons = knowledge.persons
-        whole = len(names) == len(published["columns"])
-        if persons is None and len(names) > 1:
-            persons = np.arange(len(own)), np.arange(len(other))
-        if persons is not None and whole and knowledge.complete:
+        # Without all rows of a person the first date is not known; that of a row is.
+        if persons is None or not knowledge.complete:
+            persons = (np.arange(len(own)), np.arange(len(other))) if len(names) > 1 else None
+        if persons is not None:
             since = [_since_first(*side) for side in ((own, persons[0]), (other, persons[1]))]
             frames = [pl.DataFrame({name: days[:, j] for j, name in enumerate(names)}) for days in since]
             columns.append(image(names, frames[0], frames[1]))
