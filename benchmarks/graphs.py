@@ -2,7 +2,7 @@
 
 python benchmarks/graphs.py --degrees FILE [--record]    # optimal cost, edges kept and CPU seconds by k
 python benchmarks/graphs.py --symmetric FILE [--record]  # edges kept by k-automorphism
-python benchmarks/graphs.py --statistics FILE [--record]  # error of private statistics
+python benchmarks/graphs.py --statistics FILE [--picture FILE.svg] [--record]  # error of private statistics
 python benchmarks/graphs.py --attacks FILE [--record]    # rate of each attack with 5, 10 and 20 % switched edges
 python benchmarks/graphs.py --aligned 1000000 [--record] # edges kept by k-automorphism in many small communities
 python benchmarks/graphs.py --large 1000000 [--record]   # synthetic people with 20 friends each: CPU seconds, memory
@@ -15,10 +15,12 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from record import Figures
 
 from sfumato.attacks.graph._base import GraphAttack, GraphView, NodeMatching
@@ -53,6 +55,9 @@ IDENTITY = (
     ("planted-nodes", {"nodes": 12}),
     ("link-disclosure", {}),
 )
+
+_LINES = ("#2b5fab", "#d9730d", "#3d8b5f", "#8a4fae")
+"""Colours of the lines."""
 
 
 def degrees(graph: Graph) -> None:
@@ -140,12 +145,44 @@ def attacks(graph: Graph) -> None:
         figures.add(**row)
 
 
-def statistics(graph: Graph) -> None:
-    """Errors of differentially private statistics."""
+def degrees_svg(counts: Mapping[str, npt.NDArray[Any]], *, width: int = 640, height: int = 300) -> str:
+    """Degree distributions as lines: the share of people with at least so many friends, both axes logarithmic."""
+    most = max(2, *(int(np.flatnonzero(people).max(initial=1)) for people in counts.values()))
+    lowest = min(1 / max(int(people.sum()), 2) for people in counts.values())
+
+    def at(degree: float, share: float) -> str:
+        x = 50 + (width - 70) * np.log(max(degree, 1)) / np.log(most)
+        y = 20 + (height - 70) * np.log(max(share, lowest)) / np.log(lowest)
+        return f"{x:.1f} {y:.1f}"
+
+    drawn = []
+    for number, (name, people) in enumerate(counts.items()):
+        share = np.cumsum(people[::-1])[::-1] / max(int(people.sum()), 1)
+        shown = np.unique(np.geomspace(1, most, 120).astype(np.int64))
+        points = "L".join(at(float(d), float(share[d])) for d in shown if d < len(share) and share[d] > 0)
+        colour = _LINES[number % len(_LINES)]
+        dash = ' stroke-dasharray="6 3"' if number else ""
+        drawn.append(f'<path d="M{points}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
+        drawn.append(f'<text x="70" y="{height - 130 + 18 * number}" fill="{colour}">{name}</text>')
+    ticks = [10**power for power in range(int(np.log10(most)) + 1)]
+    drawn += [f'<text x="{at(t, lowest).split()[0]}" y="{height - 30}" text-anchor="middle">{t}</text>' for t in ticks]
+    levels = [10.0**-power for power in range(int(-np.log10(lowest)) + 1)]
+    drawn += [f'<text x="4" y="{at(1, level).split()[1]}">{level:.4g}</text>' for level in levels]
+    label = "Degree distributions: true and differentially private"
+    return (
+        f'<svg role="img" aria-label="{label}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="13" fill="#444">'
+        f'{"".join(drawn)}<text x="{width - 20}" y="{height - 8}" text-anchor="end">friends, at least</text></svg>'
+    )
+
+
+def statistics(graph: Graph, picture: str) -> None:
+    """Errors of differentially private statistics, and a picture of the degree distributions at epsilon = 1."""
     forms = {"protected": "", "epsilon": "", "edges": ".2%", "degrees": ".1%", "triangles": ".1%", "cpu": ".1f"}
     titles = {"edges": "error of edges", "degrees": "error of degrees", "triangles": "error of triangles"}
     figures = Figures("graphs", "statistics", forms, titles | {"cpu": "CPU s"})
     found, true_counts = triangles(graph)[0], np.bincount(graph.degrees)
+    lines = {"true": true_counts}
     settings: dict[str, dict[str, Any]] = {"edges": {}, "nodes": {"max_degree": 200, "max_triangles": 40_000}}
     for protected, bounds in settings.items():
         for epsilon in ("0.1", "1", "10"):
@@ -171,6 +208,10 @@ def statistics(graph: Graph) -> None:
             mean = np.mean(errors, axis=0)
             row = {"protected": protected, "epsilon": epsilon, "cpu": (time.process_time() - start) / 10}
             figures.add(**row, edges=mean[0], degrees=mean[1], triangles=mean[2])
+            if epsilon == "1":
+                lines[f"{protected} protected, ε = 1"] = people
+    if picture:
+        Path(picture).write_text(degrees_svg(lines), encoding="utf-8")
 
 
 def large(people: int) -> None:
@@ -215,6 +256,7 @@ def main() -> None:
     reader.add_argument("--symmetric", default="")
     reader.add_argument("--attacks", default="")
     reader.add_argument("--statistics", default="")
+    reader.add_argument("--picture", default="")
     reader.add_argument("--aligned", type=int, default=0)
     reader.add_argument("--large", type=int, default=0)
     given = reader.parse_args()
@@ -223,7 +265,7 @@ def main() -> None:
     if given.symmetric:
         symmetric(as_graph(given.symmetric))
     if given.statistics:
-        statistics(as_graph(given.statistics))
+        statistics(as_graph(given.statistics), given.picture)
     if given.attacks:
         attacks(as_graph(given.attacks))
     if given.aligned:
