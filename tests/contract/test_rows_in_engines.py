@@ -65,6 +65,7 @@ def _odd() -> pl.DataFrame:
     )
 
 
+DECIDED = {"role": "plain", "decided_by": "A. Steward", "reason": "synthetic"}
 BANDS = {"role": "quasi", "hierarchy": {"intervals": [20, 60]}}
 PLAIN = {"age": BANDS, "town": "quasi", "ill": "sensitive"}
 PANEL = {"person": "drop", **PLAIN, "born": "drop", "pay": "drop"}
@@ -78,7 +79,7 @@ FILES: dict[str, tuple[pl.DataFrame, dict[str, Any]]] = {
             "steps": [{"pseudonymize": {"key": "k"}}, "generalize"],
         },
     ),
-    "derived columns": (panel(), {"columns": {**PANEL, "born": "plain"}}),
+    "derived columns": (panel(), {"columns": {**PANEL, "born": DECIDED}}),
     "households": (panel(), {"columns": {**PANEL, "person": "household"}}),
     "weights": (
         panel().with_columns(pay=pl.col("pay").clip(1)),
@@ -99,7 +100,7 @@ FILES: dict[str, tuple[pl.DataFrame, dict[str, Any]]] = {
     ),
     "copied rows": (
         _table().with_columns(pay=pl.int_range(pl.len()) * 1.5),
-        {"columns": {**PLAIN, "pay": "plain"}, "steps": [{"synthesize": {"keep_values": True}}], "models": []},
+        {"columns": {**PLAIN, "pay": DECIDED}, "steps": [{"synthesize": {"keep_values": True}}], "models": []},
     ),
     "odd values": (
         _odd(),

@@ -34,7 +34,7 @@ def people(rows: int = 200) -> pl.DataFrame:
 COLUMNS: dict[str, Any] = {
     "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
     "town": "quasi",
-    "height": "plain",
+    "height": {"role": "plain", "decided_by": "A. Steward", "reason": "synthetic"},
     "love": "drop",
     "ill": "drop",
 }

@@ -104,7 +104,7 @@ columns:
   name: identifier
   zip: {role: quasi, hierarchy: {mask: right}}
   age: {role: quasi, hierarchy: {intervals: [5, 10, 20]}}
-  birth: plain
+  birth: {role: plain, decided_by: A. Steward, reason: synthetic}
   diagnosis: sensitive
 models: [k-anonymity: 5]
 steps: [{generalize: {suppression: 0.2}}]

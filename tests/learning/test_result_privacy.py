@@ -229,10 +229,11 @@ def test_a_near_miss_gives_the_hidden_rule_away_and_a_margin_does_not(tmp_path: 
 def test_a_release_does_not_name_what_it_hides(tmp_path: Path) -> None:
     shop(400).write_csv(tmp_path / "shop.csv")
     recipe = tmp_path / "recipe.yaml"
+    plain = "{role: plain, decided_by: A. Steward, reason: synthetic}"
     recipe.write_text(
-        "sfumato: 1\ndata: shop.csv\ncolumns:\n  region: quasi\n  bread: plain\n  milk: plain\n"
-        "  loyal: plain\n  x: plain\n  y: plain\n  label: plain\n"
-        "models:\n- result-privacy:\n    results: [{if: {bread: true}, then: {milk: true}}]\n"
+        "sfumato: 1\ndata: shop.csv\ncolumns:\n  region: quasi\n"
+        + "".join(f"  {name}: {plain}\n" for name in ("bread", "milk", "loyal", "x", "y", "label"))
+        + "models:\n- result-privacy:\n    results: [{if: {bread: true}, then: {milk: true}}]\n"
         "    support: 0.1\n    confidence: 0.4\n"
         "steps: [hide-results]\nattacks: [hidden-results: {longest: 2}]\nmeasures: [lost-rules, ghost-rules]\n"
     )

@@ -308,6 +308,22 @@ def test_groups_of_columns_that_are_not_searched_to_the_end_still_bound(
     assert 0 <= given <= exact.best.score * (1 + 1e-9)
 
 
+def test_a_search_limited_by_work_stops_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = []
+
+    def until_told(*_: Any, seconds: float, clock: Callable[[], float], **__: Any) -> float:
+        stop, give_up = clock() + seconds, time.monotonic() + 30
+        while clock() < stop and time.monotonic() < give_up:
+            time.sleep(0.001)
+        stopped.append(clock() >= stop)
+        return 0.0
+
+    monkeypatch.setattr(heuristic, "_SMALL", 0)
+    monkeypatch.setattr(heuristic, "lower_bound", until_told)
+    assert run(people(), search="heuristic", evaluations=20).public["levels"]
+    assert stopped == [True]
+
+
 def test_an_interrupted_heuristic_stops_the_bound_and_returns_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     def until_told(*_: Any, seconds: float, clock: Callable[[], float], **__: Any) -> float:
         end = clock() + seconds

@@ -379,7 +379,7 @@ def test_the_command_line_runs_every_engine_with_its_defaults(
         "sfumato: 1\ndata: people.parquet\nseed: 1\n"
         "columns:\n  name: identifier\n  zip: {role: quasi, hierarchy: {mask: right}}\n"
         "  age: {role: quasi, hierarchy: {intervals: [5, 20]}}\n  sex: quasi\n  illness: sensitive\n"
-        '  "note, \\"odd\' name": plain\n'
+        '  "note, \\"odd\' name": {role: plain, decided_by: A. Steward, reason: synthetic}\n'
         "models: [{k-anonymity: 4}]\nsteps: [{generalize: {suppression: 0.1}}]\n"
     )
     assert main(["protect", "sfumato.yaml", "--engine", engine, "--tries", "50"]) == 0

@@ -146,7 +146,7 @@ RECIPE = """\
 sfumato: 1
 columns:
   age: {role: quasi, hierarchy: {intervals: [20]}}
-  asq: plain
+  asq: {role: plain, decided_by: A. Steward, reason: synthetic}
   income: sensitive
 models: [k-anonymity: 5]
 steps: [{generalize: {suppression: 0.1, lowest: {age: 1}}}]
@@ -179,7 +179,7 @@ def test_dropping_the_age_does_not_hide_it_beside_its_square(squared):
 
 @pytest.mark.parametrize("role", ["quasi", "drop"])
 def test_protected_together_it_may_leave(squared, role):
-    done = sfumato.protect(RECIPE.replace("asq: plain", f"asq: {role}"), squared, seed=1, n_targets=50)
+    done = sfumato.protect(RECIPE.replace("role: plain", f"role: {role}"), squared, seed=1, n_targets=50)
     assert done.unmet == ()
 
 

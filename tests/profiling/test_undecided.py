@@ -232,6 +232,21 @@ class TestCommand:
         assert [entry["column"] for entry in document["decided"]] == list(left)
         assert main(["protect", "sfumato.yaml", "--tries", "50"]) == 0
 
+    @pytest.mark.parametrize("facts", ["", ", decided_by: me", ", reason: harmless", ", decided_by: me, reason: '  '"])
+    @pytest.mark.parametrize("engine", ["memory", "duckdb"])
+    def test_plain_by_hand_needs_a_name_and_a_reason(self, folder, capsys, facts, engine):
+        text = RECIPE.replace("ht: {role: undecided,", f"ht: {{role: plain{facts},")
+        text = text.replace("role: undecided", "role: drop").replace("visits: undecided", "visits: drop")
+        (folder / "r.yaml").write_text(text)
+        command = ["protect", "r.yaml", "people.csv", "--engine", engine, "--tries", "50", "--out", "out"]
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert "SFU-403" in told
+        assert "sfumato decide r.yaml ht=plain --by YOUR-NAME --reason WHY" in told
+        assert not (folder / "out").exists()
+        assert main(["decide", "r.yaml", "ht=plain", "--by", "me", "--reason", "harmless"]) == 0
+        assert main(command) == 0
+
     def test_a_decision_is_written_back_or_not_at_all(self, folder, capsys):
         path = folder / "r.yaml"
         path.write_text(RECIPE)

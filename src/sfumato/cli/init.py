@@ -291,12 +291,12 @@ def _note_written(proposal: Proposal, out: Path) -> None:
 
     names, place = proposal.of_role(Role.UNDECIDED), _quoted(str(out))
     if not names:
-        note(f"\nWritten: {out}. Review it, then: sfumato protect {place}")
+        note(f"\nWritten: {out}. Every column has a proposed role. Review them, then: sfumato protect {place}")
         return
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     what = "1 column is undecided" if len(names) == 1 else f"{len(names)} columns are undecided"
-    note(f"\nWritten: {out}. {what}, and `sfumato protect` refuses until you decide: {shown}.")
-    note(f"Review it and decide, for example: sfumato decide {place} {_quoted(f'{names[0]}=quasi')} --by YOUR-NAME")
+    note(f"\nWritten: {out}. {what}: {shown}. `sfumato protect` refuses until you decide, for example:")
+    note(f"  sfumato decide {place} {_quoted(f'{names[0]}=quasi')} --by YOUR-NAME")
 
 
 def _note_rehearsal(rehearsed: Rehearsal, out: Path) -> None:

@@ -42,6 +42,15 @@ class Role(StrEnum):
     """Nobody has decided yet. ``protect`` refuses such a column."""
 
 
+PLAIN_FIX = "Say in `reason` why nobody can use it to find a person."
+"""How a plain column comes by its reason."""
+
+
+def plain_needs_reason(names: Iterable[str]) -> str:
+    """The refusal of plain columns that nobody decided with a reason."""
+    return f"A reason is required for {', '.join(f'`{name}`' for name in names)}: a plain column leaves unchanged."
+
+
 class Kind(StrEnum):
     """Kind of values of a column."""
 

@@ -1,13 +1,15 @@
-"""Undecided columns: the refusal to release a column whose role nobody has decided."""
+"""Undecided columns: the refusal to release a column whose role nobody has decided, or unchanged without a reason."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
-from sfumato.dataset import Role, Schema
+from sfumato.dataset import Column, Role, Schema
+from sfumato.dataset.column import PLAIN_FIX, plain_needs_reason
 from sfumato.errors import UndecidedColumns
 from sfumato.profiling.exposure import Exposure, exposures
 
@@ -37,14 +39,21 @@ def undecided(schema: Schema, frame: pl.DataFrame, *, unnamed: bool = False) -> 
     return exposures(pl.DataFrame(leaving), names)
 
 
-def refuse_undecided(schema: Schema, frame: pl.DataFrame, *, recipe: Path | None = None) -> None:
+def refuse_undecided(
+    schema: Schema, frame: pl.DataFrame, *, recipe: Path | None = None, guarantee: bool = False
+) -> None:
     """Refuse a table with undecided columns. The error names all of them and how to decide.
 
     A recipe file describes a whole table, so a column that it does not name is undecided: next month's file may have a
     new one. In Python, unnamed columns are plain.
+
+    A plain column of a recipe file leaves unchanged, so somebody must have decided it with a reason. With a
+    ``guarantee`` no column leaves unchanged.
     """
     found = undecided(schema, frame, unnamed=recipe is not None)
     if not found:
+        if recipe is not None and not guarantee:
+            _refuse_unexplained(schema, frame.columns, recipe)
         return
     width = max(len(exposure.column) for exposure in found)
     lines = [f"  {exposure.column:<{width}}  {exposure if frame.height else ''}".rstrip() for exposure in found]
@@ -65,4 +74,23 @@ def refuse_undecided(schema: Schema, frame: pl.DataFrame, *, recipe: Path | None
         "\n".join([head, *lines]),
         fix=f"\nDecide the role of each: {CHOICES}. For example:\n  {call}",
         columns=[exposure.to_dict() for exposure in found],
+    )
+
+
+def _explained(column: Column) -> bool:
+    """Whether somebody has decided the column, with a reason."""
+    return bool((column.decided_by or "").strip() and (column.reason or "").strip())
+
+
+def _refuse_unexplained(schema: Schema, columns: Sequence[str], recipe: Path) -> None:
+    """Refuse plain columns that were written by hand without name or reason."""
+    names = [name for name in schema.names(Role.PLAIN) if name in columns and not _explained(schema.columns[name])]
+    if not names:
+        return
+    words = " ".join(shlex.quote(f"{name}={Role.PLAIN.value}") for name in names)
+    call = f"sfumato decide {shlex.quote(str(recipe))} {words} --by YOUR-NAME --reason WHY"
+    raise UndecidedColumns(
+        plain_needs_reason(names),
+        fix=f"{PLAIN_FIX}\n  {call}",
+        columns=[{"column": name} for name in names],
     )

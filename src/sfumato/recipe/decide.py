@@ -8,6 +8,7 @@ from typing import Any
 
 from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
 from sfumato.dataset import Role
+from sfumato.dataset.column import PLAIN_FIX, plain_needs_reason
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.wording import did_you_mean
 
@@ -73,12 +74,9 @@ def decide(
         )
     columns = {str(name): value for name, value in declared.items()}  # a key such as 1 is a number in YAML
     chosen = _chosen(columns, roles or {}, rest, new=new)
-    if reason is None and Role.PLAIN in chosen.values():
-        plain = ", ".join(f"`{name}`" for name, role in chosen.items() if role is Role.PLAIN)
-        raise BadParameter(
-            f"A reason is required for {plain}: a plain column leaves unchanged.",
-            fix="Say in `reason` why nobody can use it to find a person.",
-        )
+    if not (reason or "").strip() and Role.PLAIN in chosen.values():
+        plain = [name for name, role in chosen.items() if role is Role.PLAIN]
+        raise BadParameter(plain_needs_reason(plain), fix=PLAIN_FIX)
     facts = {"decided_by": by.strip(), **({"reason": reason} if reason is not None else {})}
     text = recipe
     for name, role in chosen.items():

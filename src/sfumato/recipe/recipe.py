@@ -129,7 +129,7 @@ class Recipe:
 
         if self.formal_guarantee:
             data = Data.declared(source, self.schema, whole=self.path is not None, **options)
-            refuse_undecided(self.schema, data.table.frame.clear(), recipe=self.path)
+            refuse_undecided(self.schema, data.table.frame.clear(), recipe=self.path, guarantee=True)
             return data
         data = Data.of(read(source, **options), self.schema)
         if self.schema.key is not None:

@@ -24,8 +24,8 @@ from sfumato.recipe import Recipe
 from sfumato.rng import Rng
 
 _MOST_CELLS = 1_000_000
-_SECONDS = 3.0
-"""Time of a heuristic search for each k. A run searches longer, so it may find other levels."""
+_EVALUATIONS, _SECONDS = 20_000, 3.0
+"""Work and time of a heuristic search for each k. A run searches longer, so it may find other levels."""
 _MARGIN = 0.9
 """Share of the limit that the rehearsed risk may reach, because a run may find other levels."""
 _LARGEST_CLASS = 0.1
@@ -110,9 +110,9 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
 
 
 def _short(step: Step) -> Step:
-    """A step whose heuristic search takes a few seconds only."""
+    """A step whose heuristic search is short."""
     if isinstance(step, Generalize) and step.search == "heuristic":
-        return step.model_copy(update={"seconds": _SECONDS})
+        return step.model_copy(update={"evaluations": _EVALUATIONS, "seconds": _SECONDS})
     return step
 
 

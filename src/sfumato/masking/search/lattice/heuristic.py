@@ -48,6 +48,7 @@ def search(
     if within.nodes <= _SMALL:
         return prove(space, within, seconds=seconds, evaluations=evaluations, progress=progress, clock=clock)
     start = clock()
+    seconds = min(seconds, _FAR / 2)  # the clock of the bound jumps by more than that when the search has ended
     hunt = _HeuristicSearch(space, within, stop=start + seconds, evaluations=evaluations, clock=clock)
     bottom = space.evaluate(within.low)
     ended = threading.Event()
