@@ -7,8 +7,8 @@
 | ``triangles`` | ladder mechanism | at most ``max_triangles`` triangles of each person are counted |
 
 The budget is divided equally among the statistics. Under ``edges`` the sum of the degree distribution is the number of
-people, which that guarantee assumes to be public; other statistics do not tell it. A node table is required: without one, the people are those with an
-edge, and one friendship more or less would change who they are.
+people, which that guarantee assumes to be public; other statistics do not tell it. A node table is required: without
+one, the people are those with an edge, and one friendship more or less would change who they are.
 """
 
 from __future__ import annotations
