@@ -48,7 +48,7 @@ tables:
 PLANS = {
     "statistics": "table: visits\nstatistics: [{of: bill, by: [ward]}]\nbudget: {rho: 1/50}\n",
     "model": "learn: naive-bayes\nfeatures: [age, sex]\ntarget: ill\nepsilon: 1/2\ndelta: 1e-8\n",
-    "synthetic": "table: visits\nsteps: [private-synthesis: {epsilon: 0.5, delta: 1e-8, max_rows: 2}]\n",
+    "synthetic": "table: visits\nsteps: [private-synthesis: {epsilon: 0.5, delta: 1e-8}]\n",
     "made-up": "table: patients\nsteps: [private-synthesis: {epsilon: 0.5, delta: 1e-8}]\n",
     "suppressed": "table: visits\ntables: [[ward]]\nround: 5\n",
     "microdata": "table: patients\nmodels: [{k-anonymity: 5}]\nsteps: [mondrian]\nabout: {purpose: a yearly file}\n",
@@ -135,7 +135,7 @@ def test_the_command_line_charges_and_registers_everything_in_one_ledger(
 @pytest.mark.parametrize(
     "step",
     [
-        "private-synthesis: {epsilon: 1, delta: 1e-8, max_rows: 2}",
+        "private-synthesis: {epsilon: 1, delta: 1e-8}",
         "private-item-counts: {item: ward, epsilon: 1, delta: 1e-8, max_items: 2}",
     ],
 )
@@ -162,6 +162,7 @@ def test_a_step_with_a_guarantee_is_charged_to_the_document(
     done = sfumato.protect(plan, seconds=0, unmet=True)
     [guarantee] = done.guarantees
     assert guarantee.entry is not None
+    assert guarantee.max_rows == (2 if "item" in step else 4), "the bound of the document"
     assert "no ledger" not in str(guarantee)
     done.save(folder / "out", unmet=True)
     spent = Ledger.open(folder / "ledger.db").balance(dataset="visits" if short else "hospital").spent

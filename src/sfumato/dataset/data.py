@@ -35,6 +35,8 @@ class Schema:
     """The column that is declared to be different for every person in a table with one row each."""
     person: str | None = field(default=None, compare=False)
     """The privacy unit as the document of several tables names it, where that is not the column alone."""
+    max_rows: int | None = field(default=None, compare=False)
+    """Rows of one person that count where there is noise: ``bounds: {rows: ...}`` of the document."""
 
     @property
     def privacy_unit(self) -> str:

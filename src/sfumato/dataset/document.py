@@ -350,7 +350,7 @@ class Dataset(_Declared):
         table, own = self.tables[name], name == self.person
         schema = Schema(
             columns=table.columns, unit=None if own else self.unit(name), key=table.key if own else None,
-            person=None if self.person is None else self.privacy_unit,
+            person=None if self.person is None else self.privacy_unit, max_rows=table.bounds.rows,
         )  # fmt: skip
         return table.data, schema
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from sfumato.data.source import Source
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml
 from sfumato.dataset import Column, Schema
-from sfumato.dataset.document import PLAN_KEYS, Dataset
+from sfumato.dataset.document import PLAN_KEYS, Bounds, Dataset
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.params import Part, key_path, plain_message
 from sfumato.recipe.about import AboutRelease
@@ -162,7 +162,8 @@ def _short_form(collect: _Collector, plain: Mapping[str, Any]) -> tuple[Source |
     if unit is not None and not isinstance(unit, str):
         collect.add(("unit",), "must be `row` or the name of the column that identifies a person")
     source = None if data is None else collect.model(Source, data, ("data",))
-    return source, Schema(columns=columns, unit=None if unit == "row" else unit)
+    bounds = collect.model(Bounds, plain.get("bounds") or {}, ("bounds",)) or Bounds()
+    return source, Schema(columns=columns, unit=None if unit == "row" else unit, max_rows=bounds.rows)
 
 
 def _from_dataset(collect: _Collector, document: YamlDocument, base: Path | None) -> tuple[Source | None, Schema]:

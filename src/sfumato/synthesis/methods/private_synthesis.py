@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.data.declared import refuse_found_types
-from sfumato.dataset import Column, Data, RangeDomain, Role, ValuesDomain
+from sfumato.dataset import Column, Data, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.dataset.domain import AnyDomain
 from sfumato.dp.contribution_bounds import bound_rows
 from sfumato.dp.loss import approximate
@@ -124,7 +124,8 @@ class PrivateSynthesis(Step):
     learn: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the budget with which missing domains are learned. Default: columns without a domain are refused."""
     max_rows: Annotated[int, Field(ge=1)] | None = None
-    """The largest number of rows of one person that is used; required if the recipe names a ``unit``."""
+    """The largest number of rows of one person that is used; required if the recipe names a ``unit``. Default: the
+    ``bounds`` of the document."""
     target: str | None = None
     """A column to predict: pairs with it are preferred in the selection."""
     workload: tuple[Annotated[tuple[str, ...], Field(min_length=2, max_length=3)], ...] | None = None
@@ -238,16 +239,20 @@ class PrivateSynthesis(Step):
             name for name in data.table.columns if data.schema.column(name).role in roles and name != data.schema.unit
         )
 
+    def _max_rows(self, schema: Schema) -> int | None:
+        return self.max_rows if self.max_rows is not None or schema.unit is None else schema.max_rows
+
     def _plan(self, data: Data) -> SynthesisPlan:
         """Everything that is decided without looking at a row."""
         names, schema = self.chosen(data), data.schema
         households = self._households(data, names)
         if households is not None:
             names = tuple(name for name in names if name not in (households.id, households.released))
-        elif schema.unit is not None and (self.max_rows is None or schema.unit in names):
+        elif schema.unit is not None and (self._max_rows(schema) is None or schema.unit in names):
             raise BadParameter(
                 f"private-synthesis: one person may have many rows (unit `{schema.unit}`).",
-                fix="Set `max_rows`, the number of rows per person to use, and leave the unit out of `columns`.",
+                fix="Set `max_rows`, the number of rows per person to use, or `bounds: {rows: ...}` of the table, and "
+                "leave the unit out of `columns`.",
             )
         if not names:
             raise BadParameter("private-synthesis: no column to synthesize.", fix="Name some with `columns`.")
@@ -279,7 +284,9 @@ class PrivateSynthesis(Step):
             ),
             learn=rational(self.learn),
             bins=self.bins,
-            max_contribution=self.households.max_members if self.households is not None else self.max_rows or 1,
+            max_contribution=self.households.max_members
+            if self.households is not None
+            else self._max_rows(schema) or 1,
             households=households,
             target=self.target,
             workload=self.workload,
