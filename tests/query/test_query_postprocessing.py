@@ -136,7 +136,7 @@ def test_steps_read_noisy_numbers_only() -> None:
     bare = parse_query(BY_WARD, CATALOG)
     wrapped = parse_query(f"SELECT ward, SUM(n) OVER () FROM ({BY_WARD}) WHERE n > 9 AND ward = 'east'", CATALOG)
     assert (wrapped.rows, wrapped.aggregates, wrapped.possible) == (bare.rows, bare.aggregates, bare.possible)
-    assert wrapped.fingerprint() == bare.fingerprint()
+    assert wrapped.fingerprint == bare.fingerprint
     assert [type(step) for step in wrapped.steps] == [Keep, Compute]
 
 

@@ -51,6 +51,7 @@ def combined_error(parts: Sequence[tuple[Number, Mechanism]], *, confidence: Num
     return slack + (wide + sqrt(sum(variances)) * high) * (1 + 1e-9)
 
 
+@lru_cache(maxsize=10_000)
 def laplace_radius(scale: Fraction, grid: Fraction, chance: Fraction) -> float:
     """A bound that abs(discrete Laplace noise) exceeds with probability at most ``chance``.
 

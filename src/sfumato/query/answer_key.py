@@ -34,7 +34,7 @@ def data_version(sources: Iterable[Any], *, public: str, declared: object, sessi
 def answer_key(dataset: str, version: str, plan: NoisePlan) -> str:
     """The key of a plan's answer."""
     parts = [
-        dataset, version, plan.query.fingerprint()[0],
+        dataset, version, plan.query.fingerprint[0],
         repr(plan.cost), str(plan.rows), str(plan.groups), plan.bounding,
         # A later release may plan other noise: its intervals would be wrong for a stored number.
         repr([(measurement.aggregate, measurement.mechanism) for measurement in plan.measurements]),
@@ -44,12 +44,12 @@ def answer_key(dataset: str, version: str, plan: NoisePlan) -> str:
 
 def store_table(plan: NoisePlan, table: NoisyTable) -> str:
     """A table as it is stored: with its keys in the order of the fingerprint."""
-    return _arranged(plan, table, plan.query.fingerprint()[1]).to_json()
+    return _arranged(plan, table, plan.query.fingerprint[1]).to_json()
 
 
 def restore_table(plan: NoisePlan, stored: str) -> NoisyTable:
     """A stored table with the keys in the order of this query, and its rows sorted by them."""
-    order = plan.query.fingerprint()[1]
+    order = plan.query.fingerprint[1]
     own = tuple(sorted(range(len(order)), key=lambda place: order[place]))
     return _arranged(plan, NoisyTable.from_json(stored), own)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from sqlglot import exp
@@ -81,6 +82,7 @@ class Query:
             count *= len(key.values)
         return count
 
+    @cached_property
     def fingerprint(self) -> tuple[str, tuple[int, ...]]:
         """Hash of what is measured, and the order of the keys in it.
 

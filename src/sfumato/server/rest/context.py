@@ -83,7 +83,7 @@ class ServerContext:
         return self.sessions.get(request.cookies.get(self.cookie))
 
 
-def _context(request: Request) -> ServerContext:
+async def _context(request: Request) -> ServerContext:  # in the event loop: a function would take a thread
     context = request.app.state.context
     assert isinstance(context, ServerContext)
     return context

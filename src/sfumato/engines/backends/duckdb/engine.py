@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import uuid4
@@ -21,6 +21,7 @@ from sfumato.data.read_write import format_of
 from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.data.url import file_and_options
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
+from sfumato.engines.backends.duckdb.text_tables import TextTable
 from sfumato.engines.backends.duckdb.time_limit import TimeLimit
 from sfumato.engines.backends.duckdb.workspace import FORMATS, open_workspace
 from sfumato.engines.contribution_bounding import MOST_ROWS, Bounded, bounded_totals
@@ -71,7 +72,7 @@ class Duckdb(Engine):
     """Query Parquet and CSV files or any frame that supports Arrow, and mask files out of core.
 
     The connection is locked before the first query: no other file can be opened, no extension loaded, no setting
-    changed. Files are read in place and are not copied.
+    changed. Files are read in place; the rows of a small text file are kept in memory once it is asked again.
     """
 
     suffixes = (".parquet", ".csv", ".tsv")
@@ -148,6 +149,7 @@ class _RunningDuckdb(Running):
         paths = ", ".join(quoted_text(str(path.resolve())) for path in files)
         run(f"SET allowed_paths = [{paths}]")
         run("SET enable_external_access = false")
+        self._texts: list[TextTable] = []
         for place, (name, source) in enumerate(tables.items()):
             self._open(name, source, f"sfumato stored {place}")
         run(f"CREATE SCHEMA {_LISTS}")
@@ -177,6 +179,8 @@ class _RunningDuckdb(Running):
                 )
             self._connection.execute(f"CREATE VIEW {quoted_name(name)} AS SELECT *{self._within(stored)} FROM {stored}")
             self._rows(name, source)
+            if isinstance(source, str | Path) and _place(source).suffix.lower() != ".parquet":
+                self._texts.append(TextTable(view=name, reader=stored, path=_place(source)))
         except (duckdb.Error, pl.exceptions.PolarsError) as failure:
             # DuckDB's own words may quote values.
             raise DatabaseFailed(f"DuckDB cannot read table `{name}` ({type(failure).__name__}).") from None
@@ -230,7 +234,7 @@ class _RunningDuckdb(Running):
         if not bounded.fits(most):
             return None
         try:
-            with self._lock, self._limit.watch():
+            with self._statement():
                 if str(self._connection.sql(self._generator.write(bounded.source)).types[0]) not in _WHOLE:
                     return None
                 from sfumato.engines.backends.duckdb.bounding_kernel import fold
@@ -239,6 +243,14 @@ class _RunningDuckdb(Running):
                 return None if totals is None else SecretValue(totals)
         except Exception:
             raise failed() from None
+
+    @contextmanager
+    def _statement(self) -> Iterator[None]:
+        """One statement at a time, within the time limit, on the files as they are now."""
+        with self._lock, self._limit.watch():
+            for text in self._texts:
+                text.refresh(self._connection)
+            yield
 
     def _batches(self, source: Query) -> Any:
         return self._connection.sql(self._generator.write(source)).to_arrow_reader(_BATCH)
@@ -249,7 +261,7 @@ class _RunningDuckdb(Running):
         if not bounded.fits(MOST_FEW):
             return None
         try:
-            with self._lock, self._limit.watch():
+            with self._statement():
                 rows = self._connection.execute(self._generator.write(bounded.source)).fetchmany(MOST_FEW + 1)
                 if len(rows) > MOST_FEW or any(type(row[0]) not in (int, str) for row in rows):
                     return None
@@ -263,14 +275,14 @@ class _RunningDuckdb(Running):
 
     def run(self, query: Query) -> SecretValue[list[tuple[Any, ...]]]:
         try:
-            with self._lock, self._limit.watch():
+            with self._statement():
                 return SecretValue(self._connection.execute(self._generator.write(query)).fetchall())
         except Exception:
             raise failed() from None
 
     def row_numbers(self, query: Query) -> SecretValue[npt.NDArray[np.int64]]:
         try:
-            with self._lock, self._limit.watch():
+            with self._statement():
                 [column] = self._connection.execute(self._generator.write(query)).fetchnumpy().values()
                 return SecretValue(np.asarray(column, np.int64))
         except Exception:
@@ -278,7 +290,7 @@ class _RunningDuckdb(Running):
 
     def whole_columns(self, query: Query) -> SecretValue[list[npt.NDArray[np.int64]]]:
         try:
-            with self._lock, self._limit.watch():
+            with self._statement():
                 columns = self._connection.execute(self._generator.write(query)).fetchnumpy().values()
                 return SecretValue([np.asarray(column, np.int64) for column in columns])
         except Exception:
