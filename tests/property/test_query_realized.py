@@ -254,6 +254,13 @@ class NewerWriter(Writer):
             f"(SELECT {shown} FROM t AS a LEFT JOIN t AS b ON a.who = b.who{both}) AS t",
             f"(SELECT {shown} FROM t AS a JOIN (SELECT * FROM t WHERE who IN (SELECT who FROM t WHERE ok)) AS b"
             f" ON a.who = b.who{both} JOIN t AS c ON b.who = c.who) AS t",
+            f"(SELECT a.* FROM t AS a {self.draw.choice(['SEMI', 'ANTI'])} JOIN (SELECT * FROM t WHERE {test}) AS b"
+            " ON a.who = b.who) AS t",
+            f"(SELECT who, town, ok, MIN(day) AS day, MAX(moment) AS moment, text, COUNT_IF({test}) AS n,"
+            " MAX(big) AS big,"
+            f" SUM(x) FILTER (WHERE {test}) AS x, AVG(pay) AS pay FROM t GROUP BY who, town, ok, text"
+            f" HAVING COUNT(*) {self.draw.choice(['>= 2', '< 3'])} OR town = 'a') AS t",
+            f"(SELECT * FROM t WHERE text IN ('x', '12', 'new') AND town = 'a' OR {test} AND text = 'x') AS t",
         ])  # fmt: skip
 
     def measured(self) -> str:

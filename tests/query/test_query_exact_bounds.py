@@ -15,7 +15,7 @@ import pytest
 from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure
 from sfumato.engines.backends.duckdb.engine import Duckdb
-from sfumato.engines.contribution_bounding import FIT
+from sfumato.engines.contribution_bounding import FIT, Bounded, Term, bounded_totals
 from sfumato.engines.engine import Running
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.execute.executor import additive_measurements, additive_totals, stated_totals
@@ -213,3 +213,14 @@ def test_a_person_in_too_many_groups_or_rows_is_counted_as_cut(towns: str, passe
     running = Duckdb(threads=1).start({"t": pl.DataFrame(rows, schema=list(COLUMNS), orient="row")})
     found = plan("SELECT town, COUNT(*) FROM t GROUP BY town", pure(1), bounding="sample", fit="1/20")
     assert stated_totals(found, running, 5, passes=passes).open(PERMIT)[0][:3] == (FIT, 1, 1)
+
+
+@pytest.mark.parametrize("sums", [[9], [9, 1], [-9, 15, 1]])
+def test_a_norm_of_shortened_numbers_is_rounded_up(sums: list[int]) -> None:
+    """With 3 binary digits less, 9 counts as 2 eighths and not as 1: what is left is within the bound."""
+    bound, shift = 1, 3
+    term = Term(reach=15, low=-15, high=15, bound=bound, shift=shift)
+    unread: Any = None
+    bounded = Bounded(source=unread, groups=len(sums), ends=None, terms=(term,))
+    found = bounded_totals([("one", place, number) for place, number in enumerate(sums)], bounded)
+    assert 0 < sum(row[1] ** 2 for row in found) <= bound << 2 * shift

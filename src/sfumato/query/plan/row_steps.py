@@ -55,7 +55,10 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowCall:
-    """A window function over noisy rows; an aggregate of an outer query is one over its whole group."""
+    """A window function over noisy rows; an aggregate of an outer query is one over its whole group.
+
+    ``lookup`` is the first argument in the row whose ``partition`` equals the other arguments here; missing if none.
+    """
 
     function: str
     args: tuple[Output, ...] = ()

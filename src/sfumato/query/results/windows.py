@@ -38,6 +38,10 @@ def window_values(
     call: WindowCall, rows: Sequence[int], args: Columns, partition: Columns, order: Columns
 ) -> dict[int, Any]:
     """The value of a window function for each of ``rows``."""
+    if call.function == "lookup":
+        places = {tuple([column[row] for column in partition]): row for row in rows}
+        sought = {row: tuple([column[row] for column in args[1:]]) for row in rows}
+        return {row: args[0][places[key]] if None not in key and key in places else None for row, key in sought.items()}
     parts: dict[tuple[Any, ...], list[int]] = {}
     for row in rows:
         parts.setdefault(tuple([column[row] for column in partition]), []).append(row)

@@ -87,9 +87,16 @@ class AggregateCompiler:
     def _rank(self, node: Any) -> Fraction:
         if node is None:
             raise QueryRefused("A quantile needs its rank.", fix="Use QUANTILE_CONT(column, 0.9).")
-        constant = self._reader.read(node).constant
+        try:
+            constant = self._reader.read(node).constant
+        except QueryRefused:
+            constant = None
         if not isinstance(constant, Fraction) or not 0 <= constant <= 1 or constant.denominator > 10**6:
-            raise self._reader.refuse(node, "The rank must be a constant from 0 to 1, such as 0.9.")
+            raise self._reader.refuse(
+                node,
+                "The rank must be a constant from 0 to 1, such as 0.9.",
+                "Use one QUANTILE_CONT(column, rank) for each rank.",
+            )
         return constant
 
     def _bounded(self, node: Any) -> Scalar:

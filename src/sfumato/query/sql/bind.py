@@ -18,12 +18,12 @@ from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
 from sfumato.query.plan.scalar import TYPES, Scalar
 from sfumato.query.plan.unit_nodes import WindowByUnit
-from sfumato.query.sql.date_ranges import date_ranges, wider
+from sfumato.query.sql.condition_domains import condition_domains, wider
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.joins import JoinBinder
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
-from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES
+from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES, unfiltered
 from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_values, split_conditions, unit_test
 from sfumato.query.sql.unit_windows import unit_window
 from sfumato.rationals import rational
@@ -120,7 +120,7 @@ class Binder:
         plain = [part for part in parts if not any(part is test for test in tests)]
         if plain:
             condition = reader.condition(exp.and_(*plain, copy=False) if tests else where)
-            columns = date_ranges(relation.columns, condition.node)
+            columns = condition_domains(relation.columns, condition.node)
             relation = replace(relation, rows=Filter(child=relation.rows, condition=condition), columns=columns)
         for part in tests:
             relation = replace(relation, rows=unit_test(part, relation, self.subquery, views, self.text))
@@ -219,6 +219,10 @@ class Binder:
             return self.subquery(node.this, views)
         if not isinstance(node, exp.Select):
             raise self.refuse(node, "A subquery must be a SELECT.")
+        if node.args.get("group"):
+            node = node.transform(unfiltered)
+        if node.args.get("having") and node.args.get("group"):
+            return self.subquery(_filtered_groups(node), views)
         for word in ("order", "limit", "having"):
             if node.args.get(word):
                 raise self.refuse(
@@ -361,6 +365,25 @@ class Binder:
             for (alias, name, s), (inner, _) in zip(seen, ordered, strict=True)
         ]
         return replace(relation, rows=Project(child=grouped_rows, items=ordered), columns=ColumnScope(named))
+
+
+def _filtered_groups(node: Any) -> Any:
+    """A SELECT with GROUP BY and HAVING as one with WHERE over the same groups, which have what HAVING reads."""
+    groups = node.copy()
+    condition = exp.Paren(this=groups.args.pop("having").this)
+    items = [exp.column(exp.to_identifier(item.alias_or_name, quoted=True)) for item in groups.expressions]
+    keys = {key.name.lower() for key in groups.args["group"].expressions if isinstance(key, exp.Column)}
+    read = [call for call in condition.find_all(*UNIT_AGGREGATES) if call.find_ancestor(*UNIT_AGGREGATES) is None]
+    # A name in HAVING is a key before it is an alias of SELECT.
+    read += [
+        column for column in condition.find_all(exp.Column)
+        if column.name.lower() in keys and column.find_ancestor(*UNIT_AGGREGATES) is None
+    ]  # fmt: skip
+    for place, part in enumerate(read):
+        name = exp.to_identifier(f"having {place}", quoted=True)
+        groups.append("expressions", exp.alias_(part.copy(), name))
+        part.replace(exp.column(name.copy()))
+    return exp.Select(expressions=items).from_(groups.subquery("groups"), copy=False).where(condition, copy=False)
 
 
 def _expected(

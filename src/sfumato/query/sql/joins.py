@@ -19,6 +19,7 @@ from sfumato.query.plan.scalar import TYPES, Scalar, flag
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
+from sfumato.query.sql.unit_sets import HINT, semi_join
 from sfumato.rationals import rational
 
 __all__ = ["JoinBinder"]
@@ -43,8 +44,13 @@ class JoinBinder:
 
     def check(self, join: Any) -> None:
         """Refuse a kind of join that is not supported, before its tables are bound."""
-        if join.method or _side(join) not in ("", "LEFT") or (join.kind or "").upper() not in ("", "INNER", "OUTER"):
-            raise self._refuse(join, "Only JOIN and LEFT JOIN are supported.")
+        kind, side = (join.kind or "").upper(), _side(join)
+        if join.method or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
+            raise self._refuse(
+                join,
+                "Only JOIN, LEFT JOIN, SEMI JOIN and ANTI JOIN are supported.",
+                "Use LEFT JOIN with the tables in the other order." if side == "RIGHT" else "",
+            )
         if join.args.get("on") is None and not join.args.get("using"):
             raise self._refuse(
                 join, "A join requires ON or USING.", "Use JOIN ... ON key columns; cross joins are not supported."
@@ -56,12 +62,39 @@ class JoinBinder:
         """The rows of a join. ``alias`` names the left table."""
         side, right_alias = _side(join), join.this.alias_or_name
         if isinstance(left, PublicTable):
-            if side or isinstance(right, PublicTable):
+            if side or join.kind or isinstance(right, PublicTable):
                 raise self._refuse(join, "The private table comes first in a LEFT JOIN, and one table must be private.")
             left, right, right_alias = right, left, alias
+        kind = (join.kind or "").upper()
+        if kind in ("SEMI", "ANTI"):
+            return self._semi_join(left, right, join, anti=kind == "ANTI")
         if isinstance(right, PublicTable):
             return self._join_public(left, right, right_alias, join, outer=side == "LEFT")
         return self._join_units(left, right, join, outer=side == "LEFT")
+
+    def _semi_join(
+        self, left: BoundRelation, right: BoundRelation | PublicTable, join: Any, *, anti: bool
+    ) -> BoundRelation:
+        """The rows of the left table whose unit is (not) in the right one."""
+        on = self._equalities(join)
+        if (
+            isinstance(right, PublicTable)
+            or len(on) != 1
+            or not _units(left, *self._compared(left, right, join, *on[0]))
+        ):
+            raise self._refuse(join, "SEMI JOIN and ANTI JOIN compare the privacy units of two tables alone.", HINT)
+        return replace(left, rows=semi_join(join, left, right, self._text, anti=anti))
+
+    def _compared(
+        self, left: BoundRelation, right: BoundRelation, join: Any, one: Any, other: Any
+    ) -> tuple[Scalar, Scalar]:
+        """The two sides of an equality of ON or USING."""
+        if not isinstance(one, str):
+            return self._reader(left.columns + right.columns).pair(join, one, other)
+        mine, theirs = left.columns.find("", one), right.columns.find("", one)
+        if len(mine) != 1 or len(theirs) != 1:
+            raise self._refuse(join, f"USING needs the column `{one}` on both sides.")
+        return mine[0], theirs[0]
 
     def _join_public(
         self, left: BoundRelation, table: PublicTable, alias: str, join: Any, *, outer: bool
@@ -160,14 +193,8 @@ class JoinBinder:
         by_unit, rest = False, []
         compared: tuple[list[Expression], list[Expression]] = [], []
         for one, other in self._equalities(join):
-            if isinstance(one, str):
-                pairs = (left.columns.find("", one), right.columns.find("", one))
-                if len(pairs[0]) != 1 or len(pairs[1]) != 1:
-                    raise self._refuse(join, f"USING needs the column `{one}` on both sides.")
-                a, b = pairs[0][0], pairs[1][0]
-            else:
-                a, b = self._reader(both.columns).pair(join, one, other)
-            if a.unit and b.unit:
+            a, b = self._compared(left, right, join, one, other)
+            if _units(left, a, b):
                 by_unit = True
             else:
                 rest.append(flag(equal(a.node, b.node)))
@@ -197,6 +224,12 @@ class JoinBinder:
         for condition in rest:
             rows = Filter(child=rows, condition=condition)
         return replace(both, rows=rows)
+
+
+def _units(left: BoundRelation, a: Scalar, b: Scalar) -> bool:
+    """Whether an equality is between the unit of the left side and that of the right one."""
+    own = {name for name, _ in left.rows.columns()}
+    return a.unit and b.unit and (columns_of([a.node]) <= own) != (columns_of([b.node]) <= own)
 
 
 def _side(join: Any) -> str:

@@ -29,6 +29,7 @@ from sfumato.query.sql.possible_groups import possible_groups
 from sfumato.query.sql.refusal import called, nearest, refuse
 from sfumato.query.sql.relation import BoundRelation, ContributionLimits
 from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregate, title
+from sfumato.query.sql.released_joins import joined_released
 from sfumato.query.sql.statement import DEFAULT_CONFIDENCE, ErrorTarget, parse_statement
 
 __all__ = ["GroupKey", "Query", "bind_query", "parse_query"]
@@ -180,10 +181,13 @@ class _Measured(OutputBinder):
         group = tree.args.get("group")
         if group is None:
             return ()
-        if any(value for name, value in group.args.items() if value and name != "expressions") or not group.expressions:
-            raise self.refuse(group, "GROUP BY accepts columns and expressions.", "Name the columns instead of ALL.")
+        nodes = group.expressions
+        if group.args.get("all") and not nodes:
+            nodes = [item.unalias() for item in tree.expressions if not has_aggregate(item)]
+        elif not nodes or any(value for name, value in group.args.items() if value and name != "expressions"):
+            raise self.refuse(group, "GROUP BY accepts columns and expressions.")
         keys = []
-        for node in group.expressions:
+        for node in nodes:
             if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
                 raise self.refuse(node, "Grouping sets are answered in the outermost query.", "Use UNION ALL there.")
             scalar = self.reader.read(self._named(node, tree))
@@ -233,7 +237,10 @@ class _Builder:
         query = self.query(node, outer)
         families = [key.scalar.family for key in query.keys]
         rows = ReleasedRows(query.outputs, query.steps, families, sum(isinstance(s, Compute) for s in query.steps))
-        made = bind_released(tree, rows, alias, ExpressionCompiler(ColumnScope(), self._text))
+        reader = ExpressionCompiler(ColumnScope(), self._text)
+        views = Binder(self._catalog, self._text).views(tree, views)
+        tree, rows = joined_released(tree, rows, views, reader)
+        made = bind_released(tree, rows, alias, reader)
         return replace(query, outputs=made.outputs, steps=made.steps)
 
     def _measured(self, tree: Any, views: Mapping[str, Any]) -> Query:

@@ -60,10 +60,14 @@ def possible_groups(
 
 
 def _attached(join: PublicJoin, known: set[str], alias: str) -> tuple[Source, Expression] | None:
-    """The public table of an inner join with the condition under which a row of it belongs to a combination of keys."""
-    if join.outer:
-        return None
+    """The public table of a join with the condition under which a row of it belongs to a combination of keys.
+
+    A row without a partner has no value in the table's columns and is in no group of them: where one of them is a key,
+    an outer join is like an inner one.
+    """
     grouped = [item for item in join.names if item[0] in known]
+    if join.outer and not grouped:
+        return None
     by_key = columns_of(scalar.node for scalar, _, _ in join.on) <= known
     if not by_key and not grouped:
         return None

@@ -30,12 +30,21 @@ class ReleasedRows:
     """The noisy rows of a query: named outputs, and the steps that made the rows."""
 
     def __init__(
-        self, outputs: Sequence[tuple[str, Output]], steps: Sequence[RowStep], families: list[str], windows: int
-    ) -> None:
+        self, outputs: Sequence[tuple[str, Output]], steps: Sequence[RowStep], families: list[str], windows: int,
+        joined: Sequence[tuple[str, str, Output]] = (),
+    ) -> None:  # fmt: skip
         self.outputs = tuple(outputs)
         self.steps = tuple(steps)
         self.families = families
         self.windows = windows
+        self.joined = tuple(joined)
+        """Columns of further tables in FROM, each with the alias of its table."""
+
+    def find(self, table: str, own: str, name: str) -> list[Output]:
+        """The outputs of a name, of one table or of all. ``own`` is the alias of the first table."""
+        mine = [output for known, output in self.outputs if known.lower() == name.lower() and table in ("", own)]
+        others = [o for a, known, o in self.joined if known.lower() == name.lower() and table in ("", a)]
+        return mine + others
 
 
 class _ReleasedBinder(OutputBinder):
@@ -71,13 +80,14 @@ class _ReleasedBinder(OutputBinder):
 
     def _aliased(self, node: Any) -> Any:
         """Columns of the inner query come before aliases of this one."""
-        inner = isinstance(node, exp.Column) and node.name.lower() in {name.lower() for name, _ in self._inner.outputs}
+        inner = isinstance(node, exp.Column) and self._inner.find(node.table.lower(), self._alias, node.name)
         return None if inner else super()._aliased(node)
 
     def _column(self, node: Any) -> Output:
-        if node.table and node.table.lower() != self._alias:
+        table = node.table.lower()
+        if table not in ("", self._alias, *(alias for alias, _, _ in self._inner.joined)):
             raise self.refuse(node, f"There is no table `{node.table}` here.")
-        found = [output for name, output in self._inner.outputs if name.lower() == node.name.lower()]
+        found = self._inner.find(table, self._alias, node.name)
         if not found:
             names = [name for name, _ in self._inner.outputs]
             raise self.refuse(node, f"There is no column `{node.name}` here.", did_you_mean(node.name, names))
@@ -114,7 +124,7 @@ class _ReleasedBinder(OutputBinder):
             raise self.refuse(
                 tree,
                 f"{word} is not supported for a query about aggregates.",
-                "Join tables inside the aggregate query.",
+                "Join tables inside the aggregate query, or use COUNT(*) FILTER (WHERE ...) in one query.",
             )
         steps: list[RowStep] = []
         where, having, group = (tree.args.get(word) for word in ("where", "having", "group"))
@@ -145,7 +155,9 @@ class _ReleasedBinder(OutputBinder):
             if isinstance(item, exp.Star | exp.Column) and item.is_star:
                 if any(value for name, value in item.args.items() if value and name not in ("this", "table")):
                     raise self.refuse(item, "Only a plain * is supported.")
-                found += self._inner.outputs
+                table = item.table.lower() if isinstance(item, exp.Column) else ""
+                found += self._inner.outputs if table in ("", self._alias) else ()
+                found += [(n, o) for a, n, o in self._inner.joined if table == a or (not table and a.isidentifier())]
             else:
                 found.append(item)
         return found

@@ -28,7 +28,7 @@ from sfumato.query.plan.aggregates import bounds_problem, clipped, fixed_point, 
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.expressions import ExpressionCompiler
 
-__all__ = ["UNIT_AGGREGATES"]
+__all__ = ["UNIT_AGGREGATES", "unfiltered"]
 
 _FAR = 1 << 61
 Rule = Callable[[ExpressionCompiler, Any], Scalar]
@@ -48,6 +48,9 @@ def _unit_count(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 def _unit_extreme(*, least: bool) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+        dated = reader.read(node.this)
+        if dated.kind in (Kind.DATE, Kind.DATETIME):
+            return Scalar(node=Largest(dated.node, least), kind=dated.kind, first=dated.first, last=dated.last)
         scalar = reader.number(node.this)
         if scalar.kind is Kind.INTEGER:
             return Scalar(node=Largest(scalar.node, least), kind=Kind.INTEGER, low=scalar.low, high=scalar.high)
@@ -94,3 +97,21 @@ UNIT_AGGREGATES: dict[type[exp.Expression], Rule] = {
     exp.Min: _unit_extreme(least=True),
     exp.Max: _unit_extreme(least=False),
 }
+
+
+def unfiltered(node: Any) -> Any:
+    """``COUNT_IF`` and aggregates with FILTER as aggregates of CASE; everything else as it is."""
+    if isinstance(node, exp.CountIf):
+        return exp.Count(this=_where(node.this, exp.Literal.number(1)))
+    if not isinstance(node, exp.Filter) or type(node.this) not in UNIT_AGGREGATES:
+        return node
+    call, condition = node.this.copy(), node.expression.this
+    if isinstance(call.this, exp.Distinct):
+        call.this.set("expressions", [_where(condition, value) for value in call.this.expressions])
+    else:
+        call.set("this", _where(condition, exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this))
+    return call
+
+
+def _where(condition: Any, value: Any) -> Any:
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])

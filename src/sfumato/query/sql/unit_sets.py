@@ -21,10 +21,10 @@ from sfumato.query.sql.public_rows import public_rows
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation
 
-__all__ = ["intersected", "is_set_condition", "public_values", "semi_join", "split_conditions", "unit_test"]
+__all__ = ["HINT", "intersected", "is_set_condition", "public_values", "semi_join", "split_conditions", "unit_test"]
 
 Bind = Callable[[Any, Mapping[str, Any]], BoundRelation]
-_HINT = "Use `unit IN (SELECT unit FROM ...)` or EXISTS with `inner.unit = outer.unit`, joined by AND."
+HINT = "Use `unit IN (SELECT unit FROM ...)` or EXISTS with `inner.unit = outer.unit`, joined by AND."
 
 
 def split_conditions(node: Any) -> list[Any]:
@@ -69,7 +69,7 @@ def unit_test(node: Any, outer: BoundRelation, bind: Bind, views: Mapping[str, A
         query = bare.args["query"]
         inner = bind(query.this if isinstance(query, exp.Subquery) else query, views)
         if len(inner.columns.items) != 1 or not inner.columns.items[0][2].unit:
-            raise refuse(bare, text, "IN (SELECT ...) on the privacy unit selects the unit's column alone.", _HINT)
+            raise refuse(bare, text, "IN (SELECT ...) on the privacy unit selects the unit's column alone.", HINT)
     return semi_join(bare, outer, inner, text, anti=negated)
 
 
@@ -87,7 +87,7 @@ def _uncorrelated(select: Any, outer: BoundRelation, text: str) -> Any:
         select = select.this
     where = select.args.get("where") if isinstance(select, exp.Select) else None
     if where is None or select.args.get("group"):
-        raise refuse(select, text, "EXISTS needs a SELECT that compares its unit with the outer one.", _HINT)
+        raise refuse(select, text, "EXISTS needs a SELECT that compares its unit with the outer one.", HINT)
     own, link = [], None
     for part in split_conditions(where.this):
         bare, negated = _bare(part)
@@ -98,7 +98,7 @@ def _uncorrelated(select: Any, outer: BoundRelation, text: str) -> Any:
         else:
             own.append(part)
     if link is None:
-        raise refuse(select, text, "EXISTS needs a condition that compares its unit with the outer one.", _HINT)
+        raise refuse(select, text, "EXISTS needs a condition that compares its unit with the outer one.", HINT)
     made = select.copy()
     made.set("expressions", [exp.alias_(link.copy(), "unit")])
     made.set("where", exp.Where(this=exp.and_(*(part.copy() for part in own), copy=False)) if own else None)
@@ -148,6 +148,6 @@ def intersected(node: Any, first: BoundRelation, second: BoundRelation, text: st
     """INTERSECT and EXCEPT of two sets of units: one row per unit of the first, if it is (not) in the second."""
     for side in (first, second):
         if len(side.columns.items) != 1 or not side.columns.items[0][2].unit:
-            raise refuse(node, text, "INTERSECT and EXCEPT are supported for the privacy unit's column alone.", _HINT)
+            raise refuse(node, text, "INTERSECT and EXCEPT are supported for the privacy unit's column alone.", HINT)
     rows = semi_join(node, first, second, text, anti=isinstance(node, exp.Except))
     return replace(first, rows=rows)

@@ -1,0 +1,84 @@
+"""Public domains that a query names: what its conditions say about a column.
+
+Rows outside of it are removed by the condition, so that the values in ``WHERE code IN ('A', 'B')`` are all that a group
+can have, whatever the data. They come from the text of the query alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from sfumato.dataset import Kind
+from sfumato.engines.expressions import And, ColumnRef, Compare, Constant, Expression, In, Or
+from sfumato.query.plan.scalar import Scalar
+from sfumato.query.sql.expressions import ColumnScope
+
+_TYPES: dict[Kind, type] = {Kind.CATEGORY: str, Kind.INTEGER: int, Kind.DATE: date}
+"""Kinds of columns whose values a condition may name, with the type of such a constant."""
+
+
+def condition_domains(columns: ColumnScope, condition: Expression) -> ColumnScope:
+    """The columns with the range and the values that a condition leaves them."""
+    ends: dict[str, list[Any]] = {}
+    named: dict[str, set[Any]] = {}
+    for part in condition.items if isinstance(condition, And) else (condition,):
+        if (listed := _listed(part)) is not None:
+            column, values = listed
+            named[column] = named[column] & values if column in named else values
+        match part:
+            case Compare(sign, ColumnRef(name=name, type="date" | "time"), Constant(value=value)):
+                first, last = ends.setdefault(name, [None, None])
+                tick = timedelta(microseconds=1) if isinstance(value, datetime) else timedelta(days=1)
+                if sign in (">", ">=", "="):
+                    least = _moved(value, tick if sign == ">" else timedelta(0))
+                    ends[name][0] = least if first is None or least > first else first
+                if sign in ("<", "<=", "="):
+                    most = _moved(value, -tick if sign == "<" else timedelta(0))
+                    ends[name][1] = most if last is None or most < last else last
+    return ColumnScope((alias, name, _valued(_ranged(scalar, ends), named)) for alias, name, scalar in columns.items)
+
+
+def _listed(condition: Expression) -> tuple[str, set[Any]] | None:
+    """The column of a condition that only some constants meet, and these; None for other conditions."""
+    match condition:
+        case In(ColumnRef(name=name), items):
+            return name, {item.value for item in items}
+        case Compare("=", ColumnRef(name=name), Constant(value=value)):
+            return name, {value}
+        case Or(items):
+            parts = [_listed(item) for item in items]
+            known = [part for part in parts if part is not None]
+            if len(known) == len(parts) and len({name for name, _ in known}) == 1:
+                return known[0][0], set().union(*(values for _, values in known))
+    return None
+
+
+def _valued(scalar: Scalar, named: dict[str, set[Any]]) -> Scalar:
+    values = named.get(scalar.node.name) if isinstance(scalar.node, ColumnRef) else None
+    if not values or scalar.unit or any(type(value) is not _TYPES.get(scalar.kind) for value in values):
+        return scalar
+    left = values if scalar.values is None else values & set(scalar.values)
+    return replace(scalar, values=tuple(sorted(left))) if left else scalar
+
+
+def _moved(value: Any, step: timedelta) -> Any:
+    try:
+        return value + step
+    except OverflowError:
+        return value
+
+
+def _ranged(scalar: Scalar, ends: dict[str, list[Any]]) -> Scalar:
+    if not isinstance(scalar.node, ColumnRef) or scalar.kind not in (Kind.DATE, Kind.DATETIME):
+        return scalar
+    first, last = ends.get(scalar.node.name, (None, None))
+    first = scalar.first if first is None or (scalar.first is not None and scalar.first > first) else first
+    last = scalar.last if last is None or (scalar.last is not None and scalar.last < last) else last
+    return replace(scalar, first=first, last=last)
+
+
+def wider(a: date | None, b: date | None, *, least: bool) -> date | None:
+    """The earlier or later end of two ranges; None where either has none."""
+    return None if a is None or b is None else min(a, b) if least else max(a, b)
