@@ -66,6 +66,7 @@ def prepare(page: Page, link: str) -> None:
     page.get_by_text("decided by A. Steward").first.wait_for()
     undecided = page.get_by_role("button", name=re.compile("Decide all"))
     if undecided.count():
+        page.get_by_label("Role of several columns").select_option("drop")
         undecided.click()
     page.get_by_role("link", name="Next: protect").click()
     page.get_by_role("button", name="Use research-file").click()

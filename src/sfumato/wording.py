@@ -30,8 +30,10 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("ags", ["age", "sex"])
     'Did you mean `age`? Known: age, sex.'
+    >>> did_you_mean("x", ["age", "age"])
+    'Known: age.'
     """
-    names = sorted(known)
+    names = sorted(set(known))
     near = get_close_matches(given, names, n=1, cutoff=0.6)
     hint = f"Did you mean `{near[0]}`? " if near else ""
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

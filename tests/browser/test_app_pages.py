@@ -74,6 +74,7 @@ def test_roles_are_decided_with_reasons_and_the_share_of_unique_rows_is_live(pag
     expect(page.get_by_label("Role of admitted")).to_have_value("drop")
     undecided = page.get_by_role("button", name=re.compile("Decide all"))
     if undecided.count():
+        page.get_by_label("Role of several columns").select_option("drop")
         undecided.click()
     expect(page.get_by_text(re.compile("○ [0-9]+ not confirmed"))).to_be_visible()  # proposals that nobody has decided
     page.get_by_role("button", name=re.compile("Confirm [0-9]+ proposed")).click()
@@ -81,6 +82,25 @@ def test_roles_are_decided_with_reasons_and_the_share_of_unique_rows_is_live(pag
     columns = Recipe.load(app.folder / "sfumato.yaml").schema.columns
     assert (columns["admitted"].role.value, columns["admitted"].decided_by) == ("drop", "A. Steward")
     assert {column.decided_by for column in columns.values()} == {"A. Steward"}
+
+
+def test_many_columns_are_decided_at_once_and_never_dropped_by_default(page: Page, app: RunningApp) -> None:
+    open_page(page, app, "roles")
+    page.get_by_label("Decided by").fill("B. Steward")
+    page.get_by_label("Show columns whose name contains").fill("I")  # birth_date, zip, admitted, diagnosis
+    expect(page.get_by_label("Role of sex")).to_have_count(0)
+    page.get_by_label("Select zip").check()
+    page.get_by_label("Select admitted").check()
+    button = page.get_by_role("button", name="Decide 2 selected")
+    expect(button).to_be_disabled()
+    page.get_by_label("Role of several columns").select_option("quasi")
+    button.click()
+    expect(page.get_by_label("Role of admitted")).to_have_value("quasi")
+    expect(page.get_by_label("Select admitted")).not_to_be_checked()
+    columns = Recipe.load(app.folder / "sfumato.yaml").schema.columns
+    for name in ("zip", "admitted"):
+        assert (columns[name].role.value, columns[name].decided_by) == ("quasi", "B. Steward")
+    assert columns["sex"].decided_by != "B. Steward"
 
 
 def test_the_text_and_the_form_edit_the_same_recipe(page: Page, app: RunningApp, visit: Visit) -> None:

@@ -17,9 +17,15 @@ export function RolesPage() {
   const names = Object.keys(columns);
   const [by, setBy] = useState(state.user);
   const [pending, setPending] = useState<{ name: string; role: string } | null>(null);
-  const [rest, setRest] = useState("drop");
+  const [many, setMany] = useState("");
+  const [filter, setFilter] = useState("");
+  const [chosen, setChosen] = useState<string[]>([]);
+  const [byRole, setByRole] = useState(false);
   const open = names.filter((name) => columns[name]?.role === "undecided");
   const proposed = unconfirmed(recipe);
+  const matching = names.filter((name) => name.toLowerCase().includes(filter.toLowerCase()));
+  const shown = byRole ? matching.toSorted((a, b) => (columns[a]?.role ?? "").localeCompare(columns[b]?.role ?? "")) : matching;
+  const several = chosen.length > 0 ? chosen.filter((name) => name in columns) : open.filter((name) => shown.includes(name));
   const found = new Map((proposal?.columns ?? []).map((column) => [column.column, column]));
   const byId = useId();
   const decide = (roles: Record<string, string>, restRole: string | null, reason: string | null) =>
@@ -37,30 +43,38 @@ export function RolesPage() {
           <div className="row">
             <label htmlFor={byId}>Decided by</label>
             <input id={byId} value={by} onChange={(event) => setBy(event.target.value)} />
-            {open.length > 0 && (
-              <>
-                <select aria-label="Role of all undecided columns" value={rest} onChange={(event) => setRest(event.target.value)}>
-                  {Object.keys(ROLES).filter((role) => !["undecided", "weight", "household", "plain"].includes(role)).map((role) => <option key={role}>{role}</option>)}
-                </select>
-                <button type="button" onClick={() => void decide({}, rest, null)}>Decide all {open.length} undecided</button>
-              </>
-            )}
             {proposed.length > 0 && (
               <button type="button" onClick={() => void decide(Object.fromEntries(proposed.map((name) => [name, columns[name]?.role ?? "undecided"])), null, null)}>
                 Confirm {proposed.length} proposed {proposed.length === 1 ? "role" : "roles"}
               </button>
             )}
           </div>
+          <div className="row">
+            <input aria-label="Show columns whose name contains" placeholder="name contains" value={filter} onChange={(event) => setFilter(event.target.value)} />
+            <label><input type="checkbox" checked={byRole} onChange={(event) => setByRole(event.target.checked)} /> sort by role</label>
+            {several.length > 0 && (
+              <>
+                <select aria-label="Role of several columns" value={many} onChange={(event) => setMany(event.target.value)}>
+                  <option value="" disabled>choose a role</option>
+                  {Object.keys(ROLES).filter((role) => !["undecided", "weight", "household", "plain"].includes(role)).map((role) => <option key={role}>{role}</option>)}
+                </select>
+                <button type="button" disabled={!many} onClick={() => void decide(Object.fromEntries(several.map((name) => [name, many])), null, null).then((ok) => { if (ok) { setChosen([]); setMany(""); } })}>
+                  {chosen.length > 0 ? `Decide ${several.length} selected` : `Decide all ${several.length} undecided`}
+                </button>
+              </>
+            )}
+          </div>
           <div className="scroll" tabIndex={0} role="region" aria-label="Roles of the columns">
             <table className="list">
-              <thead><tr><th scope="col">Column</th><th scope="col">Role</th><th scope="col">Reason</th></tr></thead>
+              <thead><tr><th scope="col"><input type="checkbox" aria-label="Select all shown columns" checked={shown.length > 0 && shown.every((name) => chosen.includes(name))} onChange={(event) => setChosen(event.target.checked ? shown : [])} /></th><th scope="col">Column</th><th scope="col">Role</th><th scope="col">Reason</th></tr></thead>
               <tbody>
-                {names.map((name) => {
+                {shown.map((name) => {
                   const column = columns[name]!;
                   const proposed = found.get(name);
                   const role = column.role ?? "undecided";
                   return (
                     <tr key={name}>
+                      <td><input type="checkbox" aria-label={`Select ${name}`} checked={chosen.includes(name)} onChange={(event) => setChosen(event.target.checked ? [...chosen, name] : chosen.filter((other) => other !== name))} /></td>
                       <th scope="row"><span className={`role-name role-${role}`}>{name}</span></th>
                       <td>
                         <select aria-label={`Role of ${name}`} className={`role role-${role}`} value={role} onChange={(event) => {
