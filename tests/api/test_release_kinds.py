@@ -112,6 +112,58 @@ def test_every_kind_has_the_same_folder_and_says_its_kind(
     assert (code, failure["error"]["code"]) == (2, "SFU-107")
 
 
+ORIGINALS = {"microdata": "people.csv", "model": "people.csv"}
+"""What `measure` compares a release with, where it is not the plan."""
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_the_result_of_protect_is_judged_like_its_folder(
+    kind: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = sfumato.protect(f"{kind}.yaml")
+    made.save("out")
+    left = sfumato.ledger_overview("ledger.db").to_dict()
+    folder_verdicts = {one.model: one.state for one in sfumato.check("out")}
+    result_verdicts = {one.model: one.state for one in sfumato.check(made)}
+    assert folder_verdicts
+    assert all(folder_verdicts.get(name, state) == state for name, state in result_verdicts.items())
+    code, document = run(capsys, "measure", "out", "--original", ORIGINALS.get(kind, f"{kind}.yaml"))
+    assert code == 0
+    measured = sfumato.measure(made)
+    assert [one["measure"] for one in document["measures"]] == [one.measure for one in measured]
+    assert any(one.value is not None for one in measured)
+    if kind != "microdata":  # its measures draw samples
+        assert [one["value"] for one in document["measures"]] == pytest.approx([one.value for one in measured])
+    if kind in ("graph", "model", "tables"):
+        assert sfumato.attack(made).to_dict()
+    assert sfumato.ledger_overview("ledger.db").to_dict() == left  # what is judged does not leave
+
+
+@pytest.mark.parametrize("kind", ["tables", "graph-statistics", "graph"])
+def test_measuring_a_folder_needs_its_plan(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["protect", f"{kind}.yaml", "--out", "out"]) == 0
+    assert main(["measure", "out"]) == 2
+    assert "`original` is required" in capsys.readouterr().err
+
+
+def test_a_model_file_is_checked_measured_and_attacked_by_the_column_it_names(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["learn", "model.yaml", "--out", "ward-model.json", "--no-attacks"]) == 0
+    code, document = run(capsys, "check", "ward-model.json")
+    assert (code, document["verdicts"][0]["state"]) == (1, "not checked")
+    code, document = run(capsys, "measure", "ward-model.json", "--original", "people.csv")
+    found = {one["measure"]: one for one in document["measures"]}
+    assert code == 0
+    assert found["accuracy"]["low"] <= found["accuracy"]["value"] <= found["accuracy"]["high"]
+    wards = pl.read_csv("people.csv")["ward"]
+    share = max(wards.value_counts()["count"]) / len(wards)
+    assert found["accuracy-of-largest-class"]["value"] == pytest.approx(share)
+    code, document = run(capsys, "attack", "ward-model.json", "--original", "people.csv", "--attack", "loss-threshold")
+    assert (code, document["attacks"][0]["attack"]) == (0, "loss-threshold")
+    assert main(["measure", "ward-model.json", "--original", "people.csv", "--label", "nothing"]) == 2
+
+
 def test_a_release_never_replaces_one_of_another_kind(folder: Path) -> None:
     assert main(["protect", "graph-statistics.yaml", "--out", "out"]) == 0
     paid = (folder / "out" / "counts.csv").read_bytes()
@@ -166,7 +218,10 @@ def test_python_does_what_the_command_line_does(folder: Path) -> None:
     assert sfumato.check("tables").holds
     with pytest.raises(BadParameter, match="does not apply"):
         sfumato.attack("tables", knows=["ward"])
-    with pytest.raises(BadParameter, match="cannot be measured"):
+    sfumato.protect("graph-statistics.yaml").save("statistics")
+    with pytest.raises(BadParameter, match="cannot be attacked"):
+        sfumato.attack("statistics")
+    with pytest.raises(BadParameter, match="`original` is required"):
         sfumato.measure("tables")
 
 

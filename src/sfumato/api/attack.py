@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.api.kind import call, given, kind_of_release
+from sfumato.api.kind import given, kind_of_release
+from sfumato.api.protection import judge_release
 from sfumato.api.results import AttackResults
 from sfumato.dataset import Schema
 from sfumato.progress import AUTO, Progress
@@ -101,5 +102,4 @@ def attack(
     ('linkage', 0.75)
     """
     kind = kind_of_release(release)
-    options = given(attack, locals()) | {"progress": progress}
-    return call(kind.attack, release, what=f"a release of kind `{kind.part_name()}`", options=options)
+    return judge_release(kind, kind.attack, release, given(attack, locals()) | {"progress": progress})

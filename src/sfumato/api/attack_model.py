@@ -85,13 +85,13 @@ def attack_model(
     if seconds is not None:
         progress = Deadline(until=monotonic() + seconds, listener=progress)
     estimator = load_model(model) if isinstance(model, str | Path) else model
-    data = _frame(original)
+    data = table_frame(original)
     names = _features(estimator, data, label, features)
     rng = Rng(seed)
     if control is None:
         target = AttackedModel.split(estimator, label=label, features=names, data=data, rng=rng)
     else:
-        others = _frame(control)
+        others = table_frame(control)
         target = AttackedModel(estimator=estimator, label=label, features=names, members=data, control=others)
     return run_model_attacks(
         target, attacks=attacks, secrets=secrets, rng=rng, n_targets=n_targets, limit=limit, progress=progress
@@ -154,7 +154,8 @@ def load_model(path: str | Path) -> Any:
         raise NotThatFormat(f"{file} cannot be read ({type(failure).__name__}).", fix=fix, path=str(file)) from None
 
 
-def _frame(source: Any) -> pl.DataFrame:
+def table_frame(source: Any) -> pl.DataFrame:
+    """A file or a data frame in memory."""
     if isinstance(source, pl.DataFrame):
         return source
     return source.frame if isinstance(source, Table) else read(source).frame

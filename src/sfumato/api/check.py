@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.api.kind import call, given, kind_of_release
+from sfumato.api.kind import given, kind_of_release
+from sfumato.api.protection import judge_release
 from sfumato.api.results import CheckResults
 from sfumato.release import Lineage, Release
 
@@ -53,5 +54,4 @@ def check(
         One verdict per model: holds, fails, or not checked with the reason. "Not checked" is never "holds".
     """
     kind = kind_of_release(release)
-    what = f"a release of kind `{kind.part_name()}`"
-    return call(kind.check, release, what=what, options=given(check, locals()))
+    return judge_release(kind, kind.check, release, given(check, locals()))

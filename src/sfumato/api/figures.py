@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,9 +11,10 @@ import polars as pl
 
 from sfumato import __version__
 from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
-from sfumato.api.results import CheckResults
+from sfumato.api.results import CheckResults, MeasureResults
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation
+from sfumato.measures.figure_errors import figure_errors
 from sfumato.release import State, Verdict
 from sfumato.release.folder import PRIVATE, load_manifest
 from sfumato.release.guarantee import Guarantee
@@ -25,6 +26,9 @@ from sfumato.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+ExactTables = Callable[[], Mapping[str, pl.DataFrame]]
+"""Calculates the tables of a plan without protection, by name."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -45,19 +49,21 @@ class FiguresProtection(Protection):
     """Counts of the original, for the owner alone."""
     named_account: tuple[str | Path, str] | None = None
     """The ledger and the data set that the plan names."""
+    exact: ExactTables | None = None
+    """Calculates the same tables without protection, for the owner alone."""
 
     @classmethod
     def of(
         cls, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any], verdicts: tuple[Verdict, ...], *,
         guarantee: Guarantee | None, plan: str, unmet: bool, owner: Mapping[str, Any] | None = None,
-        named_account: tuple[str | Path, str] | None = None,
+        named_account: tuple[str | Path, str] | None = None, exact: ExactTables | None = None,
     ) -> FiguresProtection:  # fmt: skip
         """Figures with their verdicts."""
         manifest = {"sfumato": __version__, "verdicts": [verdict.public() for verdict in verdicts]}
         evaluation = Evaluation(manifest=manifest, verdicts=verdicts)
         return cls(
             tables=tables, facts=facts, guarantee=guarantee, plan=plan, evaluation=evaluation, hand_out=unmet,
-            owner=owner or {}, named_account=named_account,
+            owner=owner or {}, named_account=named_account, exact=exact,
         )  # fmt: skip
 
     @property
@@ -164,11 +170,30 @@ def figures_report(document: Mapping[str, Any], *, audience: Audience) -> PlainR
     )  # fmt: skip
 
 
+def measure_figures(release: Path, exact: ExactTables) -> MeasureResults:
+    """How many figures of a release folder are missing, and how far the others are from the exact ones."""
+    files, truth = load_manifest(release)["files"], exact()
+    shown = {name: pl.read_csv(release / f"{name}.csv", infer_schema=False) for name in truth if f"{name}.csv" in files}
+    if not shown:
+        raise BadParameter("The release has no table of this plan.", fix="Name the plan that made the release.")
+    return MeasureResults(results=figure_errors(shown, truth))
+
+
+def original_required(what: str) -> BadParameter:
+    """The refusal of a verb that needs the plan of a release."""
+    return BadParameter(f"`original` is required: the plan of {what}.", fix="Pass --original PLAN.")
+
+
 def check_guarantee(release: str | Path) -> CheckResults:
     """Differential privacy is a property of the mechanism, which no released figure shows: it is not checked.
 
     What is checked is that every file is the one that the manifest names.
     """
     load_manifest(Path(release))
+    return guarantee_not_checked()
+
+
+def guarantee_not_checked() -> CheckResults:
+    """The verdict on a guarantee of differential privacy, from what is released."""
     reason = "differential privacy is a property of the mechanism; released figures do not show it"
     return CheckResults(verdicts=(Verdict(model="differential-privacy", state=State.NOT_CHECKED, reason=reason),))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.api.kind import call, given, kind_of_release
+from sfumato.api.kind import given, kind_of_release
+from sfumato.api.protection import judge_release
 from sfumato.api.results import MeasureResults
 from sfumato.dataset import Schema
 from sfumato.progress import AUTO, Progress
@@ -22,6 +23,7 @@ def measure(
     secrets: Sequence[str] = (),
     schema: Schema | None = None,
     lineage: Lineage | str | Path | None = None,
+    label: str | None = None,
     seed: int | None = None,
     engine: str = "auto",
     memory: str = "4GB",
@@ -36,11 +38,14 @@ def measure(
     release
         The result of :func:`protect`, a release folder of any kind, any file, database URL or frame, or a ``Release``.
     original
-        The table the release was made from. The result of :func:`protect` brings its own.
+        What the release was made from: the table; the recipe or plan of a graph or of tables; test data or training
+        data of a model. The result of :func:`protect` brings its own.
     measures
         Names or parts, for example ``["marginals", "pairs"]``. The default measures if left out.
     knows, secrets, schema, lineage
         Roles and row map, as in :func:`attack`.
+    label
+        Of a model that does not name it: the column that it predicts.
     engine, memory
         Where the rows lie, as in :func:`check`. Of tables that exceed the memory limit, measures that follow from class
         sizes are computed; others have a reason and no value.
@@ -53,5 +58,4 @@ def measure(
     0.5
     """
     kind = kind_of_release(release)
-    options = given(measure, locals()) | {"progress": progress}
-    return call(kind.measure, release, what=f"a release of kind `{kind.part_name()}`", options=options)
+    return judge_release(kind, kind.measure, release, given(measure, locals()) | {"progress": progress})

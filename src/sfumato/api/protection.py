@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import polars as pl
 
-from sfumato.api.kind import ReportPage
+from sfumato.api.kind import ReleaseKind, ReportPage, accepts, call
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
 from sfumato.data.atomic import replacing
 from sfumato.errors import FileMissing, PolicyNotMet, Unmet
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PAGE = "report.html"
+T = TypeVar("T")
 
 
 def json_text(document: Mapping[str, Any]) -> str:
@@ -88,6 +91,8 @@ class Protection(ABC):
 
     release_kind: ClassVar[str]
     """The kind of release; the manifest names it."""
+    judged_in_memory: ClassVar[bool] = False
+    """Whether the verbs of this kind take the result itself; files are written for them otherwise."""
 
     evaluation: Evaluation
     """Outcomes of attacks, measures, verdicts, limits and advice."""
@@ -207,6 +212,15 @@ class Protection(ABC):
             manifest = self._write(public, private, suffix)
         return self.to_dict(target, manifest)
 
+    @contextmanager
+    def written(self) -> Iterator[Path]:
+        """The release folder and its private folder in a temporary place. Nothing leaves, so nothing is recorded."""
+        with TemporaryDirectory() as place:
+            target = Path(place) / "release"
+            with release_folders(target, promise=self.promise) as (public, private):
+                self._write(public, private, None)
+            yield target
+
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """The guarantees of differential privacy that the release states."""
@@ -252,3 +266,13 @@ class Protection(ABC):
             "release": f"{folder}/" if folder is not None else None,
             "private": f"{private_folder(folder)}/" if folder is not None else None,
         }
+
+
+def judge_release(kind: ReleaseKind, verb: Callable[..., T], release: object, options: Mapping[str, object]) -> T:
+    """Call a verb of a kind on a release. The result of ``protect`` brings its own original."""
+    what = f"a release of kind `{kind.part_name()}`"
+    if not isinstance(release, Protection) or release.judged_in_memory:
+        return call(verb, release, what=what, options=options)
+    own = {"original": release} if accepts(verb, "original") else {}
+    with release.written() as folder:
+        return call(verb, folder, what=what, options={**own, **options})

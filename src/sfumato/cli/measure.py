@@ -25,7 +25,9 @@ PERSON = "researcher"
 
 @click.command("measure")
 @click.argument("release", type=typed_path)
-@click.option("--original", default=None, help="The table the release was made from; of a graph, its recipe.")
+@click.option(
+    "--original", default=None, help="The table the release was made from; of a graph or tables, the recipe or plan."
+)
 @click.option(
     "--measure",
     "measures",
@@ -41,6 +43,7 @@ PERSON = "researcher"
 @click.option(
     "--lineage", type=typed_path, default=None, help="The secret row map. Default: the one beside the release."
 )
+@click.option("--label", default=None, help="Model: the column that it predicts.")
 @place_options
 @seed_option
 @json_option
@@ -48,7 +51,8 @@ def command(release: Path, schema: Path | None, as_json: bool, **options: Any) -
     """Measure disclosure risk and utility of RELEASE against its original.
 
     RELEASE is a folder that `sfumato protect` wrote, or any data file; then roles come from --knows and --secret or
-    from a recipe.
+    from a recipe. Of a graph, tables or statistics, --original is the recipe or plan, which names the data; of a model,
+    it is test data or the training data.
     """
     from sfumato.api import measure
 

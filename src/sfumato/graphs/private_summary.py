@@ -33,13 +33,13 @@ from sfumato.graphs.private_statistics import (
     private_degree_sequence,
     private_edge_count,
 )
-from sfumato.graphs.private_triangles import check_triangle_size, private_triangle_count
+from sfumato.graphs.private_triangles import check_triangle_size, private_triangle_count, triangles
 from sfumato.ledger.charge import Charge, charge_run
 from sfumato.ledger.ledger import Ledger
 from sfumato.rationals import Number, rational
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["GraphStatistic", "GraphSummary", "Protected", "private_graph_summary"]
+__all__ = ["GraphStatistic", "GraphSummary", "Protected", "exact_graph_summary", "private_graph_summary"]
 
 Protected = Literal["edges", "nodes"]
 GraphStatistic = Literal["edges", "degrees", "triangles"]
@@ -120,6 +120,16 @@ def private_graph_summary(
         parameters={"statistics": list(wanted), **bounds},
     ).charged(receipt)  # fmt: skip
     return GraphSummary(counts=pl.DataFrame(rows, schema=kinds, orient="row"), degrees=degrees, guarantee=guarantee)
+
+
+def exact_graph_summary(graph: Graph) -> dict[str, pl.DataFrame]:
+    """The same statistics without noise and bounds, by the names of their tables. For the owner of the graph only."""
+    people = np.bincount(graph.degrees)
+    counts = {"statistic": ["edges", "triangles"], "value": [graph.edge_count, triangles(graph)[0]]}
+    return {
+        "counts": pl.DataFrame(counts),
+        "degrees": pl.DataFrame({"degree": np.arange(len(people)), "people": people}),
+    }
 
 
 def _statistics(

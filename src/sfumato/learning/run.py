@@ -59,6 +59,7 @@ def run_plan(plan: LearningPlan) -> LearningResult:
     model.fit(feature_frame(train, plan), _labels(train, plan))
     if plan.search is not None:
         model = model.best_estimator_
+    model.target_name_ = plan.target
     measures = {} if test is None else measure_model(model, feature_frame(test, plan), _labels(test, plan))
     return LearningResult(plan=plan, model=model, train=train, test=test, control=control, measures=measures)
 
@@ -88,11 +89,9 @@ def predict_frame(model: Any, frame: pl.DataFrame) -> pl.DataFrame:
     names = list(getattr(model, "feature_names_in_", []))
     if not names:
         raise NotThatFormat("The model has no feature names.", fix="Learn it from a table with column names.")
-    declared = dict(model.get_params().get("categories") or {})
-    texts = {name: name in declared and all(isinstance(v, str) for v in declared[name]) for name in names}
     if not frame.height:
         raise EmptyTable("The table has no rows.")
-    features = _features(frame, texts)
+    features = _features(frame, _texts(model, names))
     try:
         if hasattr(model, "predict_proba"):
             chances = model.predict_proba(features)
@@ -105,6 +104,28 @@ def predict_frame(model: Any, frame: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(model.transform(features), schema=[str(n) for n in model.get_feature_names_out()])
     except (IndexError, KeyError, AttributeError, TypeError):
         raise NotThatFormat("The model file is damaged: its arrays do not fit together.") from None
+
+
+def score_frame(model: Any, frame: pl.DataFrame, label: str) -> dict[str, float]:
+    """Figures of a stored model on the rows of a table that lack no value."""
+    names = [str(name) for name in getattr(model, "feature_names_in_", [n for n in frame.columns if n != label])]
+    _require(frame, [*names, label])
+    kept = frame.drop_nulls([*names, label])
+    if not kept.height:
+        raise EmptyTable("No row has all features and the label.")
+    features: Any = _features(kept, _texts(model, names))
+    if not hasattr(model, "feature_names_in_"):
+        features = features.to_numpy()
+    labels = kept.get_column(label)
+    if np.asarray(getattr(model, "classes_", [])).dtype.kind in "UO":
+        labels = labels.cast(pl.String)
+    return measure_model(model, features, labels.to_numpy())
+
+
+def _texts(model: Any, names: list[str]) -> dict[str, bool]:
+    """Which features are declared texts."""
+    declared = dict(model.get_params().get("categories") or {}) if hasattr(model, "privacy_") else {}
+    return {name: name in declared and all(isinstance(v, str) for v in declared[name]) for name in names}
 
 
 def _features(frame: pl.DataFrame, texts: dict[str, bool]) -> pl.DataFrame:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Self
 
+import polars as pl
 from pydantic import Field, model_validator
 
 from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
 from sfumato.release import State
-from sfumato.tables.cells import tabulate
+from sfumato.tables.cells import TableCells, tabulate
 from sfumato.tables.controlled_rounding import round_table
 from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures
 from sfumato.tables.sensitivity import SensitivityRules
@@ -77,10 +79,7 @@ class TablePlan(PlanFile):
 
     def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Tabulate and protect."""
-        people = self.people
-        for name in (*(name for table in self.tables for name in _named(table)), *filter(None, [self.value])):
-            people.column(name)
-        cells = tabulate(people.stored(), self.tables, value=self.value, unit=people.unit)
+        cells = self._cells()
         if self.round is not None:
             rounded = round_table(cells, base=self.round, effort=self.effort)
             facts = {
@@ -99,7 +98,7 @@ class TablePlan(PlanFile):
             verdict = replace(verdict, state=State.NOT_CHECKED, reason=NO_DOMINANCE_RULE)
         facts = {
             "method": "cell-suppression",
-            "unit": people.unit or "row",
+            "unit": self.people.unit or "row",
             "rules": self.sensitive.model_dump(mode="json", exclude_none=True),
             "values": "counts" if self.value is None else "sums",
             "cells": len(cells.keys),
@@ -107,6 +106,16 @@ class TablePlan(PlanFile):
             "optimal": done.optimal,
         }
         return PublishedFigures(tables={"tables": done.frame()}, facts=facts, verdicts=(verdict,))
+
+    def exact(self) -> Mapping[str, pl.DataFrame]:
+        cells = self._cells()
+        return {"tables": cells.frame(value=cells.values)}
+
+    def _cells(self) -> TableCells:
+        people = self.people
+        for name in (*(name for table in self.tables for name in _named(table)), *filter(None, [self.value])):
+            people.column(name)
+        return tabulate(people.stored(), self.tables, value=self.value, unit=people.unit)
 
 
 def _named(table: tuple[str | tuple[str, ...], ...]) -> list[str]:

@@ -85,6 +85,10 @@ class PlanFile(DatasetPlan):
     def run(self, progress: Progress = SILENT) -> PublishedFigures:
         """Publish what the plan lists. Everything that can be refused is refused before a budget is charged."""
 
+    @abstractmethod
+    def exact(self) -> Mapping[str, pl.DataFrame]:
+        """The same tables without protection, for the owner: columns that name a figure, and its value at the end."""
+
 
 def row_loss(rho: Fraction, people: PlannedTable) -> PrivacyLoss:
     """The loss of one row, so that a person with all rows that count loses rho.

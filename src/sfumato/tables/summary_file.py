@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -103,6 +104,16 @@ class SummaryFile(PlanFile):
         self._check(frame)
         return self._exact(frame)
 
+    def exact(self) -> Mapping[str, pl.DataFrame]:
+        names = list(dict.fromkeys(name for one in self.statistics for name in (one.of, *one.by, *one.on)))
+        frame = self.people.stored() if self.budget is None else self.people.frame(names, unit=False)
+        found = []
+        for one in self.statistics:
+            rows, nothing = frame.drop_nulls([one.of, *one.by, *one.on]), frozenset[str]()
+            exact = exact_regression(rows, one.of, one.on) if one.on else exact_groups(rows, one.of, one.by, nothing)
+            found.append(exact)
+        return {"statistics": self._lines(found).drop("deviation")}
+
     def _check(self, frame: pl.DataFrame) -> None:
         for one in self.statistics:
             for name in (one.of, *one.by, *one.on):
@@ -193,16 +204,18 @@ class SummaryFile(PlanFile):
     def _published(
         self, found: list[list[SummaryFigure]], facts: dict[str, object], verdict: Verdict
     ) -> PublishedFigures:
+        return PublishedFigures(tables={"statistics": self._lines(found)}, facts=facts, verdicts=(verdict,))
+
+    def _lines(self, found: list[list[SummaryFigure]]) -> pl.DataFrame:
+        """One line per figure; ``statistic`` is its number in the plan."""
         lines = [
             (number, one.of, figure.group, figure.name, figure.value, figure.deviation)
             for number, (one, figures) in enumerate(zip(self.statistics, found, strict=True), start=1)
             for figure in figures
         ]
-        # One line per figure; ``statistic`` is its number in the plan.
         kinds = {"statistic": pl.Int64, "of": pl.String, "group": pl.String, "figure": pl.String,
                  "value": pl.Float64, "deviation": pl.Float64}  # fmt: skip
-        frame = pl.DataFrame(lines, schema=kinds, orient="row")
-        return PublishedFigures(tables={"statistics": frame}, facts=facts, verdicts=(verdict,))
+        return pl.DataFrame(lines, schema=kinds, orient="row")
 
 
 @dataclass(frozen=True, kw_only=True)

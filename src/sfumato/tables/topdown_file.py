@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
+import polars as pl
 from pydantic import Field, model_validator
 
 from sfumato.data.source import Source
@@ -146,14 +148,10 @@ class TopDownFile(PlanFile):
             unknown = [name for name in table.by if name not in self.by]
             if unknown or table.level not in (None, *self.areas.levels):
                 raise UnknownColumn(f"A table names `{unknown[0] if unknown else table.level}`, which is not declared.")
-        names = [re.sub(r"[^\w-]+", "_", "-".join([table.level or "all", *table.by])) for table in self.tables]
+        names = self._names()
         if len(set(names)) < len(names) or "microdata" in names:
             raise BadParameter("Two tables would have the same file name.", fix="List every table once.")
-        listed = self.areas.data.read().frame
-        for name in self.areas.levels:
-            if name not in listed.columns:
-                raise UnknownColumn(f"The list of areas has no column `{name}`.", column=name)
-        geography = Geography(frame=listed, levels=self.areas.levels)
+        geography = Geography(frame=self._areas(), levels=self.areas.levels)
         smallest = self.areas.levels[-1]
         people, cut = bound_table(self.people.frame([*self.by, smallest]), self.people)
         check_data(people, geography, plan)
@@ -173,6 +171,28 @@ class TopDownFile(PlanFile):
             verdicts=(guarantee.verdict(wanted=guarantee.epsilon),),
             guarantee=guarantee,
         )
+
+    def exact(self) -> Mapping[str, pl.DataFrame]:
+        smallest = self.areas.levels[-1]
+        areas = self._areas().select(pl.col(name).cast(pl.String) for name in self.areas.levels)
+        people = self.people.frame([*self.by, smallest], unit=False).with_columns(pl.col(smallest).cast(pl.String))
+        listed = people.join(areas, on=smallest)
+        named = {name: [*filter(None, [t.level]), *t.by] for name, t in zip(self._names(), self.tables, strict=True)}
+        return {
+            name: listed.group_by(by).len("count") if by else listed.select(count=pl.len())
+            for name, by in named.items()
+        }
+
+    def _names(self) -> list[str]:
+        """The name of every table."""
+        return [re.sub(r"[^\w-]+", "_", "-".join([table.level or "all", *table.by])) for table in self.tables]
+
+    def _areas(self) -> pl.DataFrame:
+        listed = self.areas.data.read().frame
+        for name in self.areas.levels:
+            if name not in listed.columns:
+                raise UnknownColumn(f"The list of areas has no column `{name}`.", column=name)
+        return listed
 
 
 _PROOF = (

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from sfumato.api.kinds.graph.protection import GraphProtection
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.table import Table
@@ -20,6 +21,7 @@ from sfumato.evaluation.graph_counts import check_graph_files
 from sfumato.evaluation.limits import judge_limits, same_limit
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.edge_labels import labelled_graph
+from sfumato.graphs.graph import Graph
 from sfumato.measures.graph._base import GraphMeasure
 from sfumato.params import Part
 from sfumato.progress import AUTO, Progress
@@ -33,7 +35,10 @@ from sfumato.rng import Rng
 __all__ = ["attack_graph", "check_graph", "measure_graph"]
 
 
-def check_graph(release: str | Path, *, original: GraphRecipe | str | Path | None = None) -> CheckResults:
+Original = GraphProtection | GraphRecipe | str | Path
+
+
+def check_graph(release: str | Path, *, original: Original | None = None) -> CheckResults:
     """Check the models of a released graph by counting its files, independently of the code that made them.
 
     ``original`` is the recipe that names the original tables. Without it, what compares with the original node table is
@@ -49,7 +54,7 @@ def check_graph(release: str | Path, *, original: GraphRecipe | str | Path | Non
         from sfumato.api.kinds.microdata.check import check_microdata
 
         released = Release(table=Table(frame=pl.read_csv(place / "nodes.csv").drop("node")), manifest={})
-        nodes = None if original is None else _original(original).graph.read().nodes
+        nodes = None if original is None else _original(original)[1].nodes
         verdicts += check_microdata(
             released,
             original=None if nodes is None else nodes.drop(nodes.columns[0]),
@@ -108,7 +113,7 @@ def _named(kind: str, items: Sequence[object], base: type[P]) -> tuple[P, ...]:
 def attack_graph(
     release: str | Path,
     *,
-    original: GraphRecipe | str | Path | None = None,
+    original: Original | None = None,
     attacks: Sequence[str] = (),
     seed: int | None = None,
     n_targets: int = 5000,
@@ -117,11 +122,11 @@ def attack_graph(
     progress: Progress = AUTO,
 ) -> AttackResults:
     """Attack a released graph. ``original`` is the recipe that names the original tables."""
-    parsed, loaded = _original(original), _loaded(Path(release))
+    (parsed, graph), loaded = _original(original), _loaded(Path(release))
     chosen: tuple[GraphAttack, ...] = _named("graph-attack", attacks, GraphAttack)
     until = None if seconds is None else Deadline(until=time.monotonic() + seconds, listener=progress)
     outcomes = attack_release(
-        parsed, parsed.graph.read(), loaded, Rng(seed), attacks=chosen, n_targets=n_targets, progress=until or progress
+        parsed, graph, loaded, Rng(seed), attacks=chosen, n_targets=n_targets, progress=until or progress
     )
     limits = same_limit(limit, outcomes) if limit is not None else Limits()
     return AttackResults(outcomes=tuple(outcomes), limits=judge_limits(limits, outcomes), manifest=loaded.manifest)
@@ -130,29 +135,33 @@ def attack_graph(
 def measure_graph(
     release: str | Path,
     *,
-    original: GraphRecipe | str | Path | None = None,
+    original: Original | None = None,
     measures: Sequence[str] = (),
     seed: int | None = None,
     progress: Progress = AUTO,
 ) -> MeasureResults:
     """Measure a released graph against its original."""
-    parsed, loaded = _original(original), _loaded(Path(release))
+    (parsed, graph), loaded = _original(original), _loaded(Path(release))
     chosen: tuple[GraphMeasure, ...] = _named("graph-measure", measures, GraphMeasure)
-    results = measure_release(parsed, parsed.graph.read(), loaded, Rng(seed), measures=chosen, progress=progress)
+    results = measure_release(parsed, graph, loaded, Rng(seed), measures=chosen, progress=progress)
     return MeasureResults(results=tuple(results))
 
 
-def _original(original: GraphRecipe | str | Path | None) -> GraphRecipe:
+def _original(original: Original | None) -> tuple[GraphRecipe, Graph]:
+    """The recipe of a release, and its original graph."""
+    if isinstance(original, GraphProtection):
+        return original.recipe, original.original
     if original is None:
         raise BadParameter(
             "`original` is required: the recipe that names the original edge and node tables.",
             fix="Pass --original RECIPE.",
         )
     if isinstance(original, GraphRecipe):
-        return original
+        return original, original.graph.read()
     if Path(original).suffix.lower() not in (".yaml", ".yml"):
         raise BadParameter(
             f"{Path(original).name} is not a recipe.",
             fix="For a graph, --original is the recipe that names the original edge and node tables.",
         )
-    return GraphRecipe.load(original)
+    recipe = GraphRecipe.load(original)
+    return recipe, recipe.graph.read()

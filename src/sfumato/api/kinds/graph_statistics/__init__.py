@@ -11,7 +11,7 @@ from sfumato.field_docs import DocumentedModel
 if TYPE_CHECKING:
     from sfumato.api.figures import FiguresProtection
     from sfumato.api.protection import PlainReport
-    from sfumato.api.results import CheckResults
+    from sfumato.api.results import CheckResults, MeasureResults
 
 __all__ = ["GraphStatisticsKind"]
 
@@ -39,6 +39,12 @@ class GraphStatisticsKind(ReleaseKind):
         from sfumato.api.figures import check_guarantee
 
         return check_guarantee
+
+    @property
+    def measure(self) -> Callable[..., MeasureResults]:
+        from sfumato.api.kinds.graph_statistics.run import measure_graph_statistics
+
+        return measure_graph_statistics
 
     @property
     def report(self) -> Callable[..., PlainReport]:

@@ -9,20 +9,24 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from sfumato.api.figures import FiguresProtection
+from sfumato.api.figures import FiguresProtection, measure_figures, original_required
+from sfumato.api.results import MeasureResults
 from sfumato.data.read_write import require_file
 from sfumato.data.url import is_url
-from sfumato.data.yaml_documents import parse_yaml, validated
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml, validated
 from sfumato.dataset.document import Dataset
 from sfumato.dataset.plan import plan_text
 from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
-from sfumato.graphs.private_summary import GraphStatistic, Protected, private_graph_summary
+from sfumato.graphs.private_summary import GraphStatistic, Protected, exact_graph_summary, private_graph_summary
 from sfumato.ledger.ledger import Ledger
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe.graph_recipe import GraphRecipe
 
-__all__ = ["GraphStatistics", "GraphStatisticsKeys", "GraphStatisticsPlan", "protect_graph_statistics"]
+__all__ = [
+    "GraphStatistics", "GraphStatisticsKeys", "GraphStatisticsPlan", "measure_graph_statistics",
+    "protect_graph_statistics",
+]  # fmt: skip
 
 
 class GraphStatisticsPlan(DocumentedModel):
@@ -65,13 +69,11 @@ def protect_graph_statistics(
 
     Everything that can be refused is refused before the charge. Every run is charged.
     """
-    inline = isinstance(plan, Mapping) or "\n" in str(plan)
     text = plan_text(plan)
-    document = parse_yaml(text, source="plan" if inline else str(plan))
-    base = Path() if inline else Path(str(plan)).parent
+    document, base = _parsed(plan)
     keys = {"statistics": document.value["statistics"]}
     asked = validated(GraphStatisticsKeys, replace(document, value=keys), base=base).statistics
-    recipe = GraphRecipe.parse({key: value for key, value in document.value.items() if key != "statistics"}, base=base)
+    recipe = _recipe(document, base)
     if recipe.graph.nodes is None:
         raise BadParameter(
             "Private statistics need a node table: `graph` names none.",
@@ -88,7 +90,38 @@ def protect_graph_statistics(
     tables = {"counts": done.counts} | ({} if done.degrees is None else {"degrees": done.degrees})
     verdict = done.guarantee.verdict(wanted=done.guarantee.epsilon)
     facts = {key: value for key, value in done.to_dict().items() if key != "guarantee"}
-    return GraphStatistics.of(tables, facts, (verdict,), guarantee=done.guarantee, plan=text, unmet=unmet)
+    return GraphStatistics.of(
+        tables, facts, (verdict,), guarantee=done.guarantee, plan=text, unmet=unmet,
+        exact=lambda: exact_graph_summary(recipe.graph.read_declared()),
+    )  # fmt: skip
+
+
+def measure_graph_statistics(
+    release: str | Path,
+    *,
+    original: FiguresProtection | str | Path | Mapping[str, Any] | None = None,
+    progress: Progress = SILENT,
+) -> MeasureResults:
+    """Compare published statistics with the exact ones. ``original`` is the plan, which names the graph."""
+    if original is None:
+        raise original_required("the statistics")
+    if isinstance(original, FiguresProtection):
+        assert original.exact is not None
+        return measure_figures(Path(release), original.exact)
+    recipe = _recipe(*_parsed(original))
+    return measure_figures(Path(release), lambda: exact_graph_summary(recipe.graph.read_declared()))
+
+
+def _parsed(plan: str | Path | Mapping[str, Any]) -> tuple[YamlDocument, Path]:
+    """The document of a plan, and the folder that its paths are relative to."""
+    inline = isinstance(plan, Mapping) or "\n" in str(plan)
+    document = parse_yaml(plan_text(plan), source="plan" if inline else str(plan))
+    return document, Path() if inline else Path(str(plan)).parent
+
+
+def _recipe(document: YamlDocument, base: Path) -> GraphRecipe:
+    """The graph of a plan."""
+    return GraphRecipe.parse({key: value for key, value in document.value.items() if key != "statistics"}, base=base)
 
 
 def _account(plain: Mapping[str, Any], base: Path) -> tuple[str, str, str | None]:

@@ -43,6 +43,7 @@ class MicrodataProtection(Protection):
     """The masked table, which may be published, and everything its owner must keep."""
 
     release_kind = "microdata"
+    judged_in_memory = True
 
     recipe: Recipe
     key: SecretValue[bytes]

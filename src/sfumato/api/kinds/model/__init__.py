@@ -11,7 +11,7 @@ from sfumato.field_docs import DocumentedModel
 if TYPE_CHECKING:
     from sfumato.api.kinds.model.protection import ModelProtection
     from sfumato.api.protection import PlainReport
-    from sfumato.api.results import AttackResults, CheckResults
+    from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 
 __all__ = ["ModelKind"]
 
@@ -19,7 +19,7 @@ __all__ = ["ModelKind"]
 class ModelKind(ReleaseKind):
     """A model: a learning plan with a key ``learn``, a folder with ``model.json``, or a file of skops or `learn`."""
 
-    files = (".skops", ".model.json")
+    files = (".skops", "model.json")
 
     @classmethod
     def plan_models(cls) -> tuple[type[DocumentedModel], ...]:
@@ -38,15 +38,21 @@ class ModelKind(ReleaseKind):
 
     @property
     def check(self) -> Callable[..., CheckResults]:
-        from sfumato.api.figures import check_guarantee
+        from sfumato.api.kinds.model.attack import check_model
 
-        return check_guarantee
+        return check_model
 
     @property
     def attack(self) -> Callable[..., AttackResults]:
         from sfumato.api.kinds.model.attack import attack_stored_model
 
         return attack_stored_model
+
+    @property
+    def measure(self) -> Callable[..., MeasureResults]:
+        from sfumato.api.kinds.model.attack import measure_stored_model
+
+        return measure_stored_model
 
     @property
     def report(self) -> Callable[..., PlainReport]:

@@ -11,7 +11,7 @@ from sfumato.field_docs import DocumentedModel
 if TYPE_CHECKING:
     from sfumato.api.figures import FiguresProtection
     from sfumato.api.protection import PlainReport
-    from sfumato.api.results import AttackResults, CheckResults
+    from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 
 __all__ = ["TablesKind"]
 
@@ -54,6 +54,12 @@ class TablesKind(ReleaseKind):
         from sfumato.api.kinds.tables.intervals import attack_tables
 
         return attack_tables
+
+    @property
+    def measure(self) -> Callable[..., MeasureResults]:
+        from sfumato.api.kinds.tables.plans import measure_tables
+
+        return measure_tables
 
     @property
     def report(self) -> Callable[..., PlainReport]:

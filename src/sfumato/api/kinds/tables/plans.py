@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sfumato.api.figures import FiguresProtection
+from sfumato.api.figures import FiguresProtection, measure_figures, original_required
 from sfumato.api.kind import plain_plan
+from sfumato.api.results import MeasureResults
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.dataset.plan import plan_text
 from sfumato.errors import BadParameter
@@ -16,7 +17,7 @@ from sfumato.tables.plan_file import PlanFile
 from sfumato.tables.summary_file import SummaryFile
 from sfumato.tables.topdown_file import TopDownFile
 
-__all__ = ["PLANS", "protect_tables"]
+__all__ = ["PLANS", "measure_tables", "protect_tables"]
 
 PLANS: Mapping[str, type[PlanFile]] = {"areas": TopDownFile, "statistics": SummaryFile}
 """The key that tells a plan from one of classical tables."""
@@ -29,16 +30,32 @@ def protect_tables(
 
     Everything that can be refused is refused before the charge.
     """
-    loaded = plan if isinstance(plan, PlanFile) else _loaded(plan)
+    loaded = _loaded(plan)
     text = yaml_text(loaded.public()) if isinstance(plan, PlanFile) else plan_text(plan)
     done = loaded.run(progress)
     return FiguresProtection.of(
         done.tables, done.facts, done.verdicts, guarantee=done.guarantee, plan=text, unmet=unmet,
-        named_account=loaded.register,
+        named_account=loaded.register, exact=loaded.exact,
     )  # fmt: skip
 
 
-def _loaded(plan: str | Path | Mapping[str, object]) -> PlanFile:
+def measure_tables(
+    release: str | Path,
+    *,
+    original: FiguresProtection | PlanFile | str | Path | Mapping[str, object] | None = None,
+    progress: Progress = SILENT,
+) -> MeasureResults:
+    """Compare published tables with the exact ones. ``original`` is the plan, which names the data."""
+    if original is None:
+        raise original_required("the tables")
+    exact = original.exact if isinstance(original, FiguresProtection) else _loaded(original).exact
+    assert exact is not None
+    return measure_figures(Path(release), exact)
+
+
+def _loaded(plan: PlanFile | str | Path | Mapping[str, object]) -> PlanFile:
+    if isinstance(plan, PlanFile):
+        return plan
     keys = plain_plan(plan) or {}
     if "published" in keys:
         raise BadParameter("The plan names tables that are published already.", fix="`sfumato attack` takes it.")

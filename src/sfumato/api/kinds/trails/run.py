@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -87,6 +87,8 @@ class TrailsProtection(FiguresProtection):
     """The visits that remain, which may be published."""
 
     release_kind: ClassVar[str] = "trails"
+    loaded: TrailsPlan | None = None
+    """The plan, which names the identified list."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -149,7 +151,7 @@ def protect_trails(
         owner=counts,
     )
     assert isinstance(done, TrailsProtection)
-    return done
+    return replace(done, loaded=loaded)
 
 
 def check_trails(release: str | Path | Mapping[str, Any]) -> CheckResults:
@@ -168,7 +170,10 @@ def measure_trails(release: str | Path | Mapping[str, Any], *, progress: Progres
 
 
 def attack_trails(
-    release: str | Path | Mapping[str, Any], *, original: str | Path | None = None, progress: Progress = SILENT
+    release: str | Path | Mapping[str, Any],
+    *,
+    original: TrailsProtection | str | Path | None = None,
+    progress: Progress = SILENT,
 ) -> TrailLinks:
     """Link people of the plan's ``identified`` list with its samples, or with those of a release, by their trails.
 
@@ -177,7 +182,10 @@ def attack_trails(
     folder = isinstance(release, str | Path) and Path(release).is_dir()
     if folder and original is None:
         raise BadParameter("`original` is required: the plan that names the identified list.", fix="--original PLAN")
-    plan = TrailsPlan.parse(original if folder and original is not None else release)
+    if isinstance(original, TrailsProtection) and original.loaded is not None:
+        plan = original.loaded
+    else:
+        plan = TrailsPlan.parse(original if folder and original is not None else release)
     asked, row = plan.trails, plan.row
     if asked.identified is None:
         raise BadParameter("The plan names no `identified` list.", fix="Add `identified: people.csv`.")
