@@ -205,6 +205,8 @@ def test_an_spss_file_with_open_ranges_goes_through(tmp_path, monkeypatch, capsy
         variable_value_labels={"sex": {1: "male", 2: "female"}},
     )
     assert main(["init", "people.sav", "--k", "2"]) == 0
+    assert "sex: 9 is read as missing." in capsys.readouterr().out
+    assert main(["init", "people.sav", "--k", "2", "--force", "--details"]) == 0
     shown = capsys.readouterr().out
     assert "stand for missing values" in shown
     assert "-inf" in shown

@@ -232,6 +232,28 @@ class TestCommand:
         assert [entry["column"] for entry in document["decided"]] == list(left)
         assert main(["protect", "sfumato.yaml", "--tries", "50"]) == 0
 
+    def test_init_decides_the_rest_by_name(self, folder, capsys):
+        assert main(["init", "people.csv", "--k", "3", "--rest", "quasi"]) == 2
+        assert "--by" in capsys.readouterr().err
+        assert main(["init", "people.csv", "--k", "3", "--rest", "quasi", "--by", "me"]) == 0
+        captured = capsys.readouterr()
+        assert "undecided" not in captured.err
+        visits = Recipe.load("sfumato.yaml").schema.columns["visits"]
+        assert (visits.role, visits.decided_by) == (Role.QUASI, "me")
+        assert main(["protect", "sfumato.yaml", "--tries", "50"]) == 0
+
+    def test_init_is_short_and_gives_details_on_demand(self, folder, capsys):
+        assert main(["init", "people.csv", "--k", "3"]) == 0
+        short = capsys.readouterr().out
+        assert main(["init", "people.csv", "--k", "3", "--force", "--details"]) == 0
+        details = capsys.readouterr().out
+        for name in ("age", "ht", "wt", "visits", "ill"):
+            assert name in short
+            assert name in details
+        assert "not recognized; choose a role" not in short
+        assert "not recognized; choose a role" in details
+        assert 2 * len(short.split()) < len(details.split())
+
     @pytest.mark.parametrize("facts", ["", ", decided_by: me", ", reason: harmless", ", decided_by: me, reason: '  '"])
     @pytest.mark.parametrize("engine", ["memory", "duckdb"])
     def test_plain_by_hand_needs_a_name_and_a_reason(self, folder, capsys, facts, engine):

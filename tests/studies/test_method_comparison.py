@@ -101,7 +101,7 @@ def test_init_proposes_the_best_method_and_shows_the_others(
     assert recipe.steps[0].part_name() == document["chosen"]
     text = Path("sfumato.yaml").read_text()
     assert all(f"#   {trial['step'].popitem()[0]}" in text for trial in document["methods"])
-    assert main(["init", "people.csv", "--k", "5", "--force"]) == 0
+    assert main(["init", "people.csv", "--k", "5", "--force", "--details"]) == 0
     assert "Methods compared on all rows at k = 5" in capsys.readouterr().out
     assert main(["init", "people.csv", "--k", "5", "--force", "--no-compare", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["comparison"] is None

@@ -11,10 +11,8 @@ from sfumato.cli._console import emit_json, force_option, json_option, note, pro
 from sfumato.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from sfumato.data import Table
-    from sfumato.profiling import Combination, Proposal
+    from sfumato.profiling import Proposal
     from sfumato.progress import Progress
     from sfumato.studies import MethodComparison
     from sfumato.studies.rehearsal import Rehearsal
@@ -62,6 +60,12 @@ PERSON = "steward"
     "--compare/--no-compare", default=True, show_default=True,
     help="With --k: compare masking methods on a sample and propose the one that loses least.",
 )  # fmt: skip
+@click.option(
+    "--rest", type=click.Choice(["identifier", "quasi", "sensitive", "drop"]), default=None,
+    help="Role of all columns that are not recognized. Needs --by.",
+)  # fmt: skip
+@click.option("--by", default=None, help="Who decides by --rest. Published with the release.")
+@click.option("--details", is_flag=True, help="Print every reason, combination of columns and method.")
 @force_option
 @json_option
 def command(
@@ -74,6 +78,9 @@ def command(
     size: int,
     rows: int,
     compare: bool,
+    rest: str | None,
+    by: str | None,
+    details: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -83,10 +90,13 @@ def command(
 
     The recipe is a proposal for review: each column has a role with its reason. Columns that are not recognized are
     `undecided`, and `sfumato protect` refuses them: see `sfumato decide`. Without --k or --preset, `k` has no value
-    yet, and `sfumato protect` refuses the recipe until you fill it in.
+    yet, and `sfumato protect` refuses the recipe until you fill it in. --rest decides them at once:
+    sfumato init people.csv --k 5 --rest quasi --by "A. Steward".
 
     With --edges the recipe is for a graph.
     """
+    if (rest is None) != (by is None):
+        raise click.UsageError("--rest and --by go together: which role, and who decides.")
     if edges:
         _write_graph_recipe(sources[0] if sources else None, edges, out, k=k, force=force, as_json=as_json)
         return
@@ -94,9 +104,9 @@ def command(
         raise click.UsageError("Name a data file, or the edge tables of a graph with --edges.")
     several = _tables_of(sources)
     if len(several) > 1:
-        if k is not None or preset is not None:
+        if k is not None or preset is not None or rest is not None:
             raise click.UsageError(
-                "--k and --preset are for one table: a plan names the data set and says what leaves."
+                "--k, --preset and --rest are for one table: a plan names the data set and says what leaves."
             )
         _init_dataset(several, sources, out, person=unit, rows=rows, force=force, as_json=as_json)
         return
@@ -108,6 +118,7 @@ def command(
     from sfumato.errors import OutputExists
     from sfumato.profiling import propose, to_yaml
     from sfumato.profiling.recipe_text import for_preset
+    from sfumato.recipe.decide import decide
     from sfumato.recipe.presets import preset_text
     from sfumato.studies.rehearsal import rehearse
 
@@ -146,6 +157,8 @@ def command(
         step=best.step if best is not None else None,
         reasons=about.lines() if about is not None else (),
     )
+    if rest is not None and by is not None:
+        text = decide(text, rest=rest, by=by)
     if printed:
         click.echo(text, nl=False)
     else:
@@ -163,10 +176,10 @@ def command(
     elif not printed:
         from rich.console import Console
 
-        _show(proposal, Console())
-        if compared is not None:
-            _show_methods(compared, Console())
-        _note_written(proposal, out)
+        from sfumato.cli._proposal import show_proposal
+
+        show_proposal(proposal, compared, Console(), details=details)
+        _note_written(proposal, out, decided=rest is not None)
         if rehearsed is not None:
             _note_rehearsal(rehearsed, out)
         if "://" in data and urlsplit(data).password:
@@ -253,24 +266,6 @@ def _compare(proposal: Proposal, table: Table, k: int, listener: Progress) -> Me
             return None
 
 
-def _show_methods(compared: MethodComparison, console: Console) -> None:
-    """Print what each method loses, the proposed one first."""
-    from rich.table import Table
-    from rich.text import Text
-
-    part = f"a sample of {compared.rows} rows" if compared.rows < compared.whole else "all rows"
-    methods = Table(
-        title=f"\nMethods compared on {part} at k = {compared.k} (0 is best)", title_justify="left", box=None,
-        header_style="bold", pad_edge=False,
-    )  # fmt: skip
-    for heading in ("method", "change of pairs of columns", "of single columns", ""):
-        methods.add_column(heading, justify="right" if heading.count("columns") else "left", overflow="fold")
-    for trial in compared.trials:
-        losses = [f"{trial.losses[name]:.3f}" if trial.losses else "" for name in ("pairs", "marginals")]
-        methods.add_row(trial.method, *losses, "proposed" if trial is compared.best else Text(trial.reason))
-    console.print(methods)
-
-
 def _note_queries(data: str, out: Path, unit: str | None) -> None:
     """Say how to answer queries from the same document, if it says whose privacy is kept."""
     from sfumato.dataset.document import sql_name
@@ -285,18 +280,19 @@ def _note_queries(data: str, out: Path, unit: str | None) -> None:
     note(f"  sfumato query {_quoted(str(out))} {question} --epsilon ...      # --explain is free")
 
 
-def _note_written(proposal: Proposal, out: Path) -> None:
+def _note_written(proposal: Proposal, out: Path, *, decided: bool) -> None:
     """Say what comes next: to decide the columns that nobody has decided, or to protect."""
     from sfumato.dataset import Role
 
-    names, place = proposal.of_role(Role.UNDECIDED), _quoted(str(out))
+    names, place = () if decided else proposal.of_role(Role.UNDECIDED), _quoted(str(out))
     if not names:
-        note(f"\nWritten: {out}. Every column has a proposed role. Review them, then: sfumato protect {place}")
+        note(f"\nWritten: {out}. Every column has a role. Review them, then: sfumato protect {place}")
         return
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     what = "1 column is undecided" if len(names) == 1 else f"{len(names)} columns are undecided"
     note(f"\nWritten: {out}. {what}: {shown}. `sfumato protect` refuses until you decide, for example:")
-    note(f"  sfumato decide {place} {_quoted(f'{names[0]}=quasi')} --by YOUR-NAME")
+    rest = " --rest quasi" if len(names) > 1 else ""
+    note(f"  sfumato decide {place} {_quoted(f'{names[0]}=quasi')}{rest} --by YOUR-NAME")
 
 
 def _note_rehearsal(rehearsed: Rehearsal, out: Path) -> None:
@@ -314,97 +310,6 @@ def _quoted(text: str) -> str:
     import shlex
 
     return shlex.quote(text)
-
-
-def _show(proposal: Proposal, console: Console) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    colors = {"identifier": "red", "quasi": "yellow", "sensitive": "magenta", "undecided": "bold cyan"}
-    part = f", {proposal.rows} of them read" if proposal.rows < proposal.whole else ""
-    columns = Table(
-        title=f"{counted(proposal.whole, 'row')}{part}",
-        title_justify="left",
-        box=None,
-        header_style="bold",
-        pad_edge=False,
-    )
-    for heading in ("column", "role", "kind", "reason"):
-        columns.add_column(heading, no_wrap=heading in ("role", "kind"), overflow="fold")
-    for column in proposal.columns:
-        role = Text(column.role.value, style=colors.get(column.role.value, ""))
-        columns.add_row(Text(column.name), role, column.kind.value, Text(column.reason))
-    console.print(columns)
-    _show_placeholders(proposal, console)
-    if proposal.derived:
-        console.print("\nColumns from which others can be computed", style="italic")
-        for found in proposal.derived:
-            console.print(Text(f"  {found}"))
-    rows = Table(
-        title="\nCombinations of columns that single people out",
-        title_justify="left",
-        box=None,
-        header_style="bold",
-        pad_edge=False,
-    )
-    rows.add_column("unique rows", justify="right")
-    rows.add_column("columns", overflow="fold")
-    rows.add_column("", overflow="fold")
-    for combination, remark in _combinations(proposal):
-        rows.add_row(f"{combination.unique:.1%}", Text(" + ".join(combination.columns)), remark)
-    if rows.row_count:
-        console.print(rows)
-    if proposal.singling is not None:
-        console.print(_search_summary(proposal), style="dim")
-
-
-def _show_placeholders(proposal: Proposal, console: Console) -> None:
-    """Print the values that probably stand for missing values, and how the recipe treats them."""
-    from rich.table import Table
-    from rich.text import Text
-
-    codes = Table(
-        title="\nValues that probably stand for missing values", title_justify="left", box=None, header_style="bold",
-        pad_edge=False,
-    )  # fmt: skip
-    for heading in ("column", "values", "rows", "in the recipe", "reason"):
-        codes.add_column(heading, justify="right" if heading == "rows" else "left", overflow="fold")
-    for column in proposal.columns:
-        for placeholder in column.placeholders:
-            treatment = "read as missing" if placeholder.sure else "a comment: review it"
-            values = ", ".join(map(str, placeholder.codes))
-            codes.add_row(Text(column.name), Text(values), str(placeholder.rows), treatment, Text(placeholder.reason))
-    if codes.row_count:
-        console.print(codes)
-
-
-def _combinations(proposal: Proposal) -> list[tuple[Combination, str]]:
-    combinations: list[tuple[Combination, str]] = []
-    if proposal.register is not None:
-        combinations.append((proposal.register, "known from voter lists and other registers"))
-    if proposal.quasi is not None:
-        combinations.append((proposal.quasi, "all proposed quasi-identifiers"))
-    if proposal.singling is not None:
-        combinations += [(combination, "minimal; singles out most rows") for combination in proposal.singling.minimal]
-        if not proposal.singling.minimal:
-            combinations += [
-                (combination, f"most unique rows of {len(combination.columns)} columns")
-                for combination in proposal.singling.others
-            ]
-    return combinations
-
-
-def _search_summary(proposal: Proposal) -> str:
-    singling = proposal.singling
-    assert singling is not None
-    text = f"Combinations of up to {singling.size} columns: {singling.examined} checked, {singling.ruled_out} ruled out"
-    if singling.more:
-        text += f", {singling.more} more single out at least {singling.threshold:.0%}"
-    if singling.sampled:
-        text += (
-            f"; larger ones were screened on {singling.sampled} rows (±{singling.margin:.0%}); listed ones were counted"
-        )
-    return text + "."
 
 
 def _write_graph_recipe(
