@@ -182,7 +182,8 @@ def attack_trails(
     folder = isinstance(release, str | Path) and Path(release).is_dir()
     if folder and original is None:
         raise BadParameter("`original` is required: the plan that names the identified list.", fix="--original PLAN")
-    if isinstance(original, TrailsProtection) and original.loaded is not None:
+    if isinstance(original, TrailsProtection):
+        assert original.loaded is not None  # set by `protect`
         plan = original.loaded
     else:
         plan = TrailsPlan.parse(original if folder and original is not None else release)
