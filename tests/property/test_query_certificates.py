@@ -261,3 +261,28 @@ def test_answers_have_certificates_in_the_ledger() -> None:
         cheaper = deepcopy(entries)
         cheaper[-1]["size"] = "1/1000"
         assert not verify_certificate(first.certificate, cheaper).holds
+
+
+def test_the_ledger_knows_the_plan_that_was_paid_for() -> None:
+    """Two plans of one cost: each is proved, and only the one that was charged is in the ledger."""
+    ledger = Ledger.open(":memory:")
+    ledger.set_cap(pure(1000), dataset="d")
+    data = pl.DataFrame({name: [] for name in TYPES}, schema=TYPES)
+    session = Session(catalog("person", 2, 2), {"t": data, "regions": REGIONS}, ledger=ledger, analyst="ana")
+    paid, cheap = (
+        session.ask(sql, epsilon=1).certificate for sql in ("SELECT SUM(n) FROM t", "SELECT COUNT(*) FROM t")
+    )
+    assert paid is not None
+    assert cheap is not None
+    forged = deepcopy(paid)
+    forged["charges"][0]["plans"] = cheap["charges"][0]["plans"]
+    forged = sealed(forged)
+    assert verify_certificate(forged).holds
+    entries = [entry.to_dict() for entry in ledger.entries()]
+    assert verify_certificate(paid, entries).holds
+    found = verify_certificate(forged, entries)
+    assert (found.holds, found.node) == (False, "certificate.charges[0].plans")
+    renamed = deepcopy(entries)
+    renamed[-2]["totals"] = renamed[-2]["totals"].replace('"plan":"', '"plan":"0')
+    assert verify_certificate(paid, renamed).node.startswith("ledger[")
+    assert ledger.verify() == entries[-1]["hash"]

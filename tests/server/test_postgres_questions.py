@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 import zlib
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import sfumato
 from postgres_sample import PEOPLE, WARDS, Served, register_hospital, serving
 from server_sample import analyst, token
 from sfumato.server.roles import Scope
@@ -307,6 +309,18 @@ def test_views_tell_budget_questions_and_intervals(served: Served, connection: A
     assert asked == [(COUNT, "done", True)]
     kinds = connection.execute("SELECT kind FROM sfumato.columns WHERE column_name = 'age'").fetchall()
     assert kinds == [("integer",)]
+
+
+def test_psql_reads_the_certificate_of_the_last_answer(served: Served, connection: Any) -> None:
+    assert connection.execute("SELECT * FROM sfumato.last_certificate").fetchall() == []
+    connection.execute(COUNT).fetchone()
+    [(text,)] = connection.execute("SELECT certificate FROM sfumato.last_certificate").fetchall()
+    certificate = json.loads(text)
+    assert set(certificate["charges"][0]["entry"]) == {"hash"}
+    assert sfumato.verify(certificate, ledger=served.service.state.ledger).ledger == "holds"
+    connection.execute(COUNT.replace("*", "age"), ()).fetchone()
+    [(other,)] = connection.execute("SELECT certificate FROM sfumato.last_certificate").fetchall()
+    assert json.loads(other)["sha256"] != certificate["sha256"]
 
 
 def test_copy_writes_text_and_csv(served: Served, someone: str, connection: Any) -> None:

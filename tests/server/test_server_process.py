@@ -39,7 +39,7 @@ pytestmark = pytest.mark.xdist_group("server-process")  # one server for all, wh
 ROOT = Path(__file__).parents[2]
 OWN_OF_SERVERS = {
     "answer", "certificate", "charge", "checked", "for_analyst", "joint_certificate", "key_of", "move_memory_from",
-    "plan_noise", "recall", "record_charge", "run_plan", "run_plans", "running",
+    "plan_noise", "recall", "run_plan", "run_plans", "running",
 }  # fmt: skip
 """Steps of an answer, which are taken on the server."""
 
@@ -268,3 +268,17 @@ def status_within(address: str, status: int) -> bool:
             return True
         time.sleep(0.2)
     return False
+
+
+def test_a_remote_answer_has_a_certificate(
+    running: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = sfumato.connect(running["url"], token=running["token"])
+    answer = session.ask(COUNT, epsilon="0.1")
+    assert answer.certificate is not None
+    assert sfumato.verify(answer.certificate).holds
+    monkeypatch.setenv("SFUMATO_TOKEN", running["token"])
+    path = tmp_path / "certificate.json"
+    options = ["--epsilon", "0.1", "--server", running["url"], "--certificate", str(path)]
+    assert main(["query", session.dataset, COUNT, *options]) == 0
+    assert json.loads(path.read_text()) == answer.certificate

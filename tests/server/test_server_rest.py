@@ -14,6 +14,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+import sfumato
+
 pytest.importorskip("fastapi", reason="the extra `server` is not installed")
 from argon2 import PasswordHasher
 from starlette.testclient import TestClient
@@ -399,3 +401,18 @@ def test_small_numbers_are_taken_as_written() -> None:
 
     body = QuestionBody.model_validate_json('{"sql": "x", "epsilon": 0.1, "delta": 1e-9}')
     assert (body.epsilon, body.delta) == ("0.1", "0.000000001")
+
+
+def test_an_answer_carries_a_certificate_that_tells_nothing_about_others(server: Server) -> None:
+    """The hash of the own entry ties it to the ledger; numbers and predecessors would count the questions of others."""
+    asked = [server.ask(who, epsilon="0.1").json() for who in ("ada", "bob", "ada")]
+    first, other, again = (answer["certificate"] for answer in asked)
+    assert first == again
+    for certificate in (first, other):
+        [charge] = certificate["charges"]
+        assert set(charge["entry"]) == {"hash"}
+        assert sfumato.verify(certificate).holds
+        assert sfumato.verify(certificate, ledger=server.service.state.ledger).ledger == "holds"
+    assert first["charges"][0]["entry"] != other["charges"][0]["entry"]
+    stored = server("GET", f"/api/v1/questions/{asked[0]['question']}/result").json()
+    assert stored["certificate"] == first

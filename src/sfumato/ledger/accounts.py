@@ -94,9 +94,11 @@ def accounts_of(dataset: str, analyst: str, unit: str, groups: Iterable[str] = (
     return Account(dataset, "", unit), Account(dataset, analyst, unit), Account("", analyst), *more
 
 
-def totals_json(totals: Sequence[Amount], groups: Sequence[str] = (), charge: Amount | None = None) -> str:
-    """Running totals of an entry: three accounts, each group with its two, and the charge itself."""
-    shown: dict[str, Numbers | list[Numbers] | dict[str, list[Numbers]]] = {
+def totals_json(
+    totals: Sequence[Amount], groups: Sequence[str] = (), charge: Amount | None = None, plan: str = ""
+) -> str:
+    """Running totals of an entry: three accounts, each group with its two; the charge itself and its plan's hash."""
+    shown: dict[str, str | Numbers | list[Numbers] | dict[str, list[Numbers]]] = {
         "accounts": [amount_numbers(total) for total in totals[:3]]
     }
     if groups:
@@ -106,6 +108,8 @@ def totals_json(totals: Sequence[Amount], groups: Sequence[str] = (), charge: Am
         }
     if charge is not None:
         shown["charge"] = amount_numbers(charge)
+    if plan:
+        shown["plan"] = plan
     return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -131,6 +135,11 @@ def amount_of(numbers: Numbers) -> Amount:
 def charge_of(totals: str) -> Amount:
     """The charge of an entry, from its totals."""
     return amount_of(json.loads(totals)["charge"])
+
+
+def plan_of(totals: str) -> str:
+    """The hash of the plan that a charge paid for, from the totals of its entry; empty if it named none."""
+    return str(json.loads(totals).get("plan", ""))
 
 
 def total_after(totals: str, account: Account) -> Amount:

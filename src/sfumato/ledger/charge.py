@@ -51,6 +51,8 @@ class Charge:
     """How much of one person was used. None: the loss is about the unit itself, however much it contributes."""
     in_rho: PrivacyLoss | None = None
     """The loss for a budget in rho, where it is another."""
+    plan: str = ""
+    """SHA-256 of the plan of an answer, as its certificate states it; empty where there is no certificate."""
 
     def __post_init__(self) -> None:
         if not self.unit:

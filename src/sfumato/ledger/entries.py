@@ -64,7 +64,8 @@ class Entry:
     the record of what left (:mod:`sfumato.ledger.register`), as JSON."""
     totals: str
     """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON: epsilon,
-    delta, and the three numbers of the curve; then those of the charge itself. Of a cap, how it composes."""
+    delta, and the three numbers of the curve; then those of the charge itself, and the
+    SHA-256 of the plan that it paid for, where a certificate states that plan. Of a cap, how it composes."""
     previous: str
     hash: str
 

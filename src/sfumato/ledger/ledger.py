@@ -188,7 +188,8 @@ class Ledger:
             totals = check_caps(transaction, accounts, amounts, cost=cost, now=_now())
             entry = append(
                 transaction, "spend", dataset, analyst, unit, cost_loss(cost),
-                f"{REPEAT}{charge.key}" if released else charge.key, totals_json(totals, groups, amount),
+                f"{REPEAT}{charge.key}" if released else charge.key,
+                totals_json(totals, groups, amount, charge.plan),
                 bounds="" if charge.bounds is None else str(charge.bounds),
             )  # fmt: skip
             index_groups(transaction, entry, groups)

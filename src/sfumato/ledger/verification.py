@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sfumato.errors import LedgerBroken
-from sfumato.ledger.accounts import Account, accounts_of, charge_of, groups_of, totals_json
+from sfumato.ledger.accounts import Account, accounts_of, charge_of, groups_of, plan_of, totals_json
 from sfumato.ledger.entries import START, Entry
 from sfumato.ledger.exact_budget import Amount, cost_amount
 
@@ -45,5 +45,5 @@ def _check_totals(entry: Entry, totals: dict[Account, Amount]) -> None:
         free = not account.analyst and entry.repeats
         totals[account] = totals.get(account, Amount()) + (Amount() if free else charge)
         expected.append(totals[account])
-    if totals_json(expected, groups, charge) != entry.totals:
+    if totals_json(expected, groups, charge, plan_of(entry.totals)) != entry.totals:
         raise LedgerBroken(f"Entry {entry.number} has a wrong running total.", number=entry.number)

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.proof.losses import NotProved, StatedLoss, compose, implies
 from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, reach_of
 
-__all__ = ["FORMAT", "NEIGHBOURS", "Verification", "sealed", "verify_certificate"]
+__all__ = ["FORMAT", "NEIGHBOURS", "Verification", "digest", "sealed", "verify_certificate"]
 
 FORMAT = "sfumato-certificate-1"
 NEIGHBOURS = "add or remove one unit with everything that it contributed"
@@ -49,8 +49,13 @@ class Verification:
 def sealed(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """A certificate with the SHA-256 of its contents."""
     content = {name: value for name, value in certificate.items() if name != "sha256"}
+    return {**content, "sha256": digest(content)}
+
+
+def digest(content: Any) -> str:
+    """The SHA-256 of plain data: of its JSON with sorted names and without spaces."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return {**content, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def verify_certificate(
@@ -102,8 +107,10 @@ def _covered(losses: list[StatedLoss], stated: StatedLoss, node: str, *, exact: 
 
 def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
     entry = Fields.read(charge.value("entry"), f"{charge.node}.entry")
-    entry.whole("number")
-    for name in ("previous", "hash"):
+    # A server states the hash alone: number and predecessor would tell how much others ask.
+    if set(entry.stated) != {"hash"}:
+        entry.whole("number")
+    for name in ("previous", "hash") if "number" in entry.stated else ("hash",):
         text = entry.value(name)
         if not isinstance(text, str) or len(text) != 64 or set(text) - set("0123456789abcdef"):
             raise NotProved(f"{entry.node}.{name}", "is not a SHA-256")
@@ -212,7 +219,7 @@ def _check_draw(
 def _check_chain(whole: Fields, ledger: Iterable[Mapping[str, Any]]) -> None:
     """H1: every hash of the ledger again, and in it the entry of each charge with its cost."""
     charges = {
-        Fields.read(charge.value("entry"), charge.node).whole("number"): charge for charge in whole.each("charges")
+        Fields.read(charge.value("entry"), charge.node).value("hash"): charge for charge in whole.each("charges")
     }
     previous, found = _START, set()
     for place, entry in enumerate(ledger, start=1):
@@ -225,21 +232,23 @@ def _check_chain(whole: Fields, ledger: Iterable[Mapping[str, Any]]) -> None:
         ):
             raise NotProved(f"ledger[{place}]", "the entry does not follow from the one before it")
         previous = entry["hash"]
-        if place in charges:
-            _check_entry(whole, charges[place], entry)
-            found.add(place)
-    missing = sorted(set(charges) - found)
-    if missing:
-        raise NotProved(f"{charges[missing[0]].node}.entry", f"the ledger has no entry {missing[0]}")
+        if previous in charges:
+            _check_entry(whole, charges[previous], entry)
+            found.add(previous)
+    for missing in set(charges) - found:
+        raise NotProved(f"{charges[missing].node}.entry", "the ledger has no entry with this hash")
 
 
 def _check_entry(whole: Fields, charge: Fields, entry: Mapping[str, Any]) -> None:
     node, claimed = f"{charge.node}.entry", Fields.read(charge.value("entry"), charge.node)
-    if claimed.value("hash") != entry["hash"] or claimed.value("previous") != entry["previous"]:
-        raise NotProved(f"{node}.hash", "the entry has another place in the chain")
+    if any(claimed.stated[name] != entry[name] for name in ("number", "previous") if name in claimed.stated):
+        raise NotProved(node, "the entry has another place in the chain")
     if (entry["kind"], entry["dataset"], entry["unit"]) != ("spend", whole.value("dataset"), whole.value("unit")):
         raise NotProved(node, "the entry is not a charge about this data set and unit")
-    loss, charged = StatedLoss.read(charge.value("loss"), charge.node), json.loads(entry["totals"])["charge"]
+    totals = json.loads(entry["totals"])
+    if totals.get("plan") != digest(charge.value("plans")):
+        raise NotProved(f"{charge.node}.plans", "the ledger was charged for another plan")
+    loss, charged = StatedLoss.read(charge.value("loss"), charge.node), totals["charge"]
     stated = [loss.size, loss.delta, loss.rho, loss.squared_mu, loss.curve_delta]
     paid = [entry["size"], entry["delta"], charged[2], charged[3], charged[4]]
     for name, cost, amount in zip(("size", "delta", "rho", "squared_mu", "curve_delta"), stated, paid, strict=True):

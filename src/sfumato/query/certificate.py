@@ -18,7 +18,7 @@ from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.ledger.entries import Entry
 from sfumato.params import part_name
-from sfumato.proof.certificate import FORMAT, NEIGHBOURS, sealed
+from sfumato.proof.certificate import FORMAT, NEIGHBOURS, digest, sealed
 from sfumato.proof.losses import StatedLoss
 from sfumato.proof.rules import MECHANISMS, NODES, REACHES
 from sfumato.query.plan.aggregates import Aggregate, FittingUnits
@@ -26,7 +26,7 @@ from sfumato.query.plan.grouping_sets import CubePlan
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.relational import PlanNode, Scan
 
-__all__ = ["Charged", "certificate_of", "charge_record"]
+__all__ = ["Charged", "certificate_of", "charge_record", "plan_digest"]
 
 Charged: TypeAlias = dict[str, Any]
 """A charge as a certificate records it: the entry of the ledger, the loss and the plans."""
@@ -36,12 +36,17 @@ _KEYS = {"kind": "keys", "rule": "S5", "step": 1}
 
 def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> dict[str, Any]:
     """The certificate of an answer that was paid for by these charges, each of which counts once."""
-    once = list({charge["entry"]["number"]: charge for charge in charges}.values())
+    once = list({charge["entry"]["hash"]: charge for charge in charges}.values())
     return sealed({
         "certificate": FORMAT, "dataset": dataset, "unit": unit, "neighbours": NEIGHBOURS,
         "versions": {"sfumato": __version__}, "charges": once,
         "loss": _loss(sequential(_stated(charge["loss"]) for charge in once)),
     })  # fmt: skip
+
+
+def plan_digest(plans: Iterable[NoisePlan | CubePlan]) -> str:
+    """The hash of the plans that a charge pays for, which the ledger keeps."""
+    return digest([_plan(plan) for plan in plans])
 
 
 def charge_record(entry: Entry, cost: PrivacyLoss, plans: Sequence[NoisePlan | CubePlan]) -> Charged:

@@ -34,7 +34,7 @@ from sfumato.ledger.policy_tables import refuse_registered
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
-from sfumato.query.certificate import certificate_of, charge_record
+from sfumato.query.certificate import certificate_of, charge_record, plan_digest
 from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
@@ -265,24 +265,27 @@ class Session:
         paid = [self.ledger.paid(dataset=self.catalog.dataset, analyst=self.analyst, query=name) for name in names]
         return None if all(entry is None for entry in paid) else stored
 
-    def charge(self, cost: PrivacyLoss, key: str, text: str, parts: Sequence[str] = ()) -> Receipt:
+    def charge(
+        self, cost: PrivacyLoss, key: str, text: str, plans: Mapping[str, NoisePlan | CubePlan] | None = None
+    ) -> Receipt:
         """Charge a query. If somebody else's answer is stored, it is returned in the end: the data set pays once.
 
-        ``parts`` are the keys of the answers, where there are several.
+        ``plans`` are those of the answers by their keys, which their certificates will state.
         """
         check_min_epsilon(cost, self.min_epsilon)
-        return self.ledger.charge(
-            Charge(loss=cost, unit=self.catalog.unit, what=text, key=key),
+        receipt = self.ledger.charge(
+            Charge(
+                loss=cost, unit=self.catalog.unit, what=text, key=key, plan=plan_digest(plans.values()) if plans else ""
+            ),
             dataset=self.catalog.dataset,
             analyst=self.analyst,
-            released=all(self.ledger.recall(part) is not None for part in parts or (key,)),
-        )
-
-    def record_charge(self, receipt: Receipt, cost: PrivacyLoss, plans: Mapping[str, NoisePlan | CubePlan]) -> None:
-        """Keep what a charge paid for, before anything is computed: the certificates of these answers state it."""
-        record = json.dumps(charge_record(self.ledger.entry(receipt.entry), cost, list(plans.values())))
-        for key in plans:
-            self.ledger.remember_charge(key, self.analyst, record)
+            released=all(self.ledger.recall(part) is not None for part in plans or (key,)),
+        )  # fmt: skip
+        if plans:
+            record = json.dumps(charge_record(self.ledger.entry(receipt.entry), cost, list(plans.values())))
+            for part in plans:
+                self.ledger.remember_charge(part, self.analyst, record)
+        return receipt
 
     def certificate(self, key: str) -> dict[str, Any] | None:
         """The certificate of the answer under a key; None if its charge was not recorded."""
@@ -311,8 +314,7 @@ class Session:
         if fresh:
             costs = [plan.cost for plan in fresh.values()]
             total = costs[0] if len(costs) == 1 else sequential(costs)
-            receipt = self.charge(total, whole, text, list(fresh))
-            self.record_charge(receipt, total, fresh)
+            receipt = self.charge(total, whole, text, fresh)
             receipts = (receipt,) if len(costs) == 1 else receipt.split(*costs)
             for (key, plan), own in zip(fresh.items(), receipts, strict=True):
                 # A concurrent session may have stored its answer to the same query first: then that one is returned.

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -57,8 +58,12 @@ class AnalystLedger(Ledger):
         return super().recall(key)
 
     def recall_charge(self, key: str, analyst: str) -> str | None:
-        """Nothing: the number of an entry would tell an analyst how many questions others have asked."""
-        return None
+        """What this analyst paid, with the hash of the entry alone: its place would tell how much others ask."""
+        record = super().recall(f"{key} paid by {analyst}")
+        if record is None:
+            return None
+        charge = json.loads(record)
+        return json.dumps({**charge, "entry": {"hash": charge["entry"]["hash"]}})
 
     def charge(
         self,

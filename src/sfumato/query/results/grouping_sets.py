@@ -47,8 +47,7 @@ def answer_sets(session: Session, plan: CubePlan, text: str) -> list[Answer]:
         for draw in plan.draws:
             draw.measurement.mechanism.check_drawable()
         check_plan(plan.cells, session.running)
-        receipt = session.charge(plan.cost, key, text)
-        session.record_charge(receipt, plan.cost, {key: plan})
+        receipt = session.charge(plan.cost, key, text, {key: plan})
         stored = session.ledger.remember(key, json.dumps(_measured(session, plan, receipt)))
     numbers: Numbers = json.loads(stored)
     return [

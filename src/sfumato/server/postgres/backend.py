@@ -6,6 +6,7 @@ connection can do with its next statement.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from sfumato.server.budgets import AccountBalance, period_name
 from sfumato.server.postgres.catalog import CatalogEngine, CatalogResult
 from sfumato.server.postgres.catalog_relations import user_relations
 from sfumato.server.postgres.catalog_sql import Identity
+from sfumato.server.postgres.notices import last_answer_rows
 from sfumato.server.postgres.question_columns import question_columns
 from sfumato.server.postgres.settings import VERSION, Settings
 from sfumato.server.postgres.sqlstates import SqlError
@@ -135,9 +137,9 @@ class Backend:
         return tuple(zip(described.names, described.types, strict=True))
 
     def catalog_answer(
-        self, statement: CatalogStatement, values: Sequence[Any], settings: Settings, last: Sequence[Mapping[str, Any]]
+        self, statement: CatalogStatement, values: Sequence[Any], settings: Settings, last: Answer | None
     ) -> CatalogResult:
-        """The rows of a query on public things. ``last`` are those of ``sfumato.last_answer``."""
+        """The rows of a query on public things. ``last`` is the last answer of the connection."""
         principal = self.principal()
         engine = self.engines.of(self.service.schema(principal, self.dataset))
 
@@ -148,7 +150,10 @@ class Backend:
                 case "sfumato_questions":
                     return self._question_rows(principal)
                 case "sfumato_last_answer":
-                    return last
+                    return [] if last is None else last_answer_rows(last)
+                case "sfumato_last_certificate":
+                    own = None if last is None else last.certificate
+                    return [] if own is None else [{"certificate": json.dumps(own)}]
                 case "sfumato_columns":
                     return engine.declared_columns()
             names = tuple(sorted(one.name for one in self.service.datasets(principal)))

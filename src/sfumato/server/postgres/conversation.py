@@ -22,7 +22,7 @@ from sfumato.query.catalog import Catalog
 from sfumato.query.results.answer import Answer
 from sfumato.server.postgres.backend import Backend, Columns
 from sfumato.server.postgres.catalog_sql import setting_changes
-from sfumato.server.postgres.notices import answer_notice, last_answer_rows
+from sfumato.server.postgres.notices import answer_notice
 from sfumato.server.postgres.parameters import cast_name, constants, parameter_types, sample_values
 from sfumato.server.postgres.portals import Portal, Prepared
 from sfumato.server.postgres.results import StatementResult, text_outcome
@@ -150,8 +150,7 @@ class Conversation:
                 return await self._ask(statement, values)
             case CatalogStatement():
                 statement = self._configured(statement, values)
-                last = [] if self.last is None else last_answer_rows(self.last)
-                result = await self._in_thread(self.backend.catalog_answer, statement, values, self.settings, last)
+                result = await self._in_thread(self.backend.catalog_answer, statement, values, self.settings, self.last)
                 return StatementResult(
                     tag="SELECT", columns=tuple(zip(result.names, result.types, strict=True)), rows=result.rows
                 )

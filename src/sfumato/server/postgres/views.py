@@ -49,6 +49,11 @@ VIEWS = (
         about="the last answer of this connection with its intervals; limits says whether they may cut people",
     ),
     SystemView(
+        name="last_certificate",
+        columns={"certificate": "text"},
+        about="the certificate of the last answer of this connection, for sfumato verify",
+    ),
+    SystemView(
         name="columns",
         columns={"table_name": "text", "column_name": "text", "kind": "text", "declared_values": "text"},
         about="declared columns and values; no data was read",
