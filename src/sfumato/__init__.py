@@ -56,29 +56,24 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
 __version__ = "0.2.0.dev0"
 
 _HOME = {
-    "api": (
-        *("AttackResults", "CheckResults", "LearnResults", "LedgerOverview", "LinkResult", "MeasureResults"),
-        *("Protection", "RemoteSession"),
-        *(
-            "attack",
-            "attack_model",
-            "attack_queries",
-            "check",
-            "connect",
-            "decide",
-            "learn",
-            "ledger_overview",
-            "link",
-            "measure",
-            "propose",
-            "protect",
-            "report",
-            "session",
-            "set_budget",
-            "study",
-            "verify",
-        ),
-    ),
+    "api.attack": ("attack",),
+    "api.attack_model": ("attack_model",),
+    "api.attack_queries": ("attack_queries",),
+    "api.check": ("check",),
+    "api.connect": ("RemoteSession", "connect"),
+    "api.decide": ("decide",),
+    "api.learn": ("LearnResults", "learn"),
+    "api.ledger": ("LedgerOverview", "ledger_overview", "set_budget"),
+    "api.link": ("LinkResult", "link"),
+    "api.measure": ("measure",),
+    "api.propose": ("propose",),
+    "api.protect": ("protect",),
+    "api.protection": ("Protection",),
+    "api.report": ("report",),
+    "api.results": ("AttackResults", "CheckResults", "MeasureResults"),
+    "api.session": ("session",),
+    "api.study": ("study",),
+    "api.verify": ("verify",),
     "data": ("read", "write"),
     "errors": ("SfumatoError",),
     "query": ("Session",),
@@ -87,7 +82,7 @@ _HOME = {
     "dataset": ("Column", "Data", "Role", "Schema"),
     "studies": ("Study",),
 }
-"""Package of each public name. A test compares it with the imports above."""
+"""Module of each public name. A test compares it with the imports above."""
 
 __all__ = [
     "__version__",
@@ -99,9 +94,9 @@ if not TYPE_CHECKING:
     def __getattr__(name):
         import importlib
 
-        for package, names in _HOME.items():
+        for module, names in _HOME.items():
             if name in names:
-                return getattr(importlib.import_module(f"{__name__}.{package}"), name)
+                return getattr(importlib.import_module(f"{__name__}.{module}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():

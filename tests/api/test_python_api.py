@@ -1,5 +1,6 @@
 """The Python API as somebody meets it in a notebook: help, few words instead of walls of values, frames everywhere."""
 
+import importlib
 import inspect
 import pickle
 
@@ -35,7 +36,7 @@ def done():
 def test_help_tells_how_to_call_a_verb():
     for name in ("protect", "attack", "measure", "study"):
         verb = getattr(sfumato, name)
-        function = getattr(__import__("sfumato.api", fromlist=[name]), name)
+        function = getattr(importlib.import_module(f"sfumato.api.{name}"), name)
         assert inspect.signature(verb) == inspect.signature(function)
         assert inspect.isfunction(verb)
         assert len(inspect.getdoc(verb)) > 80

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.api import attack
+from sfumato import attack
 from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, risk
 from sfumato.attacks.inference.membership import Membership
 from sfumato.data.table import Table

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.api import attack
+from sfumato import attack
 from sfumato.attacks import Outcome, risk
 from sfumato.attacks.candidate_rows import compare
 from sfumato.cli import main

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import sfumato
-from sfumato.api import protect
+from sfumato import protect
 from sfumato.cli import main
 from sfumato.demos.corpora.synthetic_friends import synthetic_friends
 from sfumato.rng import KeyedRng, Rng

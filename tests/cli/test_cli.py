@@ -278,7 +278,7 @@ def test_an_internal_error_shows_no_value(
     def broken(*_: object, **__: object) -> None:
         raise ValueError(f"cannot handle {SECRET}")
 
-    monkeypatch.setattr("sfumato.api.protect", broken)
+    monkeypatch.setattr("sfumato.api.protect.protect", broken)
     code, out, err = run(capsys, "protect", "sfumato.yaml")
     assert code == 3
     assert SECRET not in out + err
@@ -374,7 +374,7 @@ def test_the_folder_one_stands_in_is_no_place_for_a_release(
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.api.protect", lambda *_, **__: pytest.fail("the work was begun"))
+    monkeypatch.setattr("sfumato.api.protect.protect", lambda *_, **__: pytest.fail("the work was begun"))
     (folder / "mine").mkdir()
     (folder / "mine" / "letter.txt").write_text("dear")
     assert document(capsys, "protect", "sfumato.yaml", "--out", "not/there/yet")[0] == 2

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 import xlsxwriter
 
-from sfumato.api import protect
+from sfumato import protect
 from sfumato.cli import cli
 from sfumato.data import preview, read, scan, size_hint, write
 from sfumato.data.table import Table

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.api import check, protect
+from sfumato import check, protect
 from sfumato.cli import main
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema

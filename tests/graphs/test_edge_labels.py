@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.api import attack, check, measure, protect
+from sfumato import attack, check, measure, protect
 from sfumato.attacks import Outcome
 from sfumato.cli import main
 from sfumato.demos.corpora.synthetic_friends import synthetic_friends

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sparse
 
-from sfumato.api import attack, check, protect
+from sfumato import attack, check, protect
 from sfumato.attacks import Outcome
 from sfumato.attacks.evaluation.outcome import risk
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack

@@ -199,7 +199,7 @@ def trails(folder: Path, **more: Any) -> str:
 
 
 def test_trails_are_matched_measured_and_suppressed(visits: Path) -> None:
-    from sfumato.api import attack, check, measure, protect
+    from sfumato import attack, check, measure, protect
 
     plan = trails(visits)
     links = attack(plan).links

@@ -68,7 +68,7 @@ def protect(
 @_work
 def study(progress: Progress, *, plan: str, out: str, seconds: float | None) -> dict[str, Any]:
     """Run a study. Finished candidates are kept in its folder, so that a cancelled study continues where it was."""
-    from sfumato.api import study as run
+    from sfumato.api.study import study as run
 
     done = run(plan, out=out, total=seconds, progress=progress)
     document = done.to_dict()

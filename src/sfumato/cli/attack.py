@@ -134,7 +134,7 @@ def command(
     tables, the interval of every suppressed cell is calculated; a plan that lists `published` files does so for tables
     of others. An option that does not apply to the kind of RELEASE is refused.
     """
-    from sfumato.api import attack
+    from sfumato.api.attack import attack
     from sfumato.api.kind import kind_of_release
 
     if schema is not None:
@@ -158,8 +158,8 @@ def command(
 
 def _link(release: Path, candidates: Path | None, html: Path | None, *, as_json: bool, **options: Any) -> int:
     """Link an outside file without the original."""
-    from sfumato.api import link
     from sfumato.api.kind import call
+    from sfumato.api.link import link
     from sfumato.errors import OutputExists
 
     if "auxiliary" not in options:

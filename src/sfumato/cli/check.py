@@ -28,7 +28,7 @@ def command(release: Path, as_json: bool, **options: Any) -> int:
     release itself. With --earlier (and --original) the check also covers what this release and earlier ones disclose
     together. Exit code 1 if a model fails or could not be checked.
     """
-    from sfumato.api import check
+    from sfumato.api.check import check
 
     with option_names():
         results = check(release, **chosen(options))

@@ -54,7 +54,7 @@ def command(release: Path, schema: Path | None, as_json: bool, **options: Any) -
     from a recipe. Of a graph, tables or statistics, --original is the recipe or plan, which names the data; of a model,
     it is test data or the training data.
     """
-    from sfumato.api import measure
+    from sfumato.api.measure import measure
 
     if schema is not None:
         from sfumato.recipe import Recipe

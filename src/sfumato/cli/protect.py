@@ -78,8 +78,8 @@ def command(
     of a graph (`graph` and `statistics`), tables (`tables`, `areas` or `statistics`), a model (`learn`). See
     `sfumato methods --kind release-kind`. An option that does not apply to the kind is refused.
     """
-    from sfumato.api import protect
     from sfumato.api.kind import accepts, kind_of_plan
+    from sfumato.api.protect import protect
     from sfumato.errors import PolicyNotMet, Unmet
     from sfumato.release.folder import refuse_existing, stored_key
 

@@ -27,8 +27,7 @@ def command(release: Path, audience: Audience, out: Path, force: bool, as_json: 
     The external report contains no count of the original: no row counts, no suppressed records, no pictures of columns
     before masking.
     """
-    from sfumato.api import report
-    from sfumato.api.report import report_page
+    from sfumato.api.report import report, report_page
 
     if as_json:
         click.echo(report_page(release, audience=audience).json)

@@ -57,7 +57,7 @@ def command(
     """
     from dataclasses import replace
 
-    from sfumato.api import study as run
+    from sfumato.api.study import study as run
     from sfumato.studies import StudyPlan
 
     parsed = StudyPlan.load(plan)

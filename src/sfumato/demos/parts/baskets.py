@@ -6,7 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from sfumato.api import attack, protect
+from sfumato.api.attack import attack
+from sfumato.api.protect import protect
 from sfumato.attacks.inference.hidden_results import HiddenResults
 from sfumato.data import write
 from sfumato.data.table import Table

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sfumato.api import learn, protect, session
+from sfumato.api.learn import learn
 from sfumato.api.ledger import ledger_overview, set_budget
+from sfumato.api.protect import protect
+from sfumato.api.session import session
 from sfumato.demos.base import Demo, Say
 from sfumato.demos.people import hospital
 from sfumato.progress import SILENT, Progress
