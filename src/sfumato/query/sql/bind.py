@@ -23,7 +23,7 @@ from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.joins import JoinBinder
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
-from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES, unfiltered
+from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES, filtered_groups, unfiltered
 from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_values, split_conditions, unit_test
 from sfumato.query.sql.unit_windows import unit_window
 from sfumato.rationals import rational
@@ -222,7 +222,7 @@ class Binder:
         if node.args.get("group"):
             node = node.transform(unfiltered)
         if node.args.get("having") and node.args.get("group"):
-            return self.subquery(_filtered_groups(node), views)
+            return self.subquery(filtered_groups(node), views)
         for word in ("order", "limit", "having"):
             if node.args.get(word):
                 raise self.refuse(
@@ -365,25 +365,6 @@ class Binder:
             for (alias, name, s), (inner, _) in zip(seen, ordered, strict=True)
         ]
         return replace(relation, rows=Project(child=grouped_rows, items=ordered), columns=ColumnScope(named))
-
-
-def _filtered_groups(node: Any) -> Any:
-    """A SELECT with GROUP BY and HAVING as one with WHERE over the same groups, which have what HAVING reads."""
-    groups = node.copy()
-    condition = exp.Paren(this=groups.args.pop("having").this)
-    items = [exp.column(exp.to_identifier(item.alias_or_name, quoted=True)) for item in groups.expressions]
-    keys = {key.name.lower() for key in groups.args["group"].expressions if isinstance(key, exp.Column)}
-    read = [call for call in condition.find_all(*UNIT_AGGREGATES) if call.find_ancestor(*UNIT_AGGREGATES) is None]
-    # A name in HAVING is a key before it is an alias of SELECT.
-    read += [
-        column for column in condition.find_all(exp.Column)
-        if column.name.lower() in keys and column.find_ancestor(*UNIT_AGGREGATES) is None
-    ]  # fmt: skip
-    for place, part in enumerate(read):
-        name = exp.to_identifier(f"having {place}", quoted=True)
-        groups.append("expressions", exp.alias_(part.copy(), name))
-        part.replace(exp.column(name.copy()))
-    return exp.Select(expressions=items).from_(groups.subquery("groups"), copy=False).where(condition, copy=False)
 
 
 def _expected(

@@ -28,7 +28,7 @@ from sfumato.query.plan.aggregates import bounds_problem, clipped, fixed_point, 
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.expressions import ExpressionCompiler
 
-__all__ = ["UNIT_AGGREGATES", "unfiltered"]
+__all__ = ["UNIT_AGGREGATES", "filtered_groups", "unfiltered"]
 
 _FAR = 1 << 61
 Rule = Callable[[ExpressionCompiler, Any], Scalar]
@@ -111,6 +111,25 @@ def unfiltered(node: Any) -> Any:
     else:
         call.set("this", _where(condition, exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this))
     return call
+
+
+def filtered_groups(node: Any) -> Any:
+    """A SELECT with GROUP BY and HAVING as one with WHERE over the same groups, which have what HAVING reads."""
+    groups = node.copy()
+    condition = exp.Paren(this=groups.args.pop("having").this)
+    items = [exp.column(exp.to_identifier(item.alias_or_name, quoted=True)) for item in groups.expressions]
+    keys = {key.name.lower() for key in groups.args["group"].expressions if isinstance(key, exp.Column)}
+    read = [call for call in condition.find_all(*UNIT_AGGREGATES) if call.find_ancestor(*UNIT_AGGREGATES) is None]
+    # A name in HAVING is a key before it is an alias of SELECT.
+    read += [
+        column for column in condition.find_all(exp.Column)
+        if column.name.lower() in keys and column.find_ancestor(*UNIT_AGGREGATES) is None
+    ]  # fmt: skip
+    for place, part in enumerate(read):
+        name = exp.to_identifier(f"having {place}", quoted=True)
+        groups.append("expressions", exp.alias_(part.copy(), name))
+        part.replace(exp.column(name.copy()))
+    return exp.Select(expressions=items).from_(groups.subquery("groups"), copy=False).where(condition, copy=False)
 
 
 def _where(condition: Any, value: Any) -> Any:

@@ -1,0 +1,204 @@
+"""Conformance of a private SQL system: questions, their true answers, and people with far too many rows.
+
+Any system takes part: it opens tables and answers at a cost at which noise is negligible. Its answers must then be
+those of plain SQL, and one more person must move them by no more than the declared limits.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+from math import isclose
+from typing import Any, TypeAlias
+
+import polars as pl
+
+Tables: TypeAlias = dict[str, pl.DataFrame]
+Ask: TypeAlias = Callable[[str], Sequence[Sequence[Any]] | None]
+"""The rows of an answer in any order; None if the question is refused."""
+System: TypeAlias = Callable[[Tables], Ask]
+"""Opens the private tables ``p`` and ``v`` (unit ``u``) and the public table ``w`` (key ``ward``)."""
+DECLARED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "p": {
+        "u": {"kind": "integer"},
+        "sex": {"kind": "category", "domain": {"values": ["f", "m"]}},
+        "born": {"kind": "integer", "domain": {"low": 1940, "high": 2005}},
+        "city": {"kind": "category", "domain": {"values": ["Bonn", "Ely"]}},
+    },
+    "v": {
+        "u": {"kind": "integer"},
+        "day": {"kind": "date", "domain": {"first": date(2022, 1, 1), "last": date(2024, 12, 31)}},
+        "ward": {"kind": "category", "domain": {"values": ["east", "north", "west"]}},
+        "code": {"kind": "category"},
+        "cost": {"kind": "integer", "domain": {"low": 0, "high": 100}},
+        "n": {"kind": "integer", "domain": {"low": 0, "high": 9}},
+    },
+}
+"""What is public about the private tables. ``code`` has no declared values: its keys are private."""
+LIMITS = {"p": {"rows": 1, "groups": 1}, "v": {"rows": 40, "groups": 40}}
+"""How many rows of a person count in one group, and in how many groups. Nobody in :func:`sql_tables` has more."""
+WARDS = pl.DataFrame({"ward": ["east", "north", "south"], "floor": [1, 2, 2], "label": ["E", "N", "S"]})
+_HEAVY = 500
+
+
+def sql_tables() -> Tables:
+    """300 people and their visits, always the same, with the public table."""
+    draw, day = random.Random(4), date(2022, 1, 1)
+    people = [
+        {"u": u, "sex": draw.choice("fm"), "born": draw.randint(1940, 2005), "city": draw.choice(["Bonn", "Ely", None])}
+        for u in range(300)
+    ]
+    visits = [
+        {"u": u, "day": day + timedelta(days=draw.randint(0, 1090)),
+         "ward": draw.choice(["east", "north", "west", None]), "code": draw.choice(["A", "B", "C", None]),
+         "cost": draw.randint(0, 90), "n": draw.randint(0, 5)}
+        for u in range(260) for _ in range(draw.randint(0, 5))
+    ]  # fmt: skip
+    return {"p": pl.DataFrame(people), "v": pl.DataFrame(visits), "w": WARDS}
+
+
+YEARS = "WITH y AS (SELECT YEAR(day) AS y, COUNT(*) AS n FROM v GROUP BY y)"
+FIRST = "WITH f AS (SELECT u, MIN(day) AS first, MAX(day) AS last FROM v GROUP BY u)"
+QUESTIONS: tuple[str, ...] = (
+    # domains that the analyst names
+    "SELECT code, COUNT(*) FROM v WHERE code IN ('A', 'B') GROUP BY code",
+    "SELECT code, COUNT(*) FROM v WHERE code = 'A' OR code = 'C' GROUP BY code",
+    "SELECT code, ward, SUM(cost) FROM v WHERE code IN ('A', 'B') AND ward IN ('east', 'north') GROUP BY code, ward",
+    "SELECT n, COUNT(*) FROM v WHERE n IN (1, 3, 4) GROUP BY n",
+    "SELECT x, COUNT(*) FROM (SELECT u, code AS x FROM v) WHERE x IN ('A', 'C') GROUP BY x",
+    "SELECT COALESCE(code, 'none') AS code, COUNT(*) FROM v WHERE code = 'A' OR code IS NULL GROUP BY code",
+    "SELECT n, COUNT(*) FROM (SELECT u, n FROM v WHERE n IN (1, 2) UNION ALL SELECT u, n FROM v WHERE n IN (2, 3))"
+    " GROUP BY n",
+    "SELECT q.code, COUNT(*) FROM p LEFT JOIN (SELECT u, code FROM v WHERE code IN ('A', 'B')) q ON p.u = q.u"
+    " WHERE q.code IS NOT NULL GROUP BY q.code",
+    # keys
+    "SELECT COALESCE(ward, 'none') AS ward, COUNT(*) FROM v GROUP BY ward",
+    "SELECT ward AS ward, COUNT(*) FROM v WHERE ward IS NOT NULL GROUP BY ward HAVING COUNT(*) > 0",
+    "SELECT ward, COUNT(*), SUM(cost) FROM v WHERE ward IS NOT NULL GROUP BY ALL",
+    "SELECT COUNT(*) FROM v GROUP BY ALL",
+    "SELECT code, MEDIAN(cost) FROM v WHERE code IS NOT NULL GROUP BY code",
+    "SELECT v.ward, label, COUNT(*) FROM v LEFT JOIN w ON v.ward = w.ward WHERE label IS NOT NULL GROUP BY"
+    " v.ward, label",
+    "SELECT floor, sex, COUNT(*) FROM v JOIN p USING (u) LEFT JOIN w USING (ward) WHERE floor IS NOT NULL"
+    " GROUP BY floor, sex",
+    # HAVING by person
+    "SELECT COUNT(*) FROM (SELECT u FROM v GROUP BY u HAVING COUNT(*) >= 3)",
+    "SELECT COUNT(*) FROM p WHERE u IN (SELECT u FROM v GROUP BY u HAVING SUM(cost) > 100 AND COUNT(*) < 5)",
+    "SELECT sex, COUNT(*) FROM p JOIN (SELECT u, COUNT(*) AS n FROM v GROUP BY u HAVING n > 2) q USING (u)"
+    " GROUP BY sex",
+    "SELECT COUNT(*) FROM (SELECT u, n AS cost, cost AS n FROM v GROUP BY u, n, cost HAVING n = 2)",
+    "SELECT COUNT(*) FROM (SELECT u FROM v x GROUP BY u, ward HAVING x.ward = 'east' AND MAX(cost) > 20)",
+    "SELECT COUNT(*) FROM (SELECT u FROM v GROUP BY u HAVING COUNT_IF(code = 'A') > COUNT(*) FILTER (WHERE code"
+    " = 'B'))",
+    # funnels, cohorts
+    "SELECT COUNT(*) FILTER (WHERE a > 0), COUNT(*) FILTER (WHERE a > 0 AND b > 0), AVG(CLIP(s, 0, 200)),"
+    " AVG(CLIP(d, 0, 5))"
+    " FROM (SELECT u, COUNT(*) FILTER (WHERE code = 'A') AS a, COUNT_IF(code = 'B') AS b,"
+    " SUM(cost) FILTER (WHERE code = 'A') AS s, COUNT(DISTINCT ward) FILTER (WHERE cost > 20) AS d FROM v GROUP BY u)",
+    f"{FIRST} SELECT YEAR(first) AS y, COUNT(*) FROM f GROUP BY y",
+    f"{FIRST} SELECT COUNT(*) FROM f WHERE DATE_DIFF('day', first, last) > 365",
+    f"{FIRST} SELECT YEAR(first) AS cohort, CLIP(YEAR(v.day) - YEAR(first), 0, 2) AS later, COUNT(DISTINCT v.u)"
+    " AS people"
+    " FROM v JOIN f ON v.u = f.u GROUP BY cohort, later HAVING COUNT(DISTINCT v.u) > 0.5",
+    "WITH a AS (SELECT u, SUM(cost) AS s FROM v GROUP BY u), b AS (SELECT u, CASE WHEN s > 100 THEN 'high' ELSE"
+    " 'low' END"
+    " AS g FROM a) SELECT g, sex, COUNT(*) FROM b JOIN p USING (u) GROUP BY g, sex",
+    # anti-joins
+    "SELECT sex, COUNT(*) FROM p SEMI JOIN v ON p.u = v.u GROUP BY sex",
+    "SELECT sex, COUNT(*) FROM p ANTI JOIN v USING (u) GROUP BY sex",
+    "SELECT COUNT(*) FROM p ANTI JOIN (SELECT u FROM v WHERE code = 'A') q ON p.u = q.u",
+    # noisy rows beside each other
+    f"{YEARS} SELECT a.y, a.n, b.n AS before, a.n - b.n AS more FROM y a JOIN y b ON a.y = b.y + 1",
+    f"{YEARS} SELECT a.y, a.n, b.n AS before FROM y a LEFT JOIN y b ON a.y - 1 = b.y",
+    f"{YEARS} SELECT a.y, b.n AS b, c.n AS c FROM y a JOIN y b ON a.y = b.y + 1 LEFT JOIN y c ON a.y = c.y + 2",
+    f"{YEARS} SELECT a.*, b.n AS m FROM y a JOIN y b ON a.y = b.y + 1 WHERE a.n > 3",
+    "WITH y AS (SELECT YEAR(day) AS y, ward, COUNT(*) AS n FROM v WHERE ward IN ('east', 'west') GROUP BY y, ward)"
+    " SELECT a.y, a.ward, a.n / b.n AS ratio FROM y a JOIN y b ON a.y = b.y + 1 AND a.ward = b.ward",
+    f"{YEARS}, t AS (SELECT SUM(n) AS total FROM y) SELECT y.y, n / total AS share FROM y CROSS JOIN t",
+    f"{YEARS}, t AS (SELECT SUM(n) AS total FROM y) SELECT a.y, b.n / total AS share FROM y a JOIN y b ON a.y = b.y + 1"
+    " CROSS JOIN t",
+    f"{YEARS} SELECT y, n / (SELECT SUM(n) FROM y) AS share FROM y",
+    f"{YEARS} SELECT y, n FROM y WHERE n > (SELECT AVG(n) FROM y)",
+    f"{YEARS} SELECT * FROM y WHERE n = (SELECT MAX(n) FROM y)",
+)  # fmt: skip
+
+
+BOUNDED: Mapping[str, int] = {
+    "SELECT COUNT(*) FROM v": 40,
+    "SELECT ward, COUNT(*) FROM v GROUP BY ward": 40,
+    "SELECT SUM(cost) FROM v": 40 * 100,
+    "SELECT ward, SUM(cost) FROM v GROUP BY ward": 40 * 100,
+    "SELECT COUNT(DISTINCT u) FROM v": 1,
+    "SELECT COUNT(*) FROM p SEMI JOIN v ON p.u = v.u": 1,
+    "SELECT COUNT(*) FROM (SELECT u FROM v GROUP BY u HAVING COUNT(*) >= 3)": 1,
+}
+"""Questions, and how far one person may move the last number of a row."""
+
+
+def true_rows(sql: str, tables: Mapping[str, pl.DataFrame]) -> list[tuple[Any, ...]]:
+    """The rows of a question without noise and limits, by DuckDB."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("CREATE MACRO clip(x, a, b) AS CASE WHEN x IS NOT NULL THEN least(greatest(x, a), b) END")
+        for name, frame in tables.items():
+            connection.register(name, frame.to_arrow())
+        return sorted(connection.execute(sql).fetchall(), key=_order)
+
+
+def check_sql(system: System) -> list[str]:
+    """Raise AssertionError unless a system answers what it does not refuse; returns the refused questions."""
+    tables = sql_tables()
+    ask = system(tables)
+    refused = [sql for sql in QUESTIONS if not check_sql_answer(ask, sql, tables)]
+    return refused + check_sql_neighbours(system)
+
+
+def check_sql_answer(ask: Ask, sql: str, tables: Mapping[str, pl.DataFrame]) -> bool:
+    """Raise AssertionError if an answer is not that of plain SQL up to 2 %; returns whether there was one."""
+    given = ask(sql)
+    if given is None:
+        return False
+    found, expected = sorted(map(tuple, given), key=_order), true_rows(sql, tables)
+    same = len(found) == len(expected) and all(map(_alike, found, expected))
+    assert same, f"the answer is not that of plain SQL: {sql}"
+    return True
+
+
+def check_sql_neighbours(system: System) -> list[str]:
+    """Raise AssertionError if one person with 500 rows moves a number by more than the limits allow.
+
+    Returns the questions that are refused, which must be the same for both tables: refusals depend on no data.
+    """
+    one = sql_tables()
+    row = {"u": 999, "day": date(2023, 5, 5), "ward": "east", "code": "A", "cost": 10_000, "n": 3}
+    person = {"u": 999, "sex": "f", "born": 1950, "city": "Ely"}
+    heavy = {"v": [row] * _HEAVY, "p": [person]}
+    other = {n: pl.concat([f, pl.DataFrame(heavy[n], schema=f.schema)]) if n in heavy else f for n, f in one.items()}
+    asks, refused = (system(one), system(other)), []
+    for sql, most in BOUNDED.items():
+        first, second = (ask(sql) for ask in asks)
+        assert (first is None) == (second is None), f"whether it is refused depends on the data: {sql}"
+        if first is None or second is None:
+            refused.append(sql)
+            continue
+        numbers = [{tuple(line[:-1]): line[-1] for line in rows} for rows in (first, second)]
+        assert set(numbers[0]) == set(numbers[1]), f"public groups depend on the data: {sql}"
+        for key, number in numbers[0].items():
+            moved = abs(float(numbers[1][key]) - float(number))
+            assert moved <= most * 1.01 + 0.5, f"one person moves a number by more than {most}: {sql}"
+    return refused
+
+
+def _order(row: Sequence[Any]) -> str:
+    return repr([str(round(value)) if isinstance(value, int | float) else str(value) for value in row])
+
+
+def _alike(found: Sequence[Any], expected: Sequence[Any]) -> bool:
+    return len(found) == len(expected) and all(
+        isclose(float(one), float(two), rel_tol=0.02, abs_tol=0.02)
+        if isinstance(one, int | float) and isinstance(two, int | float)
+        else one == two
+        for one, two in zip(found, expected, strict=True)
+    )
