@@ -19,6 +19,9 @@ SHOTS = {
 }
 """Picture: arguments of `sfumato demo`, the page it writes, width and height in pixels."""
 
+DEMO_SECONDS, BROWSER_SECONDS = 600, 60
+"""The longest a demo and a screenshot may take; a browser that hangs would never end."""
+
 
 def main() -> None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -36,11 +39,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for picture, (arguments, page, (width, height)) in SHOTS.items():
             demo = [sys.executable, "-m", "sfumato", "demo", *arguments]
-            subprocess.run(demo, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(demo, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=DEMO_SECONDS)
             shot = [f"--screenshot={IMAGES / picture}", f"--window-size={width},{height}"]
             profile = f"--user-data-dir={folder}/profile"
             url = Path(folder, page).resolve().as_uri()
-            subprocess.run([browser, *options, profile, *shot, url], check=True, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                [browser, *options, profile, *shot, url], check=True, stderr=subprocess.DEVNULL, timeout=BROWSER_SECONDS
+            )
             print(f"{picture}: {width} × {height}, {(IMAGES / picture).stat().st_size // 1024} KB")
 
 

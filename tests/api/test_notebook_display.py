@@ -14,6 +14,7 @@ import rich.console
 import sfumato
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.progress import AUTO, NotebookProgress
+from sfumato.reports.text import measure_label, measure_value
 
 draw = np.random.default_rng(5)
 PEOPLE = pl.DataFrame(
@@ -78,6 +79,22 @@ def test_a_report_shows_and_saves_itself(done: sfumato.Protection, tmp_path: Any
     external = done.report(audience="external")
     assert "of 300" not in str(external)
     assert "external: may be published" in external.html
+
+
+def test_attacks_show_headline_verdict_and_picture(done: sfumato.Protection) -> None:
+    attacks = sfumato.attack(done, limit=0.0001, seed=1)
+    shown = attacks._repr_html_()
+    assert shown.index("<strong>") < shown.index("limit on risk not met  at most ") < shown.index("<svg")
+    assert "upper end of the interval of the risk; " in shown
+    assert "What to change against" in shown
+    assert done._repr_html_().startswith(f"<p>Not judged: {done.rows} rows in the release. No limit on risk was set")
+
+
+def test_measures_have_the_names_and_values_of_the_terminal(done: sfumato.Protection) -> None:
+    shown, [entry] = done.measures._repr_html_(), done.measures.entries()
+    for words in (measure_label(entry), measure_value(entry, entry["value"])):
+        assert words in str(done.measures)
+        assert f"<td>{words}</td>" in shown
 
 
 def test_a_proposal_shows_what_singles_people_out() -> None:

@@ -176,6 +176,9 @@ def test_a_command_says_publish_only_of_a_release_that_was_judged(
         out = tmp_path / "out"
         code = main(["protect", str(tmp_path / "r.yaml"), "--out", str(out), "--tries", "20", "--force", *more])
         line = next(line for line in capsys.readouterr().err.splitlines() if str(out) in line and ":" in line)
+        listed = line.rpartition("(")[2].removesuffix(")").split(", ")
+        assert listed == sorted(path.name for path in out.iterdir())
+        assert "release.json" in listed
         return code, line.split(":")[0], json.loads((out / "report.json").read_text())["standing"]
 
     assert said(limits={"risk": 0.9}) == (0, "Publish", "publish")

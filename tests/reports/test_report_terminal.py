@@ -43,6 +43,25 @@ def test_protection_says_what_matters_without_colour():
     assert "\x1b" not in text
 
 
+def test_results_are_paired_by_what_they_are_and_not_by_place():
+    hiv, age = ({"attack": "attribute-linkage", "discloses": "attribute", "secret": name} for name in ("hiv", "age"))
+    release = [{**hiv, "risk": 0.2}, {**age, "risk": 0.3}]
+    original = [{**age, "risk": 0.71}, {**hiv, "risk": 0.82}]
+    shown = printed(print_protection, {**document(), "attacks": release, "attacks_before": original})
+    lines = {line.split()[2]: line for line in shown.splitlines() if line.startswith("attribute linkage")}
+    assert "82%" in lines["hiv"]
+    assert "71%" in lines["age"]
+
+
+def test_the_line_of_a_limit_says_what_was_judged():
+    learned = {"attack": "attribute-linkage", "discloses": "attribute", "secret": "hiv", "judged": 0.066, "risk": 0.29}
+    learned |= {"low": 0.27, "high": 0.312, "reference": 0.263}
+    limit = {"limit": "attribute", "wanted": 0.09, "value": 0.066, "met": True, "attack": "attribute-linkage"}
+    text = " ".join(printed(print_attacks, [{**learned, "judged": 0.01, "secret": "age"}, learned], [limit]).split())
+    assert "limit on attribute met at most 9%, judged 6.6%: upper end of the excess over 26.3%" in text
+    assert "attribute linkage: hiv is right about 29% (27% to 31.2%)" in text
+
+
 def test_no_risk_is_a_reason_and_not_a_zero():
     text = printed(print_attacks, [SILENT], [{"limit": "risk", "wanted": 0.1, "value": None, "met": False}])
     assert "no risk can be given. Nobody knows who is who." in text

@@ -153,7 +153,8 @@ class AttackResults(Results["Outcome | NotApplicable"]):
     def _repr_html_(self) -> str:
         from sfumato.reports.notebook import attacks_html
 
-        return attacks_html(self.entries(), limits=[limit.to_dict() for limit in self.limits])
+        document = self.to_dict()
+        return attacks_html(document["attacks"], limits=document["limits"], changes=document.get("advice", ()))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -183,6 +184,11 @@ class MeasureResults(Results[MeasureResult]):
         from sfumato.reports.terminal import print_measures
 
         print_measures(self.entries(), console)
+
+    def _repr_html_(self) -> str:
+        from sfumato.reports.notebook import measures_html
+
+        return measures_html(self.entries())
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -117,6 +117,6 @@ def _show(done: Protection, document: dict[str, Any], out: Path, *, as_json: boo
         emit_json(document)
         return 0 if done.met else 1
     done.show()
-    note("\n" + done.judgement.standing.line(f"{out}/  ({', '.join(document['files'])})"))
+    note("\n" + done.judgement.standing.line(f"{out}/  ({', '.join(sorted(path.name for path in out.iterdir()))})"))
     note(f"Keep private:  {private_folder(out)}/  (internal report, recipe or plan; row map and key if there are any)")
     return 0 if done.met else 1

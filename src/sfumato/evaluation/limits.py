@@ -24,7 +24,7 @@ from typing import Any
 from sfumato.attacks import Discloses, Outcome, risk
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
-from sfumato.evaluation.formatting import digits_beside
+from sfumato.evaluation.formatting import attack_label, digits_beside, percent
 from sfumato.recipe import Limits
 from sfumato.stats import excess_high, wilson
 
@@ -33,6 +33,7 @@ __all__ = [
     "judge_entries",
     "judge_limits",
     "judged_risk",
+    "judged_words",
     "limit_of",
     "limit_position",
     "reference_rate",
@@ -156,6 +157,33 @@ def judge_entries(
             )
         )
     return tuple(results)
+
+
+def judged_words(limit: Mapping[str, Any], entries: Sequence[Mapping[str, Any]] = ()) -> str:
+    """What was compared with a limit, in words: the value, which end of which interval it is, and of which attack.
+
+    >>> attack = {"attack": "attribute-linkage", "discloses": "attribute", "secret": "hiv", "judged": 0.066}
+    >>> entry = attack | {"risk": 0.29, "low": 0.27, "high": 0.312, "reference": 0.263}
+    >>> judged_words({"limit": "attribute", "value": 0.066, "attack": "attribute-linkage"}, [entry])
+    "judged 6.6%: upper end of the excess over 26.3%, the rate without the person's record; attribute linkage: hiv is \
+right about 29% (27% to 31.2%)"
+    """
+    if limit.get("value") is None:
+        return "no attack has a result"
+    same = [
+        e for e in entries if limit_of(str(e["discloses"])) == limit["limit"] and e["attack"] == limit.get("attack")
+    ]
+    judged = [e for e in same if e.get("judged") is not None and not (limit.get("accepted") and e.get("any_columns"))]
+    found = max(judged, key=lambda entry: float(entry["judged"]), default=None)
+    end = "upper end of the interval of the risk"
+    if limit["limit"] != "risk":
+        known = "" if found is None else f"{percent(found.get('reference'))}, "
+        end = f"upper end of the excess over {known}the rate without the person's record"
+    words = f"judged {percent(limit['value'])}: {end}"
+    if found is None:
+        return words
+    ends = f"{percent(found.get('low'))} to {percent(found.get('high'))}"
+    return f"{words}; {attack_label(found)} is right about {percent(found['risk'])} ({ends})"
 
 
 def _accepted(limits: Limits, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

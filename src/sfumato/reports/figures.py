@@ -200,7 +200,7 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
     top = max(picture.bars, key=lambda bar: bar.after)
     caption = picture.note
     values = "1 value" if len(picture.bars) == 1 else f"{len(picture.bars)} values"
-    alternative = f"ColumnRow {picture.column}: {values}; the most frequent is {top.label}, {percent(top.after)}"
+    alternative = f"Column {picture.column}: {values}; the most frequent is {top.label}, {percent(top.after)}"
     if picture.nothing_left:
         alternative = caption = f"Nothing is left of {picture.column}: every released value is empty or masked"
         caption += "."

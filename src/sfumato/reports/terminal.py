@@ -15,10 +15,11 @@ from rich.text import Text
 
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
 from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
+from sfumato.evaluation.limits import judged_words
 from sfumato.measures import measure_of
 from sfumato.release.standing import judge_entries, limit_state, limit_words
 from sfumato.reports.synthetic_use import MARGINALS
-from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value
+from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value, pairings
 from sfumato.wording import counted
 
 __all__ = [
@@ -78,7 +79,7 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
         print_content(out, reason_lines(document["attacks"]))
         print_content(out, column_weight_lines(document["attacks"]))
     if document.get("limits"):
-        print_content(out, limit_lines(document["limits"]))
+        print_content(out, limit_lines(document["limits"], document.get("attacks", ())))
         print_content(out, advice_lines(document.get("advice", ())))
     judgement = judge_entries(document.get("verdicts", ()), document.get("limits", ()), promised=promised)
     if not judgement.publish:
@@ -111,7 +112,7 @@ def print_attacks(
         print_content(out, Text("\nReleased columns tell a masked or removed one:", style="bold red"))
         print_content(out, Text("\n".join(f"  {line}" for line in derived)))
     if limits:
-        print_content(out, limit_lines(limits))
+        print_content(out, limit_lines(limits, attacks))
         print_content(out, advice_lines(changes))
 
 
@@ -140,12 +141,12 @@ def verdict_lines(verdicts: Sequence[Plain]) -> Text:
     return text
 
 
-def limit_lines(limits: Sequence[Plain]) -> Text:
-    """One line per limit."""
+def limit_lines(limits: Sequence[Plain], attacks: Sequence[Plain] = ()) -> Text:
+    """One line per limit, with what was compared with it."""
     text = Text()
     for limit in limits:
         state = limit_words(limit_state(limit.get("met")))
-        judged = "no attack has a result" if limit.get("value") is None else f"judged {percent(limit['value'])}"
+        judged = plain_text(judged_words(limit, attacks))
         text.append_text(_mark(state)).append(f" limit on {plain_text(str(limit.get('limit')))} {state}", style="bold")
         if limit.get("stopped"):
             names = ", ".join(plain_text(readable_name(name)) for name in limit["stopped"])
@@ -164,14 +165,15 @@ def attack_table(attacks: Sequence[Plain], *, before: Sequence[Plain] = (), wide
     table.add_column("discloses")
     for name in (*(("before",) if before else ()), "risk", *(("",) if wide else ()), "interval", "baseline", "targets"):
         table.add_column(name, no_wrap=True, justify="right" if name not in ("", "interval") else "left")
-    for place, attack in enumerate(attacks):
+    for pair in pairings(attacks, before):
+        if (attack := pair.after) is None:
+            continue
         cells = [
             Text(plain_text(attack_label({**attack, "secret": None}))),
             Text(plain_text(str(attack.get("secret") or attack.get("discloses") or ""))),
         ]
         if before:
-            same = before[place] if place < len(before) and before[place].get("attack") == attack.get("attack") else {}
-            cells.append(Text(percent(same.get("risk"))))
+            cells.append(Text(percent((pair.before or {}).get("risk"))))
         cells.append(Text(percent(attack.get("risk")), style="bold"))
         if attack.get("risk") is not None:
             cells += [risk_bar(attack)] if wide else []

@@ -92,7 +92,7 @@ class Pairing:
 
 def pairings(attacks: Sequence[Plain], before: Sequence[Plain]) -> tuple[Pairing, ...]:
     """Attacks in the order they were run on the release, each with its run before protection."""
-    earlier: dict[tuple[str, str, str], list[Plain]] = {}
+    earlier: dict[tuple[str, ...], list[Plain]] = {}
     for attack in before:
         earlier.setdefault(_key(attack), []).append(attack)
     paired = [
@@ -104,8 +104,8 @@ def pairings(attacks: Sequence[Plain], before: Sequence[Plain]) -> tuple[Pairing
     return (*paired, *left)
 
 
-def _key(attack: Plain) -> tuple[str, str, str]:
-    return str(attack.get("attack")), str(attack.get("discloses")), str(attack.get("setting") or "")
+def _key(attack: Plain) -> tuple[str, ...]:
+    return tuple(str(attack.get(key) or "") for key in ("attack", "discloses", "setting", "secret"))
 
 
 def achieved(attack: Plain) -> str:

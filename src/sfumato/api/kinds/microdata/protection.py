@@ -108,8 +108,16 @@ class MicrodataProtection(Protection):
         from sfumato.reports.notebook import attacks_html
 
         results = self.evaluation.to_dict()
-        risk = attacks_html(results["attacks"], before=results["attacks_before"], limits=results["limits"])
-        return f"<p>{escape(repr(self))}</p>{self.verdicts._repr_html_()}{risk}{self.measures._repr_html_()}"
+        risk = attacks_html(
+            results["attacks"],
+            before=results["attacks_before"],
+            limits=results["limits"],
+            changes=[item.to_dict() for item in self.advice],
+        )
+        judged = (
+            f"{self.judgement.standing.label}: {counted(self.rows, 'row')} in the release. {self.judgement.sentence}"
+        )
+        return f"<p>{escape(judged)}</p>{self.verdicts._repr_html_()}{risk}{self.measures._repr_html_()}"
 
     def report(self, *, audience: Audience = "internal") -> Report:
         """The report of the release: shown in a notebook, written by its ``save(path)``.
