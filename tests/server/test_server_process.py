@@ -180,6 +180,20 @@ def test_the_python_client_has_the_methods_of_a_session(running: dict[str, Any],
         sfumato.connect("http://example.org", token="sfu_x")
 
 
+def test_a_remote_answer_has_a_certificate(
+    running: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = sfumato.connect(running["url"], token=running["token"])
+    answer = session.ask(COUNT, epsilon="0.1")
+    assert answer.certificate is not None
+    assert sfumato.verify(answer.certificate).holds
+    monkeypatch.setenv("SFUMATO_TOKEN", running["token"])
+    path = tmp_path / "certificate.json"
+    options = ["--epsilon", "0.1", "--server", running["url"], "--certificate", str(path)]
+    assert main(["query", session.dataset, COUNT, *options]) == 0
+    assert json.loads(path.read_text()) == answer.certificate
+
+
 def test_the_command_asks_a_server(
     running: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,17 +282,3 @@ def status_within(address: str, status: int) -> bool:
             return True
         time.sleep(0.2)
     return False
-
-
-def test_a_remote_answer_has_a_certificate(
-    running: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = sfumato.connect(running["url"], token=running["token"])
-    answer = session.ask(COUNT, epsilon="0.1")
-    assert answer.certificate is not None
-    assert sfumato.verify(answer.certificate).holds
-    monkeypatch.setenv("SFUMATO_TOKEN", running["token"])
-    path = tmp_path / "certificate.json"
-    options = ["--epsilon", "0.1", "--server", running["url"], "--certificate", str(path)]
-    assert main(["query", session.dataset, COUNT, *options]) == 0
-    assert json.loads(path.read_text()) == answer.certificate
