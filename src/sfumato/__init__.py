@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.link import LinkResult as LinkResult
     from sfumato.api.link import link as link
     from sfumato.api.measure import measure as measure
+    from sfumato.api.predict import predict as predict
     from sfumato.api.propose import propose as propose
     from sfumato.api.protect import protect as protect
     from sfumato.api.protection import Protection as Protection
@@ -66,6 +67,7 @@ _HOME = {
     "api.ledger": ("LedgerOverview", "ledger_overview", "set_budget"),
     "api.link": ("LinkResult", "link"),
     "api.measure": ("measure",),
+    "api.predict": ("predict",),
     "api.propose": ("propose",),
     "api.protect": ("protect",),
     "api.protection": ("Protection",),

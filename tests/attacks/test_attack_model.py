@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from skops.io import dump
 
 import sfumato
-from sfumato.api.attack_model import load_model
+from sfumato.api.attack_model import stored_model
 from sfumato.attacks.models.likelihood_ratio import LikelihoodRatio
 from sfumato.cli import main
 from sfumato.errors import BadParameter, FileMissing, NotApplicable, NotThatFormat, UnknownColumn
@@ -124,9 +124,9 @@ def test_unsafe_and_broken_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.skops").write_bytes(b"not a zip")
     for name in ("foreign.skops", "broken.skops"):
         with pytest.raises(NotThatFormat):
-            load_model(tmp_path / name)
+            stored_model(tmp_path / name)
     with pytest.raises(FileMissing):
-        load_model(tmp_path / "none.skops")
+        stored_model(tmp_path / "none.skops")
 
 
 def test_bad_input_is_refused() -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
+import sfumato
 from sfumato.cli import cli
 from sfumato.dp import approximate
 from sfumato.errors import OutputExists, SfumatoError
@@ -75,6 +76,22 @@ def test_a_model_is_learned_charged_saved_and_used(folder: Path) -> None:
     assert guesses.columns == ["prediction", "probability no", "probability yes"]
     assert (guesses["prediction"] == pl.read_csv(folder / "people.csv")["ill"]).mean() > 0.8
     assert "(5, 1e-06)-differential privacy" in run("predict", folder / "plan.model.json", "-", "--privacy").stdout
+    people = pl.read_csv(folder / "people.csv")
+    again = sfumato.predict(folder / "plan.model.json", people.to_pandas())
+    assert type(again).__module__.startswith("pandas")
+    assert again["prediction"].tolist() == guesses["prediction"].to_list()
+
+
+def test_results_and_folders_of_models_predict_like_their_files(folder: Path) -> None:
+    made = sfumato.protect(folder / "plan.yaml", n_targets=20, seconds=1)
+    made.save(folder / "model")
+    people = folder / "people.csv"
+    first = sfumato.predict(made, people)
+    assert first.equals(sfumato.predict(folder / "model", people))
+    assert first.equals(sfumato.predict(made.results, people))
+    used = run("predict", folder / "model", people, "--json")
+    assert [row["prediction"] for row in json.loads(used.stdout)] == first["prediction"].to_list()
+    assert "differential privacy" in run("predict", folder / "model", "-", "--privacy").stdout
 
 
 @pytest.mark.parametrize(

@@ -222,6 +222,9 @@ def test_trails_are_matched_measured_and_suppressed(visits: Path) -> None:
     assert np.mean([number in ids for ids, number in zip(true["sample"], true["number"], strict=True)]) < 0.5
     assert not released.select(rest).equals(given.select(rest).head(released.height))
     assert attack(visits / "out", original=plan).links.is_empty()
+    made = protect(plan)
+    assert check(made).holds
+    assert attack(made).links.is_empty()
     with pytest.raises(TooFewRows):
         protect(trails(visits, k=500))
 

@@ -19,10 +19,13 @@ from sfumato.deadline import Deadline, quiet
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.extras import missing_extra
+from sfumato.learning.model_file import load_model as load_private_model
 from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
+from sfumato.release.folder import load_manifest
 from sfumato.rng import Rng
 
+MODEL = "model.json"
 _TRUSTED = ("sklearn.", "numpy.", "scipy.", "sfumato.learning.", "builtins.", "collections.")
 
 
@@ -50,8 +53,8 @@ def attack_model(
     Parameters
     ----------
     model
-        A fitted estimator, or a file that ``skops.io.dump`` wrote. A skops file is data, not code: types other than
-        those of scikit-learn, NumPy and SciPy are refused.
+        A fitted estimator, a model of :func:`learn` (its file or release folder), or a file that ``skops.io.dump``
+        wrote. A skops file is data, not code: types other than those of scikit-learn, NumPy and SciPy are refused.
     original
         The training data, as a file or a data frame.
     label
@@ -84,7 +87,7 @@ def attack_model(
     """
     if seconds is not None:
         progress = Deadline(until=monotonic() + seconds, listener=progress)
-    estimator = load_model(model) if isinstance(model, str | Path) else model
+    estimator = stored_model(Path(model)) if isinstance(model, str | Path) else model
     data = table_frame(original)
     names = _features(estimator, data, label, features)
     rng = Rng(seed)
@@ -125,7 +128,15 @@ def run_model_attacks(
     return AttackResults(outcomes=tuple(outcomes), limits=limits)
 
 
-def load_model(path: str | Path) -> Any:
+def stored_model(path: Path) -> Any:
+    """The model of a release folder, of a file of `learn`, or of a skops file."""
+    if path.is_dir():
+        load_manifest(path)
+        return load_private_model(path / MODEL)
+    return load_private_model(path) if path.suffix == ".json" else _skops_model(path)
+
+
+def _skops_model(path: Path) -> Any:
     """Read a model that ``skops.io.dump`` wrote. Files with types of other libraries are refused."""
     try:
         from skops import io

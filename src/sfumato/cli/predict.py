@@ -21,19 +21,24 @@ PERSON = "analyst"
 @force_option
 @json_option
 def command(model: Path, data: str, out: Path | None, privacy: bool, force: bool, as_json: bool) -> None:
-    """Predict every row of DATA with MODEL: the class and its probabilities, a number, a cluster or components.
+    """Predict every row of DATA with MODEL, a model file or a release folder.
+
+    A prediction is the class and its probabilities, a number, a cluster or components.
 
     Predictions depend on the row and the model only, so they cost no budget of the people in the training data.
     """
-    from sfumato.data import Table, read, write
-    from sfumato.learning.model_file import load_model
-    from sfumato.learning.run import predict_frame
+    from sfumato.api.attack_model import stored_model
+    from sfumato.api.predict import predict
+    from sfumato.data import Table, write
+    from sfumato.errors import NotThatFormat
 
-    loaded = load_model(model)
     if privacy:
+        loaded = stored_model(model)
+        if not hasattr(loaded, "privacy_"):
+            raise NotThatFormat(f"{model} has no privacy statement.", fix="`sfumato learn` writes a model with one.")
         emit_json(loaded.privacy_.to_dict()) if as_json else click.echo(str(loaded.privacy_))
         return
-    found = predict_frame(loaded, read(data).frame)
+    found = predict(model, data)
     if out is not None:
         write(Table(frame=found), out, force=force)
         note(f"{out}: {found.height:,} predictions.")

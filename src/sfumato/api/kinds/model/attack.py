@@ -8,20 +8,16 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.api.attack_model import attack_model, load_model, table_frame
+from sfumato.api.attack_model import attack_model, stored_model, table_frame
 from sfumato.api.figures import guarantee_not_checked
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.models import ModelAttack
 from sfumato.errors import BadParameter
-from sfumato.learning.model_file import load_model as load_private_model
 from sfumato.learning.run import score_frame
 from sfumato.measures import MeasureResult
 from sfumato.progress import AUTO, Progress
-from sfumato.release.folder import load_manifest
 
-__all__ = ["MODEL", "attack_stored_model", "check_model", "measure_stored_model"]
-
-MODEL = "model.json"
+__all__ = ["attack_stored_model", "check_model", "measure_stored_model"]
 
 
 def attack_stored_model(
@@ -40,7 +36,7 @@ def attack_stored_model(
     progress: Progress = AUTO,
 ) -> AttackResults:
     """Attack a stored model, as :func:`sfumato.attack_model` does. ``original`` is its training data."""
-    model = _loaded(Path(release))
+    model = stored_model(Path(release))
     data, label = _labelled(model, original, label)
     return attack_model(
         model, data, label=label, features=features, control=control, attacks=attacks,
@@ -55,7 +51,7 @@ def measure_stored_model(
 
     ``original`` is a table with the features and the label: test data, or the training data.
     """
-    model = _loaded(Path(release))
+    model = stored_model(Path(release))
     data, label = _labelled(model, original, label)
     found = score_frame(model, data, label)
     ends = tuple(f"{name}_{end}" for name in found for end in ("low", "high"))
@@ -78,7 +74,7 @@ def check_model(release: str | Path) -> CheckResults:
 
     What is checked is that the file is a model, and in a folder that every file is the one that the manifest names.
     """
-    _loaded(Path(release))
+    stored_model(Path(release))
     return guarantee_not_checked()
 
 
@@ -93,10 +89,3 @@ def _labelled(model: Any, original: Any, label: str | None) -> tuple[pl.DataFram
             fix="Pass --original FILE and --label COLUMN.",
         )
     return (original.results.learned.train if isinstance(original, ModelProtection) else table_frame(original)), label
-
-
-def _loaded(path: Path) -> Any:
-    if path.is_dir():
-        load_manifest(path)
-        return load_private_model(path / MODEL)
-    return load_private_model(path) if path.suffix == ".json" else load_model(path)

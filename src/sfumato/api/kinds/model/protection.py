@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato import __version__
-from sfumato.api.kinds.model.attack import MODEL
+from sfumato.api.attack_model import MODEL
 from sfumato.api.learn import LearnResults, learn
 from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
 from sfumato.attacks.models import ModelAttack
