@@ -8,6 +8,7 @@ where its allowed values are written down.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -134,4 +135,16 @@ def plain_message(error: Any, model: type[BaseModel] | None = None) -> str:
     given = error.get("input")
     if isinstance(given, str | int | float | bool):
         words += f", not {given!r}"
-    return words
+    return words + percent_hint(given)
+
+
+def percent_hint(given: object) -> str:
+    """How a percentage is written as a share, for a message; nothing if none was given.
+
+    >>> percent_hint("5%"), percent_hint("a lot")
+    (': write 0.05', '')
+    """
+    if isinstance(given, str) and given.endswith("%"):
+        with suppress(ValueError):
+            return f": write {float(given[:-1]) / 100:g}"
+    return ""

@@ -21,6 +21,7 @@ from sfumato.progress import SILENT, Progress, Tick
 
 __all__ = [
     "NUMBER",
+    "CommandGroup",
     "LineProgress",
     "chosen",
     "duration",
@@ -44,6 +45,18 @@ seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=None, help="Draw the same targets and samples again."
 )
 typed_path = click.Path(path_type=Path)
+
+
+class CommandGroup(click.Group):
+    """A group of commands whose help shows the first sentence of each command whole."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with their first sentences, wrapped and not cut."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.get_short_help_str(limit=1000)) for name, one in commands if one and not one.hidden]
+            )
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:

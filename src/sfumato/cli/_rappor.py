@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
+from sfumato.cli._console import CommandGroup, emit_json, force_option, json_option, note, typed_path
 
 __all__ = ["rappor"]
 
 
-@click.group("rappor")
+@click.group("rappor", cls=CommandGroup)
 def rappor() -> None:
     """RAPPOR: words in Bloom filters, a permanent response that is kept and an instantaneous one per report.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
+from sfumato.cli._console import CommandGroup, emit_json, force_option, json_option, note, typed_path
 from sfumato.cli._rappor import rappor
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PERSON = "operator"
 
 
-@click.group("collect")
+@click.group("collect", cls=CommandGroup)
 def command() -> None:
     """Collect answers that each person randomizes on their own device (local differential privacy).
 

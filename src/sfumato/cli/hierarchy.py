@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
+from sfumato.cli._console import CommandGroup, emit_json, force_option, json_option, note, typed_path
 from sfumato.wording import counted
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _DATA = click.option("--data", default=None, help="File or database URL to use i
 _VALUES = click.option("--show-values", is_flag=True, help="Print values of the data. For the owner only.")
 
 
-@click.group("hierarchy")
+@click.group("hierarchy", cls=CommandGroup)
 def command() -> None:
     """Generalization hierarchies of a recipe: write one to a file, check them against the data, show one."""
 

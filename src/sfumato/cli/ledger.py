@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli._console import NUMBER, emit_json, force_option, json_option, note, typed_path
+from sfumato.cli._console import NUMBER, CommandGroup, emit_json, force_option, json_option, note, typed_path
 
 PERSON = "steward"
 
 
-@click.group("ledger")
+@click.group("ledger", cls=CommandGroup)
 def command() -> None:
     """Privacy budgets: set, show, verify, export. LEDGER is a SQLite file, a postgresql:// address, or a data set
     document that names one."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._console import NUMBER, emit_json, json_option, note, typed_path
+from sfumato.cli._console import NUMBER, CommandGroup, emit_json, json_option, note, typed_path
 from sfumato.cli.serve import operator
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _SCOPES = ("ask", "read", "manage")
 _PERIODS = ("lifetime", "year", "month", "question")
 
 
-@click.group("server")
+@click.group("server", cls=CommandGroup)
 @click.option("--state", default=None, help="Folder of the state (sfumato-state by default), or postgresql:// address.")
 @click.option("--config", type=typed_path, default=None, help="Settings file (server.yaml) of the server.")
 @click.pass_context

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from io import StringIO
@@ -78,6 +78,10 @@ def validated(model: type[Model], document: YamlDocument, *, base: Path | None =
     try:
         return model.model_validate(document.value, context={"base": base})
     except ValidationError as failure:
+        own = model.model_fields
+        required = {name for name, field in own.items() if field.is_required()}
+        if isinstance(document.value, dict) and 2 * len(required & set(document.value)) < len(required):
+            refuse_other_kind(document, own)
         raise InvalidRecipe(
             [
                 document.problem(place, plain_message(error, _model_at(model, place)))
@@ -86,6 +90,25 @@ def validated(model: type[Model], document: YamlDocument, *, base: Path | None =
             ],
             source=document.source,
         ) from None
+
+
+_OTHER_KINDS = {
+    "questions": ("a survey", "sfumato collect design"),
+    "rappor": ("a RAPPOR plan", "sfumato collect rappor"),
+    "party": ("a party file", "sfumato party serve"),
+    "columns": ("a recipe", "sfumato protect"),
+    "tables": ("a data set", "sfumato query"),
+    "dataset": ("a plan", "sfumato protect"),
+}
+"""What a document is that has this key, and the command that takes it."""
+
+
+def refuse_other_kind(document: YamlDocument, own: Iterable[str]) -> None:
+    """Refuse a document that another command takes: it has a key of another kind that is none of its ``own``."""
+    for key, (kind, command) in _OTHER_KINDS.items():
+        if key in document.value and key not in own:
+            problem = document.problem((key,), f"the file is {kind}. `{command}` takes it.")
+            raise InvalidRecipe([problem], source=document.source)
 
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from sfumato.data.source import Source
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml, refuse_other_kind
 from sfumato.dataset import Column, Schema
 from sfumato.dataset.document import PLAN_KEYS, Bounds, Dataset
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
-from sfumato.params import Part, key_path, plain_message
+from sfumato.params import Part, key_path, percent_hint, plain_message
 from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe
 from sfumato.registry import registry
@@ -94,6 +94,8 @@ def recipe_from_document(
         raise InvalidRecipe(collect.problems, source=document.source)
     short = "columns" in plain or not ({"tables", "dataset"} & set(plain))
     known = (*KEYS, "bounds", *_DATASET, *other_keys) if short else (*PLAN_KEYS, *_DATASET, *other_keys)
+    if not {"columns", "tables", "dataset"} & set(plain):
+        refuse_other_kind(document, known)
     for key in plain:
         if key not in known:
             collect.add((key,), "unknown key. " + did_you_mean(str(key), known))
@@ -210,7 +212,7 @@ def _limits(collect: _Collector, value: object) -> Limits:
         elif key not in known:
             collect.add(("limits", key), "unknown limit. " + did_you_mean(str(key), (*known, "accepted")))
         elif isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            collect.add(("limits", key), "must be a share between 0 and 1")
+            collect.add(("limits", key), "must be a share between 0 and 1" + percent_hint(share))
         else:
             shares[known[key]] = share
     return Limits(**shares, accepted=accepted)

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._console import emit_json, force_option, json_option, listed, note, progress, seed_option, typed_path
+from sfumato.cli._console import (
+    CommandGroup,
+    emit_json,
+    force_option,
+    json_option,
+    listed,
+    note,
+    progress,
+    seed_option,
+    typed_path,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +32,7 @@ k_option = click.option("-k", "--k", type=click.IntRange(min=2), required=True, 
 known_option = click.option("--known", multiple=True, help="Rows (from 1) that the attacker knows to have stayed.")
 
 
-@click.group("integral")
+@click.group("integral", cls=CommandGroup)
 def command() -> None:
     """Integral privacy: what an old and a new model tell about the change of the data between them."""
 

@@ -9,13 +9,13 @@ from types import FrameType
 
 import click
 
-from sfumato.cli._console import emit_json, json_option, note, typed_path
+from sfumato.cli._console import CommandGroup, emit_json, json_option, note, typed_path
 from sfumato.parties.commands._party_linkage import attack, blind, encode, link, overlap, reply
 
 PERSON = "operator"
 
 
-@click.group("party")
+@click.group("party", cls=CommandGroup)
 def command() -> None:
     """Answer queries together with other parties; only the noisy total becomes known.
 
