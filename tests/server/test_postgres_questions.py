@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 import time
 import zlib
@@ -382,10 +383,38 @@ def test_nothing_is_written_and_no_file_is_read(connection: Any, sql: str) -> No
     ],
 )
 def test_an_endless_catalog_query_ends(connection: Any, monkeypatch: pytest.MonkeyPatch, sql: str, said: str) -> None:
-    monkeypatch.setattr("sfumato.server.postgres.catalog._SECONDS", 0.5)
+    monkeypatch.setattr("sfumato.server.postgres.catalog.SECONDS", 0.5)
     with pytest.raises(psycopg.Error, match=said):
         connection.execute(sql)
     assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+_LONG = "x" * 100_000
+_DOUBLED = "SELECT 'xxxxxxxx' AS t"
+for _ in range(32):
+    _DOUBLED = f"SELECT t || t AS t FROM ({_DOUBLED}) s"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is limited")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT printf('%2000000000d', 1)",
+        "SELECT generate_series(1, 2000000000)",
+        f"SELECT length(replace('{_LONG}', 'x', '{_LONG}'))",
+        f"SELECT length(t) FROM ({_DOUBLED}) s",
+    ],
+    ids=["width", "list", "replace", "doubled"],
+)
+def test_a_catalog_query_that_grows_ends_alone(connection: Any, sql: str) -> None:
+    """It is free, so it must cost nobody else anything: the server's memory does not grow, and it goes on."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(psycopg.Error, match="SFU-702"):
+        connection.execute(sql)
+    assert connection.execute("SELECT COUNT(*) FROM sides").fetchone() == (4,)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000, "KiB"
 
 
 def test_outer_queries_have_columns(served: Served, someone: str, connection: Any) -> None:

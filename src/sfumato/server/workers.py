@@ -21,10 +21,16 @@ from limits.strategies import MovingWindowRateLimiter
 from sfumato.errors import TooManyRequests
 from sfumato.server.settings import ServerSettings
 
-__all__ = ["Workers"]
+__all__ = ["Workers", "note_computing"]
 
 Result = TypeVar("Result")
 _SHARE = 4
+_elsewhere = threading.local()
+
+
+def note_computing(seconds: float) -> None:
+    """Count what another process computed for the work of this thread."""
+    _elsewhere.seconds = getattr(_elsewhere, "seconds", 0.0) + seconds
 
 
 class Workers:
@@ -74,12 +80,13 @@ class Workers:
 
     def _counted(self, person: str, work: Callable[[], Result]) -> Callable[[], Result]:
         def counted() -> Result:
-            start = time.thread_time()
+            start, _elsewhere.seconds = time.thread_time(), 0.0
             try:
                 return work()
             finally:
+                used = time.thread_time() - start + _elsewhere.seconds
                 with self._lock:
-                    self._used[person] = self._level(person) + time.thread_time() - start, time.monotonic()
+                    self._used[person] = self._level(person) + used, time.monotonic()
 
         return counted
 

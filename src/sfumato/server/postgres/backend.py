@@ -20,7 +20,8 @@ from sfumato.query.results.explain import Explanation
 from sfumato.query.results.public_schema import schema_answer
 from sfumato.query.sql.statement import split_error_clause
 from sfumato.server.budgets import AccountBalance, period_name
-from sfumato.server.postgres.catalog import CatalogEngine, CatalogResult
+from sfumato.server.postgres.catalog import CatalogResult
+from sfumato.server.postgres.catalog_process import CatalogProcesses
 from sfumato.server.postgres.catalog_relations import user_relations
 from sfumato.server.postgres.catalog_sql import Identity
 from sfumato.server.postgres.notices import last_answer_rows
@@ -43,16 +44,25 @@ class CatalogEngines:
     """One catalog engine per data set, made when it is first asked and again when a new version is registered."""
 
     def __init__(self) -> None:
-        self._engines: dict[str, CatalogEngine] = {}
+        self._engines: dict[str, CatalogProcesses] = {}
         self._lock = threading.Lock()
 
-    def of(self, catalog: Catalog) -> CatalogEngine:
+    def of(self, catalog: Catalog) -> CatalogProcesses:
         """The engine of a catalog."""
         with self._lock:
             engine = self._engines.get(catalog.dataset)
             if engine is None or engine.catalog is not catalog:
-                engine = self._engines[catalog.dataset] = CatalogEngine(catalog)
+                if engine is not None:
+                    engine.close()
+                engine = self._engines[catalog.dataset] = CatalogProcesses(catalog)
             return engine
+
+    def close(self) -> None:
+        """End all engines."""
+        with self._lock:
+            for engine in self._engines.values():
+                engine.close()
+            self._engines.clear()
 
 
 @dataclass(frozen=True, kw_only=True)

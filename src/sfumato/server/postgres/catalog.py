@@ -19,16 +19,16 @@ import pyarrow as pa
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
-from sfumato.query.results.public_schema import describe_table, list_tables
 from sfumato.server.postgres.catalog_functions import HELPERS, MACROS
 from sfumato.server.postgres.catalog_relations import Relation, declared_relations, relations
-from sfumato.server.postgres.catalog_sql import CatalogQuery, Identity, rewrite
+from sfumato.server.postgres.catalog_sql import CatalogQuery
 from sfumato.server.postgres.type_mapping import BY_NAME, TEXT, PostgresType, array_of
 from sfumato.server.postgres.views import VIEWS
 
 __all__ = ["CatalogEngine", "CatalogResult", "UserRows"]
 
-_SECONDS = 5.0
+SECONDS = 5.0
+"""How long a query may run."""
 _MOST_ROWS = 100_000
 _TYPES = {
     "BOOLEAN": "bool", "TINYINT": "int2", "SMALLINT": "int2", "INTEGER": "int4", "BIGINT": "int8", "HUGEINT": "int8",
@@ -55,7 +55,9 @@ class CatalogEngine:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self._database = duckdb.connect(":memory:", config={"threads": 1, "memory_limit": "256MB"})
+        self._database = duckdb.connect(
+            ":memory:", config={"threads": 1, "memory_limit": "256MB", "temp_directory": ""}
+        )
         self._lock = threading.Lock()
         run = self._database.execute
         for schema in ("cat", "inf", "pub"):
@@ -88,10 +90,6 @@ class CatalogEngine:
         database.execute(f"INSERT INTO {place} SELECT * FROM catalog_rows")
         database.unregister("catalog_rows")
 
-    def prepare(self, tree: Any, identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
-        """The query as this engine runs it."""
-        return rewrite(tree, public=tuple(self.catalog.public), identity=identity, parameters=parameters)
-
     def columns(self, query: CatalogQuery) -> CatalogResult:
         """The columns of a query, without running it."""
         rows = self._run(CatalogQuery(sql=f"DESCRIBE {query.sql}", needs=query.needs), lambda _: ()).rows
@@ -105,7 +103,7 @@ class CatalogEngine:
 
     def _run(self, query: CatalogQuery, user_rows: UserRows) -> CatalogResult:
         cursor = self._database.cursor()
-        timer = threading.Timer(_SECONDS, cursor.interrupt)
+        timer = threading.Timer(SECONDS, cursor.interrupt)
         try:
             for name in sorted(query.needs):
                 self._fill(cursor, f"temp.{quoted_name(name)}", _USER_RELATIONS[name], user_rows(name), "TEMP TABLE")
@@ -119,7 +117,7 @@ class CatalogEngine:
             else:
                 rows = cursor.fetchmany(_MOST_ROWS + 1)
         except duckdb.InterruptException:
-            raise QueryRefused(f"The query on the catalogs took longer than {_SECONDS:g} seconds.") from None
+            raise QueryRefused(f"The query on the catalogs took longer than {SECONDS:g} seconds.") from None
         except duckdb.Error as failure:
             reason = re.sub(r"\s+", " ", str(failure).split("\n", 1)[0])[:200]
             raise QueryRefused(f"The catalogs cannot answer this query: {reason}") from None
@@ -133,14 +131,6 @@ class CatalogEngine:
             types=tuple(_type(str(item[1])) for item in described),
             rows=rows,
         )
-
-    def declared_columns(self) -> list[dict[str, Any]]:
-        """The rows of ``sfumato.columns``."""
-        return [
-            {"table_name": table, "column_name": column, "kind": kind, "declared_values": values}
-            for table, *_ in list_tables(self.catalog)[1]
-            for column, kind, values in describe_table(self.catalog, table)[1]
-        ]
 
 
 _USER_RELATIONS = {name: relation for (schema, name), relation in relations().items() if schema == "pg_catalog"} | {

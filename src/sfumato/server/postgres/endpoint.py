@@ -98,6 +98,7 @@ class PostgresEndpoint:
             await asyncio.wait([task for _, _, task in connections], timeout=5)
         if self._own_workers:
             await asyncio.to_thread(self._workers.close)
+        await asyncio.to_thread(self._engines.close)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= self._limits.connections:
