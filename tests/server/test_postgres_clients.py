@@ -53,7 +53,7 @@ def test_psql_describes_tables(served: Served) -> None:
     assert " hospital | sfumato | UTF8 " in said
     assert "secret-study" not in said
     assert "bob" not in said
-    assert " sfumato | last_answer | view | sfumato" in said
+    assert " sfumato | last_answer      | view | sfumato" in said
     assert "east, north, south, west" in said
 
 
@@ -183,7 +183,8 @@ def test_sqlalchemy_inspects(engine: Any) -> None:
 
     inspector = sa.inspect(engine)
     assert inspector.get_table_names() == ["patients", "sides"]
-    assert set(inspector.get_view_names("sfumato")) == {"budget", "questions", "last_answer", "columns"}
+    views = {"budget", "questions", "last_answer", "last_certificate", "columns"}
+    assert set(inspector.get_view_names("sfumato")) == views
     kinds = {column["name"]: str(column["type"]) for column in inspector.get_columns("patients")}
     assert kinds == {
         "name": "TEXT", "ward": "TEXT", "age": "BIGINT", "flu": "BOOLEAN", "bill": "DOUBLE PRECISION", "born": "DATE",

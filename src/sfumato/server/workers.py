@@ -42,7 +42,8 @@ class Workers:
         self._ask_limit, self._sign_in_limit = parse(given.ask_limit), parse(given.sign_in_limit)
         self._seconds = given.compute_seconds
         self._threads = ThreadPoolExecutor(given.workers, thread_name_prefix="question")
-        self._each = max(1, given.workers // _SHARE)
+        self.each = max(1, given.workers // _SHARE)
+        """How many threads one person may have at a time."""
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._used: dict[str, tuple[float, float]] = {}
         self._lock = threading.Lock()
@@ -65,7 +66,7 @@ class Workers:
         """The turns of a person, for as long as somebody uses them."""
         turn = self._turns.get(person)
         if turn is None:
-            turn = self._turns[person] = asyncio.Semaphore(self._each)
+            turn = self._turns[person] = asyncio.Semaphore(self.each)
         return turn
 
     async def run(self, person: str, work: Callable[[], Result]) -> Result:

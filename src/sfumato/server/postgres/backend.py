@@ -7,7 +7,6 @@ connection can do with its next statement.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,8 +21,8 @@ from sfumato.query.sql.statement import split_error_clause
 from sfumato.server.budgets import AccountBalance, period_name
 from sfumato.server.postgres.catalog import CatalogResult
 from sfumato.server.postgres.catalog_process import CatalogProcesses
-from sfumato.server.postgres.catalog_relations import user_relations
-from sfumato.server.postgres.catalog_sql import Identity
+from sfumato.server.postgres.catalog_relations import declared_columns, user_relations
+from sfumato.server.postgres.catalog_sql import CatalogQuery, Identity, rewrite
 from sfumato.server.postgres.notices import last_answer_rows
 from sfumato.server.postgres.question_columns import question_columns
 from sfumato.server.postgres.settings import VERSION, Settings
@@ -33,36 +32,11 @@ from sfumato.server.postgres.type_mapping import PostgresType
 from sfumato.server.roles import Principal
 from sfumato.server.service import QueryService
 
-__all__ = ["Backend", "CatalogEngines", "Columns"]
+__all__ = ["Backend", "Columns"]
 
 _PRIVATE = "differential-privacy"
 _MOST_QUESTIONS = 1_000
 Columns = tuple[tuple[str, PostgresType], ...]
-
-
-class CatalogEngines:
-    """One catalog engine per data set, made when it is first asked and again when a new version is registered."""
-
-    def __init__(self) -> None:
-        self._engines: dict[str, CatalogProcesses] = {}
-        self._lock = threading.Lock()
-
-    def of(self, catalog: Catalog) -> CatalogProcesses:
-        """The engine of a catalog."""
-        with self._lock:
-            engine = self._engines.get(catalog.dataset)
-            if engine is None or engine.catalog is not catalog:
-                if engine is not None:
-                    engine.close()
-                engine = self._engines[catalog.dataset] = CatalogProcesses(catalog)
-            return engine
-
-    def close(self) -> None:
-        """End all engines."""
-        with self._lock:
-            for engine in self._engines.values():
-                engine.close()
-            self._engines.clear()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +44,7 @@ class Backend:
     """The service as seen by one connection."""
 
     service: QueryService
-    engines: CatalogEngines
+    engines: CatalogProcesses
     user: str
     token: str
     """Identifier of the token that the client signed in with."""
@@ -142,8 +116,8 @@ class Backend:
 
     def catalog_columns(self, statement: CatalogStatement, values: Sequence[Any], settings: Settings) -> Columns:
         """The columns of a query on public things."""
-        engine = self.engines.of(self.catalog())
-        described = engine.columns(engine.prepare(statement.tree.copy(), self._identity(settings), values))
+        catalog = self.catalog()
+        described = self.engines.columns(catalog, self._rewritten(statement, catalog, values, settings))
         return tuple(zip(described.names, described.types, strict=True))
 
     def catalog_answer(
@@ -151,7 +125,7 @@ class Backend:
     ) -> CatalogResult:
         """The rows of a query on public things. ``last`` is the last answer of the connection."""
         principal = self.principal()
-        engine = self.engines.of(self.service.schema(principal, self.dataset))
+        catalog = self.service.schema(principal, self.dataset)
 
         def rows(name: str) -> Iterable[Mapping[str, Any]]:
             match name:
@@ -165,12 +139,18 @@ class Backend:
                     own = None if last is None else last.certificate
                     return [] if own is None else [{"certificate": json.dumps(own)}]
                 case "sfumato_columns":
-                    return engine.declared_columns()
+                    return declared_columns(catalog)
             names = tuple(sorted(one.name for one in self.service.datasets(principal)))
             return user_relations(user=self.user, datasets=names, settings=settings.all())[name]
 
-        query = engine.prepare(statement.tree.copy(), self._identity(settings), values)
-        return engine.answer(query, rows)
+        return self.engines.answer(catalog, self._rewritten(statement, catalog, values, settings), rows)
+
+    def _rewritten(
+        self, statement: CatalogStatement, catalog: Catalog, values: Sequence[Any], settings: Settings
+    ) -> CatalogQuery:
+        return rewrite(
+            statement.tree.copy(), public=tuple(catalog.public), identity=self._identity(settings), parameters=values
+        )
 
     def _question_rows(self, principal: Principal) -> list[dict[str, Any]]:
         return [

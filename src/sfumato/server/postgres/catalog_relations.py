@@ -19,7 +19,9 @@ from sfumato.query.results.public_schema import describe_table, list_tables
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, PostgresType
 from sfumato.server.postgres.views import VIEWS
 
-__all__ = ["DUCKDB_TYPES", "OWNER", "Relation", "declared_relations", "relations", "user_relations"]
+__all__ = [
+    "DUCKDB_TYPES", "OWNER", "Relation", "declared_columns", "declared_relations", "relations", "user_relations",
+]  # fmt: skip
 
 OWNER = "sfumato"
 _OWNER_OID, _USER_OID, _FIRST_OID = 10, 16_384, 16_400
@@ -167,6 +169,15 @@ def declared_relations(catalog: Catalog) -> dict[str, list[Row]]:
         "pg_indexes": [{"schemaname": t.schema, "tablename": t.name, "indexname": f"{t.name}_pkey"} for t in keyed],
     }  # fmt: skip
     return rows | _information_schema(catalog.dataset, tables, keyed)
+
+
+def declared_columns(catalog: Catalog) -> list[Row]:
+    """The rows of ``sfumato.columns``."""
+    return [
+        {"table_name": table, "column_name": column, "kind": kind, "declared_values": values}
+        for table, *_ in list_tables(catalog)[1]
+        for column, kind, values in describe_table(catalog, table)[1]
+    ]
 
 
 def user_relations(*, user: str, datasets: tuple[str, ...], settings: Mapping[str, str]) -> dict[str, list[Row]]:

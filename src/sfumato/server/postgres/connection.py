@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 
 from sfumato.errors import NotSignedIn, SfumatoError
 from sfumato.query.dbapi import DataError
-from sfumato.server.postgres.backend import Backend, CatalogEngines
+from sfumato.server.postgres.backend import Backend
+from sfumato.server.postgres.catalog_process import CatalogProcesses
 from sfumato.server.postgres.channel import ClientChannel, TooLarge
 from sfumato.server.postgres.conversation import Conversation
 from sfumato.server.postgres.messages import (
@@ -59,7 +60,7 @@ class ClientConnection:
         channel: ClientChannel,
         *,
         service: QueryService,
-        engines: CatalogEngines,
+        engines: CatalogProcesses,
         workers: Workers,
         tls: Tls | None,
         largest: int,

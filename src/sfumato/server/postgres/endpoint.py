@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.errors import BadParameter
-from sfumato.server.postgres.backend import CatalogEngines
+from sfumato.server.postgres.catalog_process import CatalogProcesses
 from sfumato.server.postgres.certificates import end_point_binding, tls_context
 from sfumato.server.postgres.channel import ClientChannel
 from sfumato.server.postgres.connection import ClientConnection
@@ -63,9 +63,9 @@ class PostgresEndpoint:
             else Tls(context=tls_context(certificate, key), binding=end_point_binding(certificate))
         )
         self._socket = listening_socket(host, port, fix="Choose another PostgreSQL port, or -1 for none.")
-        self._engines = CatalogEngines()
         self._own_workers = workers is None
         self._workers = workers or Workers()
+        self._engines = CatalogProcesses(most=2 * self._workers.each)  # one person does not take all
         self._open: dict[int, tuple[bytes, ClientConnection, asyncio.Task[None]]] = {}
         self._next = int.from_bytes(os.urandom(2), "big")
         self._server: asyncio.Server | None = None
