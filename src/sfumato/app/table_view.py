@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 
 from sfumato.data import FileScan, Table, read, scan, size_hint
+from sfumato.data.in_process import open_duckdb
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.data.url import is_url
 from sfumato.dataset import Schema
@@ -37,8 +37,7 @@ class TableView:
         if table is not None:
             frame = self._as_declared(table, schema)
             self.columns = dict(zip(frame.columns, (str(dtype) for dtype in frame.dtypes), strict=True))
-            self._connection = self._stack.enter_context(duckdb.connect())
-            self._connection.execute("SET threads = 2")
+            self._connection = self._stack.enter_context(open_duckdb(threads=2))
             self._connection.register("people", frame.to_arrow())
             self._from = "people"
         else:

@@ -14,6 +14,7 @@ from typing import Any
 
 from sfumato.collecting.collector import Collection
 from sfumato.collecting.survey import Survey
+from sfumato.data.in_process import open_duckdb
 from sfumato.engines.choice import masking_engine
 from sfumato.errors import BadParameter, FileMissing
 
@@ -44,12 +45,8 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
 
 def tally_with_duckdb(survey: Survey, files: Sequence[Path], *, memory: str = _MEMORY) -> Collection:
     """Count all reports with DuckDB."""
-    import duckdb
-
     collection = _checked(survey, files)
-    with duckdb.connect(":memory:") as connection:
-        connection.execute("SET memory_limit = ?", [memory])
-        connection.execute("SET preserve_insertion_order = false")
+    with open_duckdb(memory=memory, files=files, ordered=False) as connection:
         relation = connection.sql(
             "SELECT question, report FROM read_parquet(?)", params=[[str(file) for file in files]]
         )

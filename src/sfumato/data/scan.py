@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from sfumato.data.format import Format
+from sfumato.data.in_process import open_duckdb
 from sfumato.data.read_write import format_of, require_file
 from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.data.text_files import decode, sniff, to_utf8
 from sfumato.data.type_inference import THOUSANDS, TypeRule, allowed, plausible, settle
 from sfumato.data.url import file_and_options, is_url, parse_url
-from sfumato.errors import BadParameter, EmptyTable, NotThatFormat, RaggedLine, UnknownFormat
+from sfumato.errors import EmptyTable, NotThatFormat, RaggedLine, UnknownFormat
 from sfumato.memory import available_memory
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ class FileScan:
     attached: bool = False
     """Whether the file is a DuckDB database, attached as ``source``."""
 
-    @contextmanager
     def connect(
         self,
         *,
@@ -89,39 +88,23 @@ class FileScan:
         writes: Sequence[Path] = (),
         folder: Path | None = None,
         ordered: bool = True,
-    ) -> Iterator[duckdb.DuckDBPyConnection]:
+    ) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """A DuckDB connection that can read this one file and nothing else, in ``memory``, spilling to disk.
 
         No other file, network, extension or setting can be reached through it, except files that it ``writes`` and the
         content of a ``folder`` for intermediate tables.
-        Rows come in the order of the file unless not ``ordered``, which needs less memory. The spill folder (inside
-        ``temporary``, or the system's) is removed at the end: it may hold data of people.
+        Rows come in the order of the file unless not ``ordered``, which needs less memory. The spill folder is inside
+        ``temporary``, or the system's.
         """
-        import duckdb
-
-        with (
-            tempfile.TemporaryDirectory(prefix="sfumato-scan-", dir=temporary) as spill,
-            duckdb.connect() as connection,
-        ):
-            try:
-                connection.execute(f"SET memory_limit = {quoted_text(memory)}")
-            except duckdb.Error:
-                raise BadParameter(f"`{memory}` is no amount of memory.", fix="Write it like 4GB or 512MiB.") from None
-            connection.execute(f"SET temp_directory = {quoted_text(spill)}")
-            connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
-            if threads is not None:
-                connection.execute(f"SET threads = {int(threads)}")
-            if self.attached:
-                connection.execute(f"ATTACH {quoted_text(self.path)} AS source (READ_ONLY)")
-                connection.execute("USE source")
-            reach = ([] if self.attached else [self.path]) + list(writes)
-            if folder is not None:
-                connection.execute(f"SET allowed_directories = [{quoted_text(folder)}]")
-            if reach:
-                connection.execute(f"SET allowed_paths = [{', '.join(map(quoted_text, reach))}]")
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET lock_configuration = true")
-            yield connection
+        return open_duckdb(
+            memory=memory,
+            threads=threads,
+            temporary=temporary,
+            files=[*([] if self.attached else [self.path]), *writes],
+            folder=folder,
+            attached=self.path if self.attached else None,
+            ordered=ordered,
+        )
 
     def count(self) -> int:
         """How many rows there are; Parquet and DuckDB know it, a text file is read through."""
@@ -167,10 +150,8 @@ def scan(source: str | Path, *, format: Format | None = None, **options: Any) ->
 
 
 def _attached_expression(part: Any, path: Path) -> str:
-    import duckdb
-
-    with duckdb.connect() as connection:
-        return f"({part.statement(connection, path)})"
+    with part.opened(path) as (_, statement):
+        return f"({statement})"
 
 
 _ENCODINGS = {

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from sfumato.data.in_process import open_duckdb
+
 _LEAP = "(?:0[48]|[2468][048]|[13579][26])"
 _DAY = (
     "(?:(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
@@ -41,15 +43,13 @@ def cases(name: str) -> tuple[str, str]:
 
     DuckDB itself is asked, so that engines which follow this table cannot differ from it.
     """
-    import duckdb
-
     points = "SELECT unnest(range(128, 55296)) AS i UNION ALL SELECT unnest(range(57344, 1114112))"  # no surrogates
     letters = f"SELECT i, chr(CAST(i AS INTEGER)) AS letter FROM ({points})"
     query = (
         f"SELECT string_agg(letter, '' ORDER BY i), string_agg({name}(letter), '' ORDER BY i) FROM ({letters}) "
         f"WHERE {name}(letter) <> letter"
     )
-    with duckdb.connect(":memory:") as connection:
+    with open_duckdb(spills=False) as connection:
         row = connection.execute(query).fetchone()
     assert row is not None
     return row[0], row[1]

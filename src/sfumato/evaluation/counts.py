@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from sfumato.data.in_process import open_duckdb
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.dataset.rows import Rows
 from sfumato.evaluation.row_queries import SqlRowQueries
@@ -41,15 +42,13 @@ def count_classes(
     cells of columns whose ``missing`` is "wildcard" or "suppressed" match every value. ``population`` must have the
     same labels as the release. Sensitive columns are compared with ``original`` if it has all values of the release.
     """
-    import duckdb
-
     wildcards = [name for name in quasi if (missing or {}).get(name, "category") != "category"]
     names = ", ".join(f"q{i}" for i in range(len(quasi)))
     hidden = " AND ".join(
         f"(q{i} IS NOT DISTINCT FROM '*'" + (f" OR q{i} IS NULL)" if name in wildcards else ")")
         for i, name in enumerate(quasi)
     )
-    with duckdb.connect(":memory:") as base:
+    with open_duckdb() as base:
         blank = _count_rows(base, release, quasi, "shown")
         base.execute(f"CREATE TABLE every AS SELECT {names}, n, ({hidden}) AS hidden FROM shown")
         if base.execute("SELECT bool_and(hidden) FROM every").fetchone() == (True,):

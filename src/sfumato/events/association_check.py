@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.data.in_process import open_duckdb
 from sfumato.release import State, Verdict
 
 MODEL = "rho-uncertainty"
@@ -28,11 +29,9 @@ def largest_confidence(
     >>> largest_confidence(baskets, unit="buyer", item="product", sensitive=["x"], m=1)
     (Fraction(2, 3), 3)
     """
-    import duckdb
-
     events = pl.DataFrame({"u": frame.get_column(unit).cast(pl.String), "i": frame.get_column(item).cast(pl.String)})
     worst, behind = Fraction(0), 0
-    with duckdb.connect(":memory:") as base:
+    with open_duckdb() as base:
         base.register("released", events.to_arrow())
         base.register("secret_items", pl.DataFrame({"i": list(dict.fromkeys(sensitive))}).to_arrow())
         base.execute("CREATE TABLE e AS SELECT DISTINCT u, i FROM released WHERE i IS NOT NULL")

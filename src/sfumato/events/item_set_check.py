@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.arrays import Ints
+from sfumato.data.in_process import open_duckdb
 from sfumato.kernels import kernel
 from sfumato.release import State, Verdict
 
@@ -104,10 +105,8 @@ def _count_pairs(
 
 def _count_larger(held: pl.DataFrame, k: int, m: int, rare: npt.NDArray[np.bool_]) -> tuple[int, int]:
     """The same for sets of three to m items, by self-joins."""
-    import duckdb
-
     supports, sets = [len(rare)], 0
-    with duckdb.connect(":memory:") as base:
+    with open_duckdb() as base:
         base.register("e", held.to_arrow())
         for size in range(3, m + 1):
             names = [f"e{number}" for number in range(size)]

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from sfumato.data.in_process import open_duckdb
+
 Tables: TypeAlias = dict[str, pl.DataFrame]
 Ask: TypeAlias = Callable[[str], Sequence[Sequence[Any]] | None]
 """The rows of an answer in any order; None if the question is refused."""
@@ -138,9 +140,7 @@ BOUNDED: Mapping[str, int] = {
 
 def true_rows(sql: str, tables: Mapping[str, pl.DataFrame]) -> list[tuple[Any, ...]]:
     """The rows of a question without noise and limits, by DuckDB."""
-    import duckdb
-
-    with duckdb.connect() as connection:
+    with open_duckdb() as connection:
         connection.execute("CREATE MACRO clip(x, a, b) AS CASE WHEN x IS NOT NULL THEN least(greatest(x, a), b) END")
         for name, frame in tables.items():
             connection.register(name, frame.to_arrow())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from sfumato.data.format import Format, what_it_is
-from sfumato.data.sql_quoting import quoted_name, quoted_text
+from sfumato.data.in_process import open_duckdb
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.data.table import Table, refuse_duplicates
 from sfumato.errors import DatabaseFailed, NotThatFormat
 from sfumato.wording import did_you_mean
@@ -48,8 +51,7 @@ class Database(Format):
     def read(self, path: Path) -> Table:
         import duckdb
 
-        with duckdb.connect() as connection:
-            statement = self.statement(connection, path)
+        with self.opened(path) as (connection, statement):
             try:
                 asked = connection.sql(statement)
                 refuse_duplicates(asked.columns)
@@ -61,21 +63,23 @@ class Database(Format):
         frame = frame.with_columns(pl.selectors.datetime(time_zone="*").dt.convert_time_zone("UTC"))
         return Table(frame=frame, origin="database")
 
-    def statement(self, connection: duckdb.DuckDBPyConnection, path: Path) -> str:
-        """Attach the file read-only as ``source``, lock the connection down, and give the SELECT to run."""
+    @contextmanager
+    def opened(self, path: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+        """A locked-down connection with the file attached read-only as ``source``, and the SELECT to run."""
         import duckdb
 
-        try:
-            connection.execute(f"ATTACH {quoted_text(path)} AS source (READ_ONLY)")
-            connection.execute("USE source")
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET lock_configuration = true")
-        except duckdb.Error:
-            raise DatabaseFailed(
-                f"{path.name} cannot be opened: it is damaged, newer than this DuckDB, or in use.",
-                fix="Close the program that writes to it.",
-                path=str(path),
-            ) from None
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(open_duckdb(attached=path))
+            except duckdb.Error:
+                raise DatabaseFailed(
+                    f"{path.name} cannot be opened: it is damaged, newer than this DuckDB, or in use.",
+                    fix="Close the program that writes to it.",
+                    path=str(path),
+                ) from None
+            yield connection, self._statement(connection, path)
+
+    def _statement(self, connection: duckdb.DuckDBPyConnection, path: Path) -> str:
         if self.query is not None:
             return single_select(connection, self.query)
         places = _places(connection)
@@ -91,7 +95,7 @@ class Database(Format):
         import duckdb
 
         try:
-            with duckdb.connect(str(path)) as connection:
+            with open_duckdb(attached=path, writable=True) as connection:
                 connection.register("incoming", table.frame.to_arrow())
                 connection.execute(f"CREATE TABLE {identifier(self.table or 'data')} AS SELECT * FROM incoming")
         except duckdb.IOException as failure:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.data.in_process import open_duckdb
 from sfumato.dataset import Kind
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.expressions import (
@@ -285,8 +286,6 @@ def conditions_over_cells(columns: list[CellColumn], conditions: list[Expression
     """The combinations of values that meet each condition, evaluated on public values only."""
     if not columns:
         return np.ones((len(conditions), 1), dtype=np.uint8)
-    import duckdb
-
     source: Source | None = None
     for i, column in enumerate(columns):
         [name] = columns_of([column.scalar.node])
@@ -296,7 +295,7 @@ def conditions_over_cells(columns: list[CellColumn], conditions: list[Expression
     assert source is not None
     tests = tuple((f"q{i}", Coalesce((Cast(test, "int"), constant(0)))) for i, test in enumerate(conditions))
     order = tuple(ColumnRef(f"place{i}", "int") for i in range(len(columns)))
-    with duckdb.connect(":memory:") as connection:
+    with open_duckdb(spills=False) as connection:
         found = connection.execute(DuckdbGenerator().write(Select(tests, source, order_by=order))).fetchnumpy()
     return np.array([found[f"q{i}"] for i in range(len(conditions))], dtype=np.uint8)
 

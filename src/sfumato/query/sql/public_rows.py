@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterable
+from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
 
+from sfumato.data.in_process import open_duckdb
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.statements import Select
 from sfumato.query.catalog import PublicTable
@@ -26,6 +29,6 @@ def public_rows(query: Select, tables: Iterable[PublicTable]) -> list[tuple[Any,
 @lru_cache(maxsize=1)
 def _database(process: int) -> Any:
     """Opened once a process: opening takes longer than most of these queries."""
-    import duckdb
-
-    return duckdb.connect(":memory:", config={"threads": 1})
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(open_duckdb(threads=1, spills=False))

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from sfumato.data.in_process import open_duckdb
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
@@ -55,9 +57,8 @@ class CatalogEngine:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self._database = duckdb.connect(
-            ":memory:", config={"threads": 1, "memory_limit": "256MB", "temp_directory": ""}
-        )
+        self._stack = ExitStack()
+        self._database = self._stack.enter_context(open_duckdb(threads=1, memory="256MB", spills=False, locked=False))
         self._lock = threading.Lock()
         run = self._database.execute
         for schema in ("cat", "inf", "pub"):
@@ -72,8 +73,6 @@ class CatalogEngine:
             self._database.unregister("public_frame")
         for macro in (*HELPERS, *MACROS):
             run(f"CREATE MACRO {macro}")
-        run("SET TimeZone = 'UTC'")
-        run("SET enable_external_access = false")
         run("SET lock_configuration = true")
 
     @staticmethod

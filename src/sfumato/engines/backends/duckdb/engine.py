@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +15,7 @@ from pydantic import Field
 
 from sfumato.data.declared import column_names, csv_lines_expression, frame_cells
 from sfumato.data.formats.csv import Csv
+from sfumato.data.in_process import open_duckdb
 from sfumato.data.read_write import format_of
 from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.data.url import file_and_options
@@ -126,29 +125,25 @@ class _RunningDuckdb(Running):
     passes = True
 
     def __init__(self, setup: Duckdb, tables: Mapping[str, Any]) -> None:
-        import duckdb
-
         self._lock = threading.Lock()
         files = [_place(source) for source in tables.values() if isinstance(source, str | Path)]
-        self._connection = duckdb.connect(":memory:")
-        self._limit = TimeLimit(setup.timeout, self._connection.interrupt)
-        run = self._connection.execute
         for path in files:
             if not path.is_file():
                 raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
-        run("SET TimeZone = 'UTC'")  # not the machine's: times with a zone are read as those of UTC everywhere
-        run("SET python_enable_replacements = false")
-        run("SET autoinstall_known_extensions = false")
-        run("SET autoload_known_extensions = false")
-        if setup.threads is not None:
-            run(f"SET threads = {setup.threads}")
-        [(own,)] = run("SELECT current_setting('memory_limit')").fetchall()
-        run("SET memory_limit = ?", [setup.memory or f"{min(_QUERY_MEMORY, memory_bytes(own))}B"])
-        # Not below the folder that the process happens to run in: rows that do not fit the memory are written there.
-        run("SET temp_directory = ?", [str(Path(tempfile.gettempdir(), f"sfumato-{uuid4().hex}"))])
-        paths = ", ".join(quoted_text(str(path.resolve())) for path in files)
-        run(f"SET allowed_paths = [{paths}]")
-        run("SET enable_external_access = false")
+        self._stack = ExitStack()
+        self._connection = self._stack.enter_context(
+            open_duckdb(
+                memory=setup.memory,
+                threads=setup.threads,
+                files=[path.resolve() for path in files],
+                locked=False,
+            )
+        )
+        self._limit = TimeLimit(setup.timeout, self._connection.interrupt)
+        run = self._connection.execute
+        if setup.memory is None:
+            [(own,)] = run("SELECT current_setting('memory_limit')").fetchall()
+            run("SET memory_limit = ?", [f"{min(_QUERY_MEMORY, memory_bytes(own))}B"])
         self._texts: list[TextTable] = []
         for place, (name, source) in enumerate(tables.items()):
             self._open(name, source, f"sfumato stored {place}")
@@ -297,7 +292,7 @@ class _RunningDuckdb(Running):
             raise failed() from None
 
     def close(self) -> None:
-        self._connection.close()
+        self._stack.close()
 
 
 def _sliced(source: Query, slices: int) -> list[Query]:
