@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import ceil, floor
-from typing import Any
+from typing import Any, TypedDict
 
 from sfumato.dataset import Kind
 from sfumato.engines.expressions import Cast, Expression, constant, double
 from sfumato.engines.text_patterns import reads_as
 from sfumato.errors import QueryRefused
 
-__all__ = ["FAMILY", "MOST_VALUES", "TYPES", "Scalar", "flag", "literal", "same_family"]
+__all__ = ["FAMILY", "MOST_VALUES", "TYPES", "Known", "Scalar", "flag", "literal", "same_family"]
 
 TYPES = {
     Kind.INTEGER: "int", Kind.NUMBER: "float", Kind.CATEGORY: "text", Kind.DATE: "date", Kind.DATETIME: "time",
@@ -32,6 +32,16 @@ FAMILY = {
 }
 MOST_VALUES = 10_000
 _MOST_BITS, _FAR, _FINE = 4_096, 1 << 1_024, 1 << 1_100
+
+
+class Known(TypedDict, total=False):
+    """What is publicly known of a value; the fields of a scalar of these names."""
+
+    low: Fraction | None
+    high: Fraction | None
+    values: tuple[Any, ...] | None
+    first: date | None
+    last: date | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +62,8 @@ class Scalar:
     """The value, for a literal."""
     expected: tuple[Fraction, Fraction] | None = None
     """Bounds to which a number is clipped where it is measured, if it has none: a person's sum of bounded rows."""
-    first: Any = None
-    last: Any = None
+    first: date | None = None
+    last: date | None = None
     """The public range of a date, where the conditions of the query give one."""
 
     def __post_init__(self) -> None:

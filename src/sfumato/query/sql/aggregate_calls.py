@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -48,17 +47,17 @@ class AggregateCompiler:
         self._reader = reader
 
     @staticmethod
-    def is_aggregate(node: Any) -> bool:
+    def is_aggregate(node: exp.Expr) -> bool:
         """Whether a syntax node is the call of an aggregate function, without FILTER or WITHIN GROUP around it."""
         return type(node) in _AGGREGATES
 
-    def compile(self, node: Any) -> Output | None:
+    def compile(self, node: exp.Expr) -> Output | None:
         """The output expression of an aggregate call; None if the node is not one."""
         if not self.is_aggregate(node) and not isinstance(node, exp.Filter | exp.WithinGroup):
             return None
         return self._aggregate(node)
 
-    def _aggregate(self, node: Any) -> Output:
+    def _aggregate(self, node: exp.Expr) -> Output:
         condition: Expression = TRUE
         if isinstance(node, exp.Filter):
             condition = self._reader.condition(node.expression.this).node
@@ -84,7 +83,7 @@ class AggregateCompiler:
             self.aggregates.append(aggregate)
         return self.aggregates.index(aggregate)
 
-    def _rank(self, node: Any) -> Fraction:
+    def _rank(self, node: exp.Expr | None) -> Fraction:
         if node is None:
             raise QueryRefused("A quantile needs its rank.", fix="Use QUANTILE_CONT(column, 0.9).")
         try:
@@ -99,7 +98,7 @@ class AggregateCompiler:
             )
         return constant
 
-    def _bounded(self, node: Any) -> Scalar:
+    def _bounded(self, node: exp.Expr) -> Scalar:
         scalar = self._reader.number(node)
         if scalar.expected is not None and (scalar.low is None or scalar.high is None):
             scalar = replace(scalar, low=scalar.expected[0], high=scalar.expected[1])
@@ -108,7 +107,7 @@ class AggregateCompiler:
             raise self._reader.refuse(node, reason, "Use CLIP(x, low, high), or declare a domain for the column.")
         return scalar
 
-    def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: Expression) -> Output:
+    def _quantile(self, node: exp.Expr, inner: exp.Expr, rank: Fraction, condition: Expression) -> Output:
         scalar, scale, family = dated_number(self._reader, inner), None, "number"
         if scalar is None:
             number = self._bounded(inner)
@@ -116,14 +115,14 @@ class AggregateCompiler:
             number, scale, family = scalar
         return Measured(self._add_aggregate(bin_counts_aggregate(number, condition, rank, scale)), "quantile", family)
 
-    def _sum(self, node: Any, condition: Expression) -> Output:
+    def _sum(self, node: exp.Expr, condition: Expression) -> Output:
         scalar = self._bounded(self._argument(node))
         if scalar.low == scalar.high == 0:
             raise self._reader.refuse(node, "This sum is 0 whatever the data: the number is between 0 and 0.")
         measured = sum_aggregate(scalar, condition)
         return Measured(self._add_aggregate(measured), "sum")
 
-    def _mode(self, node: Any, condition: Expression) -> Output:
+    def _mode(self, node: exp.Expr, condition: Expression) -> Output:
         scalar = self._reader.read(self._argument(node))
         candidates = tuple(sorted(scalar.keys() or ()))
         if not candidates:
@@ -141,7 +140,7 @@ class AggregateCompiler:
         aggregate = value_counts_aggregate(scalar, condition, candidates)
         return Measured(self._add_aggregate(aggregate), "mode", scalar.family)
 
-    def _count(self, node: Any, condition: Expression) -> Output:
+    def _count(self, node: exp.Expr, condition: Expression) -> Output:
         inner = node.this
         if isinstance(inner, exp.Star) or inner is None:
             return Measured(self._add_aggregate(Count(condition=condition)), "count")
@@ -155,47 +154,48 @@ class AggregateCompiler:
         filled = condition if scalar.unit or scalar.constant is not None else all_of(condition, present(scalar))
         return Measured(self._add_aggregate(Count(condition=filled)), "count")
 
-    def _distinct(self, inner: Any, condition: Expression) -> Output:
+    def _distinct(self, inner: exp.Expr, condition: Expression) -> Output:
         scalar = self._reader.read(inner)
         if scalar.unit:
             return Measured(self._add_aggregate(Count(condition=condition, once=True)), "count")
         filled = all_of(condition, present(scalar))
         return Measured(self._add_aggregate(DistinctCount(value=scalar.node, condition=filled)), "distinct")
 
-    def _mean(self, node: Any, condition: Expression) -> Output:
+    def _mean(self, node: exp.Expr, condition: Expression) -> Output:
         scalar = self._bounded(self._argument(node))
         index = self._add_aggregate(moments_aggregate(scalar, condition, 1))
         return Mean(index, float(scalar.low or 0), float(scalar.high or 0))
 
-    def _spread(self, node: Any, condition: Expression, *, root: bool, sample: bool) -> Output:
+    def _spread(self, node: exp.Expr, condition: Expression, *, root: bool, sample: bool) -> Output:
         scalar = self._bounded(self._argument(node))
         span = (float(scalar.high or 0) - float(scalar.low or 0)) ** 2 / 4
         return SpreadOf(self._add_aggregate(moments_aggregate(scalar, condition, 2)), span, sample, root)
 
-    def _pair(self, node: Any, condition: Expression) -> PairedMoments:
+    def _pair(self, node: exp.Expr, condition: Expression) -> PairedMoments:
         y, x = (self._bounded(item) for item in (node.this, node.expression))
         return PairedMoments(self._add_aggregate, x, y, condition)
 
-    def _count_if(self, node: Any, condition: Expression) -> Output:
+    def _count_if(self, node: exp.Expr, condition: Expression) -> Output:
         holds = self._reader.condition(self._argument(node)).node
         return Measured(self._add_aggregate(Count(condition=all_of(condition, holds))), "count")
 
-    def _argument(self, node: Any) -> Any:
+    def _argument(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node.this, exp.Distinct):
             raise self._reader.refuse(node, "DISTINCT is supported for COUNT only.")
-        if node.this is None:
+        inner: exp.Expr | None = node.this
+        if inner is None:
             raise self._reader.refuse(node, f"{called(node, self._reader.text)} needs the column that it is about.")
-        return node.this
+        return inner
 
 
-_Rule = Callable[[AggregateCompiler, Any, Expression], Output]
+_Rule = Callable[[AggregateCompiler, exp.Expr, Expression], Output]
 
 
 def _extreme(rank: int) -> _Rule:
     return lambda c, node, where: c._quantile(node, c._argument(node), Fraction(rank), where)
 
 
-_AGGREGATES: dict[type[exp.Expression], _Rule] = {
+_AGGREGATES: dict[type[exp.Expr], _Rule] = {
     exp.Count: AggregateCompiler._count,
     exp.ApproxDistinct: lambda c, node, where: c._distinct(c._argument(node), where),
     exp.Sum: AggregateCompiler._sum,

@@ -6,8 +6,6 @@ renames columns. A rule that ignored such a property would answer a different qu
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlglot import exp
 
 from sfumato.query.sql.refusal import called, refuse
@@ -17,7 +15,7 @@ __all__ = ["check_forms"]
 _ONE = frozenset({"this"})
 _PAIR = frozenset({"this", "expression"})
 _LIST = frozenset({"this", "expressions"})
-_FORMS: dict[type[exp.Expression], frozenset[str]] = {
+_FORMS: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(
         (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Is,
          exp.Nullif, exp.Extract, exp.Filter, exp.WithinGroup, exp.PercentileCont, exp.PercentileDisc, exp.Log,
@@ -65,10 +63,10 @@ _FORMS: dict[type[exp.Expression], frozenset[str]] = {
     exp.TryCast: frozenset({"this", "to", "safe"}),
 }  # fmt: skip
 """Allowed properties by class of node. Other kinds are checked by their own rule, or have no rule."""
-_WORDS = {exp.TableAlias: "Columns are renamed in SELECT, not in FROM or WITH."}
+_WORDS: dict[type[exp.Expr], str] = {exp.TableAlias: "Columns are renamed in SELECT, not in FROM or WITH."}
 
 
-def check_forms(tree: Any, text: str) -> None:
+def check_forms(tree: exp.Expr, text: str) -> None:
     """Refuse a statement with a property that no rule reads."""
     for node in tree.walk():
         known = _FORMS.get(type(node))

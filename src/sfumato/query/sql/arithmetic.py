@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from math import isqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -25,23 +25,23 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import Function, RoundTo
-from sfumato.query.plan.scalar import Scalar, literal
+from sfumato.query.plan.scalar import Known, Scalar, literal
 from sfumato.query.sql.dates import date_difference, shifted
 
 if TYPE_CHECKING:
-    from sfumato.query.sql.expressions import ExpressionCompiler
+    from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
 __all__ = ["ARITHMETIC_RULES"]
 
 
-def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) -> dict[str, Any]:
+def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) -> Known:
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return {}
     ends = [f(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     return {"low": min(ends), "high": max(ends)}
 
 
-def _dated(reader: ExpressionCompiler, node: Any, sign: str) -> Scalar | None:
+def _dated(reader: ExpressionCompiler, node: exp.Expr, sign: str) -> Scalar | None:
     """A date ± INTERVAL, or the number of days between two dates; None for numbers."""
     moved = shifted(reader, node, 1 if sign == "+" else -1)
     if moved is not None or sign == "+" or not isinstance(node.this, exp.Column | exp.Cast):
@@ -51,8 +51,8 @@ def _dated(reader: ExpressionCompiler, node: Any, sign: str) -> Scalar | None:
     return date_difference(reader, node, node.this, node.expression, "DAY")
 
 
-def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Callable[[ExpressionCompiler, Any], Scalar]:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Rule:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         dated = _dated(reader, node, sign) if sign in "+-" else None
         if dated is not None:
             return dated
@@ -62,16 +62,16 @@ def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Calla
     return rule
 
 
-def _divide(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _divide(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a, b = reader.number(node.this), reader.number(node.expression)
-    known: dict[str, Any] = {}
+    known: Known = {}
     if isinstance(b.constant, Fraction) and b.constant != 0:
         known = _corners(a, b, lambda x, y: x / y)
     divisor = NullIf(b.as_double(), constant(0.0))
     return Scalar(node=Arithmetic("/", a.as_double(), divisor), kind=Kind.NUMBER, **known)
 
 
-def _is_whole(reader: ExpressionCompiler, node: Any) -> bool:
+def _is_whole(reader: ExpressionCompiler, node: exp.Expr) -> bool:
     """Whether a number is whole on all rows: also sums and products of whole numbers that floats represent exactly."""
     node = node.unnest()
     a = reader.number(node)
@@ -85,7 +85,7 @@ def _is_whole(reader: ExpressionCompiler, node: Any) -> bool:
     )
 
 
-def _whole_quotient(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _whole_quotient(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """``a // b`` of whole numbers: the quotient without its fraction, towards zero; missing where b is 0.
 
     It is increasing in a for b > 0 and decreasing for b < 0, so that its ends are those of the quotient.
@@ -93,16 +93,16 @@ def _whole_quotient(reader: ExpressionCompiler, node: Any) -> Scalar:
     if not all(_is_whole(reader, side) for side in (node.this, node.expression)):
         raise reader.refuse(node, "`//` takes whole numbers.", "Use FLOOR(a / b) or TRUNC(a / b).")
     quotient = _divide(reader, node)
-    known: dict[str, Any] = {}
+    known: Known = {}
     if quotient.low is not None and quotient.high is not None:
         known = {"low": Fraction(quotient.low.__trunc__()), "high": Fraction(quotient.high.__trunc__())}
     return Scalar(node=Cast(Function(quotient.node, "trunc"), "int"), kind=Kind.INTEGER, **known)
 
 
-def _modulo(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _modulo(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """Remainder of a division that truncates towards zero; it has the sign of the dividend, as in standard SQL."""
     a, b = reader.number(node.this), reader.number(node.expression)
-    known: dict[str, Any] = {}
+    known: Known = {}
     if isinstance(b.constant, Fraction) and b.constant != 0:
         far = abs(b.constant)
         whole = a.kind is Kind.INTEGER and far.denominator == 1
@@ -116,25 +116,25 @@ def _modulo(reader: ExpressionCompiler, node: Any) -> Scalar:
     return Scalar(node=Modulo(a.as_double(), divisor), kind=Kind.NUMBER, **known)
 
 
-def _negative(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _negative(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a = reader.number(node.this)
     if isinstance(a.constant, Fraction):
         return literal(-a.constant)
-    known: dict[str, Any] = {"low": -a.high, "high": -a.low} if a.low is not None and a.high is not None else {}
+    known: Known = {"low": -a.high, "high": -a.low} if a.low is not None and a.high is not None else {}
     return Scalar(node=Negative(a.as_double()), kind=Kind.NUMBER, **known)
 
 
-def _absolute(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _absolute(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a = reader.number(node.this)
-    known: dict[str, Any] = {}
+    known: Known = {}
     if a.low is not None and a.high is not None:
         least = Fraction(0) if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
         known = {"low": least, "high": max(abs(a.low), abs(a.high))}
     return Scalar(node=Function(a.as_double(), "abs"), kind=Kind.NUMBER, **known)
 
 
-def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionCompiler, Any], Scalar]:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _whole(function: str, f: Callable[[Fraction], int]) -> Rule:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         a = reader.number(node.this)
         strange = {name for name, value in node.args.items() if value is not None} - {"this", "decimals"}
         if strange or (function != "round" and node.args.get("decimals") is not None):
@@ -145,7 +145,7 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionC
                 raise reader.refuse(node, "The number of decimals must be a constant from 0 to 9.")
             if places.constant:
                 unit = 10 ** int(places.constant)
-                ends: dict[str, Any] = {}
+                ends: Known = {}
                 if a.low is not None and a.high is not None:
                     ends = {"low": Fraction((a.low * unit).__floor__(), unit),
                             "high": Fraction((a.high * unit).__ceil__(), unit)}  # fmt: skip
@@ -153,7 +153,7 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionC
         return _made(a)
 
     def _made(a: Scalar) -> Scalar:
-        known: dict[str, Any] = {}
+        known: Known = {}
         if a.low is not None and a.high is not None:
             known = {"low": Fraction(f(a.low)), "high": Fraction(f(a.high))}
         return Scalar(node=Cast(Function(a.as_double(), function), "int"), kind=Kind.INTEGER, **known)
@@ -161,21 +161,21 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionC
     return rule
 
 
-def _root(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _root(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """SQRT, missing below 0."""
     a = reader.number(node.this)
-    known: dict[str, Any] = {}
+    known: Known = {}
     if a.high is not None:
         known = {"low": Fraction(0), "high": Fraction(isqrt(max(0, a.high.__ceil__())) + 1)}
     x = a.as_double()
     return Scalar(node=when(Compare(">=", x, constant(0.0)), Function(x, "sqrt")), kind=Kind.NUMBER, **known)
 
 
-def _power(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _power(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a, power = reader.number(node.this), reader.read(node.expression).constant
     if power not in (2, 3):
         raise reader.refuse(node, "POWER supports the constants 2 and 3 here.", "Use x * x * x * x, or SQRT(x).")
-    known: dict[str, Any] = {}
+    known: Known = {}
     if a.low is not None and a.high is not None:
         ends = [a.low**power, a.high**power, *([Fraction(0)] if a.low <= 0 <= a.high else [])]
         known = {"low": min(ends), "high": max(ends)}
@@ -184,13 +184,13 @@ def _power(reader: ExpressionCompiler, node: Any) -> Scalar:
     return Scalar(node=square if power == 2 else Arithmetic("*", square, x), kind=Kind.NUMBER, **known)
 
 
-def _sign(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _sign(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     x, zero = reader.number(node.this).as_double(), constant(0.0)
     tests = ((Compare(">", x, zero), constant(1)), (Compare("<", x, zero), constant(-1)), (equal(x, zero), constant(0)))
     return Scalar(node=Case(tests, NOTHING), kind=Kind.INTEGER, low=Fraction(-1), high=Fraction(1))
 
 
-def _bucket(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _bucket(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """WIDTH_BUCKET(x, low, high, n): 1 to n between the bounds, 0 below and n + 1 from the upper one on."""
     x = reader.number(node.this).as_double()
     names = ("min_value", "max_value", "num_buckets")
@@ -208,7 +208,7 @@ def _bucket(reader: ExpressionCompiler, node: Any) -> Scalar:
     return Scalar(node=Case(tests, last), kind=Kind.INTEGER, low=Fraction(0), high=count + 1)
 
 
-ARITHMETIC_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any], Scalar]] = {
+ARITHMETIC_RULES: dict[type[exp.Expr], Rule] = {
     exp.Add: _arithmetic("+", lambda x, y: x + y),
     exp.Sub: _arithmetic("-", lambda x, y: x - y),
     exp.Mul: _arithmetic("*", lambda x, y: x * y),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -22,7 +21,7 @@ from sfumato.query.sql.condition_domains import condition_domains, wider
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.joins import JoinBinder
 from sfumato.query.sql.refusal import refuse
-from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
+from sfumato.query.sql.relation import BoundRelation, Views, check_row_repetition, wider_limits
 from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES, filtered_groups, unfiltered
 from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_values, split_conditions, unit_test
 from sfumato.query.sql.unit_windows import unit_window
@@ -59,16 +58,16 @@ class Binder:
         self._count += 1
         return f"c{self._count}"
 
-    def refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
+    def refuse(self, node: exp.Expr | None, reason: str, fix: str = "") -> Exception:
         return refuse(node, self.text, reason, fix)
 
     def reader(self, relation: BoundRelation) -> ExpressionCompiler:
         return ExpressionCompiler(relation.columns, self.text, self._public_values)
 
-    def _public_values(self, select: Any) -> list[Any] | None:
+    def _public_values(self, select: exp.Expr) -> list[Any] | None:
         return public_values(select, self.catalog.public, self.text)
 
-    def views(self, select: Any, views: Mapping[str, Any]) -> Mapping[str, Any]:
+    def views(self, select: exp.Expr, views: Views) -> Views:
         """The subqueries of WITH that are in scope inside a SELECT."""
         with_ = select.args.get("with_")
         if with_ is None:
@@ -81,7 +80,7 @@ class Binder:
         return views
 
     def select_rows(
-        self, select: Any, views: Mapping[str, Any], *, last: bool = False, distinct: bool = False
+        self, select: exp.Expr, views: Views, *, last: bool = False, distinct: bool = False
     ) -> BoundRelation:
         """The rows selected by FROM, JOIN and WHERE. ``last``: the query may have clauses about noisy rows."""
         allowed = _ALLOWED | (_LAST if last else {"distinct"} if distinct else set())
@@ -112,7 +111,7 @@ class Binder:
             relation = self._filtered(relation, where.this, views)
         return relation
 
-    def _filtered(self, relation: BoundRelation, where: Any, views: Mapping[str, Any]) -> BoundRelation:
+    def _filtered(self, relation: BoundRelation, where: exp.Expr, views: Views) -> BoundRelation:
         """The rows for which WHERE holds: a filter for conditions on the row, semi-joins for those on its unit."""
         reader = self.reader(relation)
         parts = split_conditions(where)
@@ -126,7 +125,7 @@ class Binder:
             relation = replace(relation, rows=unit_test(part, relation, self.subquery, views, self.text))
         return relation
 
-    def _item(self, node: Any, views: Mapping[str, Any]) -> BoundRelation | PublicTable:
+    def _item(self, node: exp.Expr, views: Views) -> BoundRelation | PublicTable:
         if isinstance(node, exp.Subquery):
             if any(value for name, value in node.args.items() if value and name not in ("this", "alias")):
                 raise self.refuse(node, "A subquery in FROM accepts an alias and nothing else.")
@@ -193,7 +192,7 @@ class Binder:
         limits = (1, 1, 1) if table.schema.unit is None else (table.rows, table.groups, table.typical_groups)
         return BoundRelation(rows=scan, columns=ColumnScope(items), limits=limits)
 
-    def subquery(self, node: Any, views: Mapping[str, Any]) -> BoundRelation:
+    def subquery(self, node: exp.Expr, views: Views) -> BoundRelation:
         """A SELECT, UNION, INTERSECT or EXCEPT inside FROM, WITH or IN."""
         self._subqueries += 1
         if self._subqueries > _MAX_SUBQUERIES:
@@ -221,8 +220,9 @@ class Binder:
             raise self.refuse(node, "A subquery must be a SELECT.")
         if node.args.get("group"):
             node = node.transform(unfiltered)
-        if node.args.get("having") and node.args.get("group"):
-            return self.subquery(filtered_groups(node), views)
+            assert isinstance(node, exp.Select)
+            if node.args.get("having"):
+                return self.subquery(filtered_groups(node), views)
         for word in ("order", "limit", "having"):
             if node.args.get(word):
                 raise self.refuse(
@@ -255,7 +255,7 @@ class Binder:
         made = replace(relation, rows=rows, columns=ColumnScope(items))
         return self._distinct(node, made) if node.args.get("distinct") else made
 
-    def _windowed(self, node: Any, relation: BoundRelation) -> tuple[BoundRelation, Any]:
+    def _windowed(self, node: exp.Expr, relation: BoundRelation) -> tuple[BoundRelation, exp.Expr]:
         """The relation with the window functions of a SELECT as columns, and the SELECT over these columns."""
         items, columns, changed = [], list(relation.columns.items), []
         for item in node.expressions:
@@ -277,7 +277,7 @@ class Binder:
         rows = WindowByUnit(child=relation.rows, items=tuple(items))
         return replace(relation, rows=rows, columns=ColumnScope(columns)), made
 
-    def _distinct(self, node: Any, relation: BoundRelation) -> BoundRelation:
+    def _distinct(self, node: exp.Expr, relation: BoundRelation) -> BoundRelation:
         """DISTINCT rows, one of whose columns is the unit: each row is computed from its own unit's rows."""
         scalars = [scalar for _, _, scalar in relation.columns.items]
         if relation.rows.by_row or not any(scalar.unit for scalar in scalars):
@@ -299,7 +299,7 @@ class Binder:
         )
         return replace(relation, rows=Project(child=rows, items=ordered), columns=columns)
 
-    def _stack(self, node: Any, first: BoundRelation, second: BoundRelation) -> BoundRelation:
+    def _stack(self, node: exp.Expr, first: BoundRelation, second: BoundRelation) -> BoundRelation:
         one, two = first.columns.items, second.columns.items
         if len(one) != len(two) or any(a.family != b.family for (_, _, a), (_, _, b) in zip(one, two, strict=True)):
             raise self.refuse(node, "Both sides of UNION ALL must have the same number and kinds of columns.")
@@ -322,7 +322,7 @@ class Binder:
         check_row_repetition(rows, node, self.text)
         return BoundRelation(rows=rows, columns=ColumnScope(items), limits=limits)
 
-    def _per_unit(self, node: Any, relation: BoundRelation) -> BoundRelation:
+    def _per_unit(self, node: exp.Expr, relation: BoundRelation) -> BoundRelation:
         reader = self.reader(relation)
         group = node.args["group"]
         if any(value for name, value in group.args.items() if value and name != "expressions"):
@@ -368,7 +368,7 @@ class Binder:
 
 
 def _expected(
-    reader: ExpressionCompiler, node: Any, relation: BoundRelation, keys: int
+    reader: ExpressionCompiler, node: exp.Expr, relation: BoundRelation, keys: int
 ) -> tuple[Fraction, Fraction] | None:
     """Bounds of a person's count or sum, from the rows of one person that count by declaration."""
     rows, groups, _ = relation.limits

@@ -7,10 +7,9 @@ together where their aggregates add up (``plan.grouping_sets``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, product
-from typing import Any
 
 from sqlglot import exp
 
@@ -19,6 +18,7 @@ from sfumato.query.catalog import Catalog
 from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.parse import Query, bind_query
 from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.relation import Views
 from sfumato.query.sql.released import title
 from sfumato.query.sql.statement import parse_statement
 
@@ -55,7 +55,7 @@ def parse_compound(sql: str, catalog: Catalog) -> CompoundQuery | None:
         raise QueryRefused("ERROR is not supported for UNION ALL and grouping sets.", fix="Use epsilon.")
     if len(selects) > _MAX_PARTS:
         raise refuse(tree, text, f"A query has at most {_MAX_PARTS} parts.", "Use fewer grouping sets.")
-    views: Mapping[str, Any] = Binder(catalog, text).views(tree, {})
+    views: Views = Binder(catalog, text).views(tree, {})
     parts = tuple(bind_query(select, catalog, text, views) for select in selects)
     _check_columns(tree, text, parts)
     names = [title(item).lower() for item in selects[0].expressions]
@@ -68,12 +68,12 @@ def parse_compound(sql: str, catalog: Catalog) -> CompoundQuery | None:
     )
 
 
-def _set_name(select: Any) -> str:
+def _set_name(select: exp.Expr) -> str:
     group = select.args.get("group")
     return f"by {', '.join(key.sql('duckdb') for key in group.expressions)}" if group is not None else "in total"
 
 
-def _selects(tree: Any, text: str) -> Iterator[Any]:
+def _selects(tree: exp.Expr, text: str) -> Iterator[exp.Expr]:
     """The SELECTs of a UNION ALL, and of the grouping sets in each."""
     if isinstance(tree, exp.Union):
         if tree.args.get("distinct", True):
@@ -96,15 +96,15 @@ def _selects(tree: Any, text: str) -> Iterator[Any]:
         yield _grouped_by(tree, [_key(key, tree) for key in keys], text)
 
 
-def _key(node: Any, select: Any) -> Any:
+def _key(node: exp.Expr, select: exp.Expr) -> exp.Expr:
     """A key of a grouping set; one that is a place in SELECT as the expression there."""
     place = int(node.this) if isinstance(node, exp.Literal) and node.is_int else 0
     return select.expressions[place - 1].unalias() if 0 < place <= len(select.expressions) else node
 
 
-def _grouping_sets(group: Any, text: str) -> list[list[Any]]:
+def _grouping_sets(group: exp.Expr, text: str) -> list[list[exp.Expr]]:
     """All sets of keys, as the product of the elements of GROUP BY; the same set twice counts once."""
-    elements: list[list[list[Any]]] = []
+    elements: list[list[list[exp.Expr]]] = []
     for item in group.expressions:
         keys = [_tuple(part) for part in item.expressions] if isinstance(item, _SETS) else [[item]]
         match item:
@@ -117,20 +117,20 @@ def _grouping_sets(group: Any, text: str) -> list[list[Any]]:
                 elements.append([list(chain(*chosen)) for size in sizes for chosen in combinations(keys, size)])
             case exp.GroupingSets() | exp.Expression():  # the sets as they are written, or one plain key
                 elements.append(keys)
-    found: dict[tuple[str, ...], list[Any]] = {}
+    found: dict[tuple[str, ...], list[exp.Expr]] = {}
     for chosen in product(*elements):
         keys_of = [key for part in chosen for key in part]
         found.setdefault(tuple(sorted(key.sql() for key in keys_of)), keys_of)
     return list(found.values())
 
 
-def _tuple(node: Any) -> list[Any]:
+def _tuple(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Paren):
         return [node.this]
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
 
 
-def _grouped_by(tree: Any, keys: list[Any], text: str) -> Any:
+def _grouped_by(tree: exp.Expr, keys: list[exp.Expr], text: str) -> exp.Expr:
     """The SELECT of one grouping set: keys that are not in it are NULL."""
     every = {_key(key, tree).sql().lower() for item in tree.args["group"].expressions
              for part in (item.expressions if isinstance(item, _SETS) else [item]) for key in _tuple(part)}  # fmt: skip
@@ -153,7 +153,7 @@ def _grouped_by(tree: Any, keys: list[Any], text: str) -> Any:
     return made
 
 
-def _check_columns(tree: Any, text: str, parts: tuple[Query, ...]) -> None:
+def _check_columns(tree: exp.Expr, text: str, parts: tuple[Query, ...]) -> None:
     rows = [[output.family([key.scalar.family for key in part.keys]) for _, output in part.outputs] for part in parts]
     if len({len(row) for row in rows}) != 1:
         raise refuse(tree, text, "All parts must have the same number of columns.")
@@ -162,7 +162,7 @@ def _check_columns(tree: Any, text: str, parts: tuple[Query, ...]) -> None:
             raise refuse(tree, text, "A column must be of one kind in all parts.", "Use CAST(... AS VARCHAR).")
 
 
-def _ordered(node: Any, names: list[str], text: str) -> tuple[int, bool]:
+def _ordered(node: exp.Expr, names: list[str], text: str) -> tuple[int, bool]:
     inner, descending = node.this, bool(node.args.get("desc"))
     if isinstance(inner, exp.Literal) and inner.this.isdigit() and 1 <= int(inner.this) <= len(names):
         return int(inner.this) - 1, descending
@@ -171,7 +171,7 @@ def _ordered(node: Any, names: list[str], text: str) -> tuple[int, bool]:
     raise refuse(node, text, "ORDER BY of several parts takes names and places of columns.", "Use ORDER BY 1.")
 
 
-def _whole(node: Any, text: str) -> int:
+def _whole(node: exp.Expr, text: str) -> int:
     inner = node.expression
     if not isinstance(inner, exp.Literal) or inner.is_string or not inner.this.isdigit() or node.args.get("offset"):
         raise refuse(node, text, "LIMIT must be a whole number constant.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp, tokenize
 
@@ -27,18 +27,17 @@ from sfumato.query.plan.scalar import Scalar, flag, literal, same_family
 from sfumato.rationals import rational
 
 if TYPE_CHECKING:
-    from sfumato.query.sql.expressions import ExpressionCompiler
+    from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
 __all__ = ["CONDITION_RULES"]
 
-Rule = Callable[["ExpressionCompiler", Any], Scalar]
 _MOST_LISTED = 1_000
 """Values in IN."""
 _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _compare(sign: str) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         a, b = reader.pair(node, node.this, node.expression)
         # Constants stand on the right, so that `18 <= age` is the same query as `age >= 18`.
         turned = isinstance(a.node, Constant) and not isinstance(b.node, Constant)
@@ -48,7 +47,7 @@ def _compare(sign: str) -> Rule:
 
 
 def _logic(join: Callable[..., Expression]) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         # A chain of conditions is read as one: as nested pairs, a long one would be too deep.
         # In a fixed order, so that the order in which conditions are written makes no other query.
         parts = [reader.condition(part).node for part in node.flatten()]
@@ -57,13 +56,13 @@ def _logic(join: Callable[..., Expression]) -> Rule:
     return rule
 
 
-def _between(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _between(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a, low = reader.pair(node, node.this, node.args["low"])
     b, high = reader.pair(node, node.this, node.args["high"])
     return flag(all_of(Compare(">=", a.node, low.node), Compare("<=", b.node, high.node)))
 
 
-def _in_public(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _in_public(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """IN (SELECT ...) over a public table: its values are constants. A missing one makes a mismatch unknown."""
     values = reader.public_values(node.args["query"]) if reader.public_values is not None else None
     if values is None:
@@ -86,7 +85,7 @@ def _in_public(reader: ExpressionCompiler, node: Any) -> Scalar:
     return flag(test if len(known) == len(values) else when(test, TRUE))
 
 
-def _in(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _in(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     if node.args.get("query") is not None:
         return _in_public(reader, node)
     if node.args.get("unnest") or node.args.get("field") or not node.expressions:
@@ -98,7 +97,7 @@ def _in(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 
 def _like(*, fold: bool) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         a, pattern = reader.text_value(node.this), reader.read(node.expression)
         if not isinstance(pattern.constant, str):
             raise reader.refuse(node, "The pattern of LIKE must be a text constant.")
@@ -109,7 +108,7 @@ def _like(*, fold: bool) -> Rule:
 
 
 def _matches(*, whole: bool) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         a, pattern = reader.text_value(node.this), reader.read(node.expression)
         if not isinstance(pattern.constant, str):
             raise reader.refuse(node, "The pattern of a regular expression must be a text constant.")
@@ -127,7 +126,7 @@ def _matches(*, whole: bool) -> Rule:
     return rule
 
 
-def _is(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _is(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a = reader.read(node.this)
     match node.expression:
         case exp.Null():
@@ -137,13 +136,13 @@ def _is(reader: ExpressionCompiler, node: Any) -> Scalar:
     raise reader.refuse(node, "IS supports NULL, TRUE and FALSE.")
 
 
-def _exists(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _exists(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     raise reader.refuse(
         node, "EXISTS stands in WHERE by itself or joined by AND.", "Use `unit IN (SELECT unit FROM ... WHERE ...)`."
     )
 
 
-CONDITION_RULES: dict[type[exp.Expression], Rule] = {
+CONDITION_RULES: dict[type[exp.Expr], Rule] = {
     exp.EQ: _compare("="),
     exp.NEQ: _compare("<>"),
     exp.LT: _compare("<"),

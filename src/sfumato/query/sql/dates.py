@@ -7,7 +7,6 @@ column with constants on both sides, the range is public, and the results can be
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -30,11 +29,11 @@ from sfumato.engines.expressions import (
 )
 from sfumato.engines.functions import AddInterval, DatePart, DateTrunc, DayNumber, JoinedText, Substring
 from sfumato.query.plan.candidate_values import DaysSince, TimesSince
-from sfumato.query.plan.scalar import MOST_VALUES, Scalar, literal
+from sfumato.query.plan.scalar import MOST_VALUES, Known, Scalar, literal
 from sfumato.query.sql.calendar import FIRST, LAST, add_interval, truncated, truncations, unit_number
 
 if TYPE_CHECKING:
-    from sfumato.query.sql.expressions import ExpressionCompiler
+    from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
 __all__ = ["DATE_RULES", "date_difference", "date_part", "dated_number", "shifted"]
 
@@ -54,14 +53,14 @@ _MONTH_NAMES = ("January", "February", "March", "April", "May", "June", "July", 
                 "November", "December")  # fmt: skip
 
 
-def _dated(reader: ExpressionCompiler, node: Any, place: Any) -> Scalar:
+def _dated(reader: ExpressionCompiler, node: exp.Expr, place: exp.Expr) -> Scalar:
     a = reader.read(_undone(node))
     if a.kind not in (Kind.DATE, Kind.DATETIME):
         raise reader.refuse(place, f"A date is required here, not a {a.family}.", "Use CAST(... AS DATE).")
     return a
 
 
-def _undone(node: Any) -> Any:
+def _undone(node: exp.Expr) -> exp.Expr:
     """Some parsers wrap the argument of YEAR(...) in a conversion to a date; what was written is inside."""
     return node.this if isinstance(node, exp.TsOrDsToDate | exp.TsOrDsToTimestamp) else node
 
@@ -77,7 +76,7 @@ def _calendar(x: Expression) -> Expression:
     return all_of(Compare(">=", x, constant(ends[0])), Compare("<=", x, constant(ends[1])))
 
 
-def _unit(reader: ExpressionCompiler, node: Any, place: Any) -> str:
+def _unit(reader: ExpressionCompiler, node: exp.Expr | None, place: exp.Expr) -> str:
     name = str(node.name if node is not None else "DAY").upper()
     name = name.removesuffix("S") if name.removesuffix("S") in _UNITS else name
     if name not in _UNITS:
@@ -85,7 +84,7 @@ def _unit(reader: ExpressionCompiler, node: Any, place: Any) -> str:
     return name
 
 
-def date_part(reader: ExpressionCompiler, node: Any, part: str, inner: Any) -> Scalar:
+def date_part(reader: ExpressionCompiler, node: exp.Expr, part: str, inner: exp.Expr) -> Scalar:
     """A part of a date as a whole number."""
     part = _SAME_PART.get(part, part)
     if part not in _PARTS:
@@ -101,38 +100,38 @@ def date_part(reader: ExpressionCompiler, node: Any, part: str, inner: Any) -> S
     ends = _PARTS[part]
     if part == "YEAR" and a.first is not None and a.last is not None:
         ends = a.first.year, a.last.year
-    known: dict[str, Any] = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
+    known: Known = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
     return Scalar(node=DatePart(a.node, part.lower()), kind=Kind.INTEGER, **known)
 
 
-def _part_rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _part_rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     if isinstance(node, exp.Extract):
         return date_part(reader, node, node.this.name.upper(), node.expression)
     return date_part(reader, node, node.key.upper().replace("_", ""), node.this)
 
 
-def _trunc(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _trunc(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a, unit = _dated(reader, node.this, node), _unit(reader, node.args.get("unit"), node)
     if a.constant is not None:
         return literal(truncated(a.constant, unit))
     if a.kind is Kind.DATE and unit in _MINUTES:
         return a.plain(a.node)
     made = _guarded(a.node, DateTrunc(a.node, unit.lower()))
-    values = None
-    if a.first is not None and a.last is not None:
-        values = truncations(a.first, a.last, unit, MOST_VALUES)
-    ends = {} if not values else {"first": values[0], "last": a.last}
-    return Scalar(node=made, kind=a.kind, values=values, **ends)
+    if a.first is None or a.last is None:
+        return Scalar(node=made, kind=a.kind)
+    values = truncations(a.first, a.last, unit, MOST_VALUES)
+    first, last = (values[0], a.last) if values else (None, None)
+    return Scalar(node=made, kind=a.kind, values=values, first=first, last=last)
 
 
-def _last_day(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _last_day(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a = _dated(reader, node.this, node)
     day = a.node if a.kind is Kind.DATE else Cast(a.node, "date")
     month = AddInterval(DateTrunc(day, "month"), months=1)
     return Scalar(node=_guarded(day, AddInterval(month, days=-1)), kind=Kind.DATE)
 
 
-def _interval(reader: ExpressionCompiler, node: Any) -> dict[str, int]:
+def _interval(reader: ExpressionCompiler, node: exp.Expr) -> dict[str, int]:
     size = reader.read(node.this).constant if node.this is not None else None
     if isinstance(size, str) and size.strip().lstrip("+-").isdigit() and len(size) < 12:
         size = Fraction(size)
@@ -150,7 +149,7 @@ def _interval(reader: ExpressionCompiler, node: Any) -> dict[str, int]:
     return made
 
 
-def shifted(reader: ExpressionCompiler, node: Any, sign: int) -> Scalar | None:
+def shifted(reader: ExpressionCompiler, node: exp.Expr, sign: int) -> Scalar | None:
     """A date ± INTERVAL; None where no interval is added.
 
     A date stays a date when days, months or years are added; the last day of a month is used where a day is too late.
@@ -168,7 +167,7 @@ def shifted(reader: ExpressionCompiler, node: Any, sign: int) -> Scalar | None:
     if a.constant is not None:
         return literal(_shifted_constant(reader, node, a.constant, step))
     made = _guarded(a.node, AddInterval(a.node, **step))
-    known: dict[str, Any] = {}
+    known: Known = {}
     if a.first is not None and a.last is not None:
         ends = add_interval(a.first, **step), add_interval(a.last, **step)
         if ends[0] is not None and ends[1] is not None:
@@ -176,15 +175,15 @@ def shifted(reader: ExpressionCompiler, node: Any, sign: int) -> Scalar | None:
     return Scalar(node=_guarded(a.node, made, both=True), kind=a.kind, **known)
 
 
-def _shifted_constant(reader: ExpressionCompiler, node: Any, value: Any, step: dict[str, int]) -> Any:
+def _shifted_constant(reader: ExpressionCompiler, node: exp.Expr, value: Any, step: dict[str, int]) -> Any:
     made = add_interval(value, **step)
     if made is None:
         raise reader.refuse(node, "This date is outside the years 1 to 9999.")
     return made
 
 
-def _date_add(sign: int) -> Callable[[ExpressionCompiler, Any], Scalar]:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _date_add(sign: int) -> Rule:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         made = shifted(reader, node, sign)
         if made is None:
             raise reader.refuse(node, "An INTERVAL is required here.", "Use day + INTERVAL 3 DAY.")
@@ -193,15 +192,16 @@ def _date_add(sign: int) -> Callable[[ExpressionCompiler, Any], Scalar]:
     return rule
 
 
-def date_difference(reader: ExpressionCompiler, node: Any, late: Any, early: Any, unit: str) -> Scalar:
+def date_difference(reader: ExpressionCompiler, node: exp.Expr, late: exp.Expr, early: exp.Expr, unit: str) -> Scalar:
     """DATE_DIFF: how many beginnings of a unit lie between two dates, with a sign; for weeks, how many full weeks."""
     ends = [_dated(reader, item, node) for item in (late, early)]
     weeks = unit == "WEEK"
     found: Expression = Arithmetic("-", *(_numbered(end.node, "DAY" if weeks else unit) for end in ends))
-    known: dict[str, Any] = {}
+    known: Known = {}
     ranges = [(end.constant, end.constant) if end.constant is not None else (end.first, end.last) for end in ends]
-    if all(day is not None for days in ranges for day in days):
-        (first, last), (start, end) = ([unit_number(day, "DAY" if weeks else unit) for day in days] for days in ranges)
+    numbers = [unit_number(day, "DAY" if weeks else unit) for days in ranges for day in days if day is not None]
+    if len(numbers) == 4:
+        first, last, start, end = numbers
         size = 7 if weeks else 1
         known = {"low": Fraction(int((first - end) / size)), "high": Fraction(int((last - start) / size))}
     if weeks:
@@ -235,7 +235,7 @@ def _numbered(x: Expression, unit: str) -> Expression:
     return _guarded(x, found)
 
 
-def dated_number(reader: ExpressionCompiler, node: Any) -> tuple[Scalar, DaysSince | TimesSince, str] | None:
+def dated_number(reader: ExpressionCompiler, node: exp.Expr) -> tuple[Scalar, DaysSince | TimesSince, str] | None:
     """A date as a number of days (a time: of minutes, hours or days) since the first of its public range.
 
     With what the number stands for and the family of the date; None for what is no date.
@@ -257,15 +257,16 @@ def dated_number(reader: ExpressionCompiler, node: Any) -> tuple[Scalar, DaysSin
     number = Scalar(node=since, kind=Kind.INTEGER, low=Fraction(0), high=Fraction(spans[unit]))
     if a.kind is Kind.DATE:
         return number, DaysSince(first=ends[0]), a.family
-    minutes = {"MINUTE": 1, "HOUR": 60, "DAY": 1440}[unit]
-    return number, TimesSince(first=truncated(ends[0], unit), minutes=minutes), a.family
+    minutes, first = {"MINUTE": 1, "HOUR": 60, "DAY": 1440}[unit], truncated(ends[0], unit)
+    assert isinstance(first, datetime)
+    return number, TimesSince(first=first, minutes=minutes), a.family
 
 
-def _diff(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _diff(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     return date_difference(reader, node, node.this, node.expression, _unit(reader, node.args.get("unit"), node))
 
 
-def _strftime(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _strftime(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """STRFTIME with %Y %m %d %H %M %S %%: parts of the date's text in ISO 8601, and other text as it is."""
     a = _dated(reader, node.this, node)
     form = reader.read(node.args["format"]).constant
@@ -301,8 +302,8 @@ def _padded(form: str, day: date) -> str:
     return form.replace("%Y", f"{day.year:04d}")
 
 
-def _name_rule(part: str, names: tuple[str, ...], first: int) -> Callable[[ExpressionCompiler, Any], Scalar]:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _name_rule(part: str, names: tuple[str, ...], first: int) -> Rule:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         number = date_part(reader, node, part.upper(), node.this).node
         branches = tuple((equal(number, constant(i)), constant(name)) for i, name in enumerate(names, first))
         return Scalar(node=Case(branches[:-1], when(*branches[-1])), kind=Kind.CATEGORY, values=tuple(sorted(names)))
@@ -310,7 +311,7 @@ def _name_rule(part: str, names: tuple[str, ...], first: int) -> Callable[[Expre
     return rule
 
 
-def _today(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _today(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     raise reader.refuse(
         node,
         "The present time is not supported: an answer must not change with the day on which it is asked.",
@@ -318,7 +319,7 @@ def _today(reader: ExpressionCompiler, node: Any) -> Scalar:
     )
 
 
-DATE_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any], Scalar]] = {
+DATE_RULES: dict[type[exp.Expr], Rule] = {
     **dict.fromkeys(
         (exp.Extract, exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfWeekIso,
          exp.DayOfYear, exp.Hour, exp.Minute, exp.Week, exp.WeekOfYear),

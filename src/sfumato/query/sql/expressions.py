@@ -34,7 +34,7 @@ from sfumato.engines.expressions import (
 from sfumato.engines.functions import Function
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.aggregates import clipped
-from sfumato.query.plan.scalar import MOST_VALUES, Scalar, literal, same_family
+from sfumato.query.plan.scalar import MOST_VALUES, Known, Scalar, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.conditions import CONDITION_RULES
 from sfumato.query.sql.dates import DATE_RULES, date_part
@@ -83,17 +83,17 @@ class ExpressionCompiler:
     """Binds syntax nodes to scalars over the columns in scope."""
 
     def __init__(
-        self, columns: ColumnScope, text: str, public_values: Callable[[Any], list[Any] | None] | None = None
+        self, columns: ColumnScope, text: str, public_values: Callable[[exp.Expr], list[Any] | None] | None = None
     ) -> None:
         self.columns = columns
         self.text = text
         self.public_values = public_values
         """Values of a subquery about a public table; None for other subqueries."""
 
-    def refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
+    def refuse(self, node: exp.Expr | None, reason: str, fix: str = "") -> Exception:
         return refuse(node, self.text, reason, fix)
 
-    def read(self, node: Any) -> Scalar:
+    def read(self, node: exp.Expr | None) -> Scalar:
         if node is None:
             raise QueryRefused("A function of the query lacks an argument.")
         rule = _RULES.get(type(node))
@@ -119,27 +119,27 @@ class ExpressionCompiler:
             )
         return scalar
 
-    def condition(self, node: Any) -> Scalar:
+    def condition(self, node: exp.Expr) -> Scalar:
         """Bind a Boolean expression."""
         scalar = self.read(node)
         if scalar.kind is not Kind.BOOLEAN:
             raise self.refuse(node, "A condition is required here.")
         return scalar
 
-    def number(self, node: Any) -> Scalar:
+    def number(self, node: exp.Expr) -> Scalar:
         scalar = self.read(node)
         if not scalar.number:
             fix = DAYS if scalar.kind in (Kind.DATE, Kind.DATETIME) else "Use CAST(... AS DOUBLE)."
             raise self.refuse(node, f"A number is required here, not a {scalar.family}.", fix)
         return scalar
 
-    def text_value(self, node: Any) -> Scalar:
+    def text_value(self, node: exp.Expr) -> Scalar:
         scalar = self.read(node)
         if scalar.family != "text":
             raise self.refuse(node, f"Text is required here, not a {scalar.family}.", "Use CAST(... AS VARCHAR).")
         return scalar
 
-    def pair(self, node: Any, one: Any, other: Any) -> tuple[Scalar, Scalar]:
+    def pair(self, node: exp.Expr, one: exp.Expr, other: exp.Expr) -> tuple[Scalar, Scalar]:
         a, b = self.read(one), self.read(other)
         fitted = same_family(a, b)
         if fitted is None:
@@ -147,13 +147,13 @@ class ExpressionCompiler:
         return fitted
 
 
-Rule = Callable[[ExpressionCompiler, Any], Scalar]
+Rule = Callable[[ExpressionCompiler, exp.Expr], Scalar]
 
 
-def _column(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _column(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     if node.args.get("db") or node.args.get("catalog"):
         raise reader.refuse(node, "A column is written as `column` or `table.column`.")
-    matches = reader.columns.find(node.table, node.name)
+    matches = reader.columns.find(node.text("table"), node.name)
     if not matches:
         raise reader.refuse(
             node, f"There is no column `{node.name}` here.", did_you_mean(node.name, reader.columns.names())
@@ -163,7 +163,7 @@ def _column(reader: ExpressionCompiler, node: Any) -> Scalar:
     return matches[0]
 
 
-def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _literal(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     if node.is_string:
         if "\x00" in node.this:
             raise reader.refuse(node, "Text constants cannot contain a zero byte.")
@@ -179,7 +179,7 @@ def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 
 def _merge(
-    reader: ExpressionCompiler, node: Any, items: list[Scalar], make: Callable[[list[Expression]], Expression]
+    reader: ExpressionCompiler, node: exp.Expr, items: list[Scalar], make: Callable[[list[Expression]], Expression]
 ) -> Scalar:
     """Combine several expressions of one family; bounds and values cover all of them."""
     families = {item.family for item in items}
@@ -191,7 +191,7 @@ def _merge(
         kind = Kind.INTEGER if whole else Kind.NUMBER
     else:
         parts, kind = [item.node for item in items], items[0].kind
-    known: dict[str, Any] = {}
+    known: Known = {}
     lows, highs = [item.low for item in items], [item.high for item in items]
     if all(low is not None for low in lows) and all(high is not None for high in highs):
         known = {"low": min(low for low in lows if low is not None), "high": max(h for h in highs if h is not None)}
@@ -203,7 +203,7 @@ def _merge(
     return Scalar(node=make(parts), kind=kind, **known)
 
 
-def _case(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _case(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     conditions: list[Expression] = []
     results: list[Scalar] = []
     for branch in node.args["ifs"]:
@@ -224,20 +224,20 @@ def _case(reader: ExpressionCompiler, node: Any) -> Scalar:
     return _merge(reader, node, results, make)
 
 
-def _if(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _if(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     condition, yes = reader.condition(node.this), reader.read(node.args["true"])
     no = node.args.get("false")
     items = [yes] if no is None else [yes, reader.read(no)]
     return _merge(reader, node, items, lambda parts: when(condition.node, *parts))
 
 
-def _coalesce(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _coalesce(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     items = [reader.read(item) for item in [node.this, *node.expressions]]
     return _merge(reader, node, items, lambda parts: Coalesce(tuple(parts)))
 
 
 def _extreme(*, least: bool) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         items = [reader.number(item) for item in [node.this, *node.expressions]]
         lows = [item.low for item in items if item.low is not None]
         highs = [item.high for item in items if item.high is not None]
@@ -256,12 +256,12 @@ def _extreme(*, least: bool) -> Rule:
     return rule
 
 
-def _nullif(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _nullif(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a, b = reader.pair(node, node.this, node.expression)
     return a.plain(NullIf(a.node, b.node))
 
 
-def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _anonymous(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     if str(node.this).upper() == "CLIP" and len(node.expressions) == 3:
         a, low, high = (reader.number(item) for item in node.expressions)
         if (
@@ -272,8 +272,9 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
             raise reader.refuse(node, "The bounds of CLIP(x, low, high) must be constants with low ≤ high.")
         if a.kind is low.kind is high.kind is Kind.INTEGER:
             kept = clipped(a.node, low.node, high.node)
-            node = Case(((IsNull(a.node), NOTHING),), kept)
-            return Scalar(node=node, kind=Kind.INTEGER, low=low.constant, high=high.constant)
+            return Scalar(
+                node=Case(((IsNull(a.node), NOTHING),), kept), kind=Kind.INTEGER, low=low.constant, high=high.constant
+            )
         x = double(a.node)
         inside = clipped(x, constant(float(low.constant)), constant(float(high.constant)))
         missing = any_of(IsNull(x), Function(x, "isnan"))
@@ -288,7 +289,7 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
     )
 
 
-def _aggregate(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _aggregate(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     raise reader.refuse(
         node,
         f"{called(node, reader.text)} is an aggregate and cannot be used here.",
@@ -296,7 +297,7 @@ def _aggregate(reader: ExpressionCompiler, node: Any) -> Scalar:
     )
 
 
-def _window(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _window(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     raise reader.refuse(
         node,
         "A window function over private rows is a column of a subquery.",
@@ -304,7 +305,7 @@ def _window(reader: ExpressionCompiler, node: Any) -> Scalar:
     )
 
 
-_RULES: dict[type[exp.Expression], Rule] = {
+_RULES: dict[type[exp.Expr], Rule] = {
     exp.Column: _column,
     exp.Literal: _literal,
     exp.Boolean: lambda _reader, node: literal(bool(node.this)),

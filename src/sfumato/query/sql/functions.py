@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -15,10 +14,10 @@ from sfumato.dataset import Kind, PeriodDomain
 from sfumato.engines.expressions import Cast, Coalesce, constant
 from sfumato.engines.functions import Function, JoinedText, Like, Shaped, Substring
 from sfumato.engines.text_patterns import reads_as
-from sfumato.query.plan.scalar import FAMILY, MOST_VALUES, TYPES, Scalar, flag, literal
+from sfumato.query.plan.scalar import FAMILY, MOST_VALUES, TYPES, Known, Scalar, flag, literal
 
 if TYPE_CHECKING:
-    from sfumato.query.sql.expressions import ExpressionCompiler
+    from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
 __all__ = ["DAYS", "FUNCTION_RULES"]
 
@@ -45,7 +44,7 @@ _CASTABLE = {"number": ("number", "boolean", "text"), "boolean": ("number", "tex
 """Families into which values of a family are converted; any other cast would be missing on every row."""
 
 
-def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _cast(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     kind = _CASTS.get(node.args["to"].this.name)
     if kind is None:
         raise reader.refuse(node, "CAST supports INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP and BOOLEAN.")
@@ -59,7 +58,7 @@ def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
     if FAMILY[kind] not in _CASTABLE[a.family]:
         fix = DAYS if a.family in ("date", "datetime") and FAMILY[kind] == "number" else ""
         raise reader.refuse(node, f"A {a.family} cannot be cast to a {FAMILY[kind]}: it would always be missing.", fix)
-    known: dict[str, Any] = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
+    known: Known = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
     if known and kind is Kind.INTEGER and a.low is not None and a.high is not None:  # 2.5 may become 2 or 3
         half = Fraction(1, 2)
         known = {"low": Fraction(ceil(a.low - half)), "high": Fraction(floor(a.high + half))}
@@ -70,7 +69,7 @@ def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
     return Scalar(node=Cast(a.node, TYPES[kind]), kind=kind, **known)
 
 
-def _written(reader: ExpressionCompiler, node: Any, text: str, kind: Kind) -> Scalar:
+def _written(reader: ExpressionCompiler, node: exp.Expr, text: str, kind: Kind) -> Scalar:
     """Cast of a text constant, evaluated here by the rules of the engines."""
     shape, words = _SHAPED[kind]
     if not reads_as(text, shape):
@@ -91,8 +90,8 @@ def _written(reader: ExpressionCompiler, node: Any, text: str, kind: Kind) -> Sc
     return literal(whole)
 
 
-def _text_function(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _text_function(function: str) -> Rule:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         if any(value for name, value in node.args.items() if name != "this"):
             raise reader.refuse(node, f"{function.upper()} takes one text here.")
         a = reader.text_value(node.this).node
@@ -102,11 +101,11 @@ def _text_function(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]
     return rule
 
 
-def _length(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _length(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     return Scalar(node=Function(reader.text_value(node.this).node, "length"), kind=Kind.INTEGER)
 
 
-def _substring(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _substring(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a = reader.text_value(node.this)
     numbers = [reader.read(node.args[name]) for name in ("start", "length") if node.args.get(name) is not None]
     if any(not isinstance(n.constant, Fraction) or n.constant not in range(1, 10_000) for n in numbers):
@@ -136,11 +135,11 @@ def _few(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return pairs <= MOST_VALUES and pairs * (max(map(len, some)) + max(map(len, others), default=0)) <= _MOST_LISTED
 
 
-def _pipe(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _pipe(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     return _joined(reader, [reader.text_value(item) for item in node.flatten()])
 
 
-def _concat(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _concat(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """CONCAT reads missing texts as empty."""
     items = [reader.text_value(item) for item in node.expressions]
     empty = [item.plain(Coalesce((item.node, constant("")))) for item in items]
@@ -148,15 +147,15 @@ def _concat(reader: ExpressionCompiler, node: Any) -> Scalar:
     return _joined(reader, more)
 
 
-def _left(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _left(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a, size = reader.text_value(node.this), reader.read(node.expression).constant
     if size not in range(1, 10_000):
         raise reader.refuse(node, "The length of LEFT must be a constant from 1 to 9999.")
     return Scalar(node=Substring(a.node, 1, int(size)), kind=Kind.CATEGORY)
 
 
-def _contains(form: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _contains(form: str) -> Rule:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         a, part = reader.text_value(node.this), reader.read(node.expression).constant
         if not isinstance(part, str) or "%" in part or "_" in part:
             raise reader.refuse(node, "The text that is sought must be a constant without % and _.", "Use LIKE.")
@@ -165,7 +164,7 @@ def _contains(form: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
     return rule
 
 
-FUNCTION_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any], Scalar]] = {
+FUNCTION_RULES: dict[type[exp.Expr], Rule] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Lower: _text_function("lower"),

@@ -8,8 +8,6 @@ COUNT(*) with GROUP BY.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlglot import exp
 
 from sfumato.query.plan.aggregates import bounds_problem
@@ -20,12 +18,12 @@ __all__ = ["is_histogram", "with_bins"]
 _MOST_BINS = 1_000
 
 
-def is_histogram(node: Any) -> bool:
+def is_histogram(node: exp.Expr) -> bool:
     """Whether a syntax node is a call of HISTOGRAM."""
     return isinstance(node, exp.Anonymous) and str(node.this).upper() == "HISTOGRAM"
 
 
-def with_bins(tree: Any, reader: ExpressionCompiler) -> Any:
+def with_bins(tree: exp.Expr, reader: ExpressionCompiler) -> exp.Expr:
     """The SELECT with its HISTOGRAM as a count by bin; the SELECT itself where it has none."""
     found = [item for item in tree.expressions if is_histogram(item.unalias())]
     if not found:
@@ -55,15 +53,15 @@ def with_bins(tree: Any, reader: ExpressionCompiler) -> Any:
     return made
 
 
-def _edge(number: Any, low: float, width: float) -> Any:
+def _edge(number: exp.Expr, low: float, width: float) -> exp.Expr:
     return exp.Add(this=_constant(low), expression=exp.Mul(this=exp.paren(number), expression=_constant(width)))
 
 
-def _constant(value: float) -> Any:
+def _constant(value: float) -> exp.Expr:
     return exp.Literal.number(repr(value)) if value >= 0 else exp.Neg(this=exp.Literal.number(repr(-value)))
 
 
-def _bins(call: Any, reader: ExpressionCompiler) -> tuple[Any, float, float]:
+def _bins(call: exp.Expr, reader: ExpressionCompiler) -> tuple[exp.Expr, float, float]:
     """The number of a row's bin as a syntax node, the lower end of the first bin, and the width of a bin."""
     if len(call.expressions) != 2:
         raise reader.refuse(
@@ -86,5 +84,5 @@ def _bins(call: Any, reader: ExpressionCompiler) -> tuple[Any, float, float]:
     return exp.cast(inside, "BIGINT"), low, (high - low) / int(bins)
 
 
-def _clip(x: Any, low: Any, high: Any) -> Any:
+def _clip(x: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="CLIP", expressions=[x, low, high])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import isfinite
-from typing import Any
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -24,6 +24,9 @@ from sfumato.rationals import rational
 
 __all__ = ["JoinBinder"]
 
+_Equality: TypeAlias = str | tuple[exp.Expr, exp.Expr]
+"""A column of USING, or the two sides of an equality of ON."""
+
 
 _PUBLIC = "public"
 """Mark of the columns of a public table while a join condition is read."""
@@ -36,13 +39,13 @@ class JoinBinder:
         self._text = text
         self._fresh_name = fresh_name
 
-    def _refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
+    def _refuse(self, node: exp.Expr, reason: str, fix: str = "") -> Exception:
         return refuse(node, self._text, reason, fix)
 
     def _reader(self, columns: ColumnScope) -> ExpressionCompiler:
         return ExpressionCompiler(columns, self._text)
 
-    def check(self, join: Any) -> None:
+    def check(self, join: exp.Join) -> None:
         """Refuse a kind of join that is not supported, before its tables are bound."""
         kind, side = (join.kind or "").upper(), _side(join)
         if join.method or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
@@ -57,7 +60,7 @@ class JoinBinder:
             )
 
     def bind(
-        self, left: BoundRelation | PublicTable, alias: str, right: BoundRelation | PublicTable, join: Any
+        self, left: BoundRelation | PublicTable, alias: str, right: BoundRelation | PublicTable, join: exp.Join
     ) -> BoundRelation:
         """The rows of a join. ``alias`` names the left table."""
         side, right_alias = _side(join), join.this.alias_or_name
@@ -73,31 +76,30 @@ class JoinBinder:
         return self._join_units(left, right, join, outer=side == "LEFT")
 
     def _semi_join(
-        self, left: BoundRelation, right: BoundRelation | PublicTable, join: Any, *, anti: bool
+        self, left: BoundRelation, right: BoundRelation | PublicTable, join: exp.Join, *, anti: bool
     ) -> BoundRelation:
         """The rows of the left table whose unit is (not) in the right one."""
         on = self._equalities(join)
         if (
             isinstance(right, PublicTable)
             or len(on) != 1
-            or not _units(left, *self._compared(left, right, join, *on[0]))
+            or not _units(left, *self._compared(left, right, join, on[0]))
         ):
             raise self._refuse(join, "SEMI JOIN and ANTI JOIN compare the privacy units of two tables alone.", HINT)
         return replace(left, rows=semi_join(join, left, right, self._text, anti=anti))
 
     def _compared(
-        self, left: BoundRelation, right: BoundRelation, join: Any, one: Any, other: Any
+        self, left: BoundRelation, right: BoundRelation, join: exp.Join, equality: _Equality
     ) -> tuple[Scalar, Scalar]:
-        """The two sides of an equality of ON or USING."""
-        if not isinstance(one, str):
-            return self._reader(left.columns + right.columns).pair(join, one, other)
-        mine, theirs = left.columns.find("", one), right.columns.find("", one)
+        if not isinstance(equality, str):
+            return self._reader(left.columns + right.columns).pair(join, *equality)
+        mine, theirs = left.columns.find("", equality), right.columns.find("", equality)
         if len(mine) != 1 or len(theirs) != 1:
-            raise self._refuse(join, f"USING needs the column `{one}` on both sides.")
+            raise self._refuse(join, f"USING needs the column `{equality}` on both sides.")
         return mine[0], theirs[0]
 
     def _join_public(
-        self, left: BoundRelation, table: PublicTable, alias: str, join: Any, *, outer: bool
+        self, left: BoundRelation, table: PublicTable, alias: str, join: exp.Join, *, outer: bool
     ) -> BoundRelation:
         public = ColumnScope(
             (alias, column, Scalar(node=ColumnRef(column, TYPES[table.kind(column)], _PUBLIC), kind=table.kind(column)))
@@ -105,14 +107,14 @@ class JoinBinder:
         )
         seen, both = self._reader(left.columns), self._reader(left.columns + public)
         on: list[tuple[Scalar, str, str]] = []
-        for one, other in self._equalities(join):
-            if isinstance(one, str):
-                matches = left.columns.find("", one)
-                if len(matches) != 1 or not public.find("", one):
-                    raise self._refuse(join, f"USING needs the column `{one}` on both sides.")
-                scalar, column = matches[0], next(n for n in table.frame.columns if n.lower() == one.lower())
+        for equality in self._equalities(join):
+            if isinstance(equality, str):
+                matches = left.columns.find("", equality)
+                if len(matches) != 1 or not public.find("", equality):
+                    raise self._refuse(join, f"USING needs the column `{equality}` on both sides.")
+                scalar, column = matches[0], next(n for n in table.frame.columns if n.lower() == equality.lower())
             else:
-                scalar, column = self._sides(both, seen, one, other, join)
+                scalar, column = self._sides(both, seen, *equality, join)
             [theirs] = public.find("", column)
             if scalar.family != theirs.family:
                 raise self._refuse(
@@ -149,7 +151,7 @@ class JoinBinder:
         return replace(left, rows=rows, columns=mine + keep)
 
     def _sides(
-        self, both: ExpressionCompiler, seen: ExpressionCompiler, one: Any, other: Any, join: Any
+        self, both: ExpressionCompiler, seen: ExpressionCompiler, one: exp.Expr, other: exp.Expr, join: exp.Join
     ) -> tuple[Scalar, str]:
         a, b = both.read(one), both.read(other)
         public = [s for s in (a, b) if isinstance(s.node, ColumnRef) and s.node.table == _PUBLIC]
@@ -162,11 +164,12 @@ class JoinBinder:
         assert isinstance(column, ColumnRef)
         return seen.read(mine), column.name
 
-    def _equalities(self, join: Any) -> list[tuple[Any, Any]]:
+    def _equalities(self, join: exp.Join) -> list[_Equality]:
         using = join.args.get("using")
         if using:
-            return [(str(node.name), None) for node in using]
-        equalities, pending = [], [join.args["on"]]
+            return [str(node.name) for node in using]
+        equalities: list[_Equality] = []
+        pending: list[exp.Expr] = [join.args["on"]]
         while pending:
             node = pending.pop(0)
             if isinstance(node, exp.And):
@@ -181,7 +184,7 @@ class JoinBinder:
                 )
         return equalities
 
-    def _join_units(self, left: BoundRelation, right: BoundRelation, join: Any, *, outer: bool) -> BoundRelation:
+    def _join_units(self, left: BoundRelation, right: BoundRelation, join: exp.Join, *, outer: bool) -> BoundRelation:
         if left.rows.by_row or right.rows.by_row:
             raise self._refuse(
                 join,
@@ -192,8 +195,8 @@ class JoinBinder:
                         limits=wider_limits(left.limits, right.limits))  # fmt: skip
         by_unit, rest = False, []
         compared: tuple[list[Expression], list[Expression]] = [], []
-        for one, other in self._equalities(join):
-            a, b = self._compared(left, right, join, one, other)
+        for equality in self._equalities(join):
+            a, b = self._compared(left, right, join, equality)
             if _units(left, a, b):
                 by_unit = True
             else:
@@ -209,7 +212,7 @@ class JoinBinder:
                 "Private tables must be joined on their privacy unit.",
                 "Use `AND a.unit = b.unit`.",
             )
-        one, two = truncated(left.rows, tuple(compared[0])), truncated(right.rows, tuple(compared[1]))
+        first, second = truncated(left.rows, tuple(compared[0])), truncated(right.rows, tuple(compared[1]))
         if outer:
             # The other side's unit is missing where there is no partner: it is an ordinary column there.
             shared = {str(node.name).lower() for node in join.args.get("using") or ()}
@@ -218,9 +221,9 @@ class JoinBinder:
                 for alias, name, scalar in right.columns.items
                 if name.lower() not in shared
             )
-            joined = UnitJoin(left=one, right=two, outer=True, on=tuple(rest))
+            joined = UnitJoin(left=first, right=second, outer=True, on=tuple(rest))
             return replace(both, rows=joined, columns=left.columns + others)
-        rows: PlanNode = UnitJoin(left=one, right=two)
+        rows: PlanNode = UnitJoin(left=first, right=second)
         for condition in rest:
             rows = Filter(child=rows, condition=condition)
         return replace(both, rows=rows)
@@ -232,7 +235,7 @@ def _units(left: BoundRelation, a: Scalar, b: Scalar) -> bool:
     return a.unit and b.unit and (columns_of([a.node]) <= own) != (columns_of([b.node]) <= own)
 
 
-def _side(join: Any) -> str:
+def _side(join: exp.Join) -> str:
     return (join.side or "").upper()
 
 

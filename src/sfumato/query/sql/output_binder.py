@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -31,12 +30,12 @@ __all__ = ["OutputBinder"]
 
 _MAX_OUTPUT_NODES = 4_000
 _MAX_WINDOWS = 50
-_RANKS: dict[type[exp.Expression], str] = {
+_RANKS: dict[type[exp.Expr], str] = {
     exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "dense_rank", exp.PercentRank: "percent_rank",
     exp.CumeDist: "cume_dist", exp.Ntile: "ntile",
 }  # fmt: skip
-_SHIFTS: dict[type[exp.Expression], str] = {exp.Lag: "lag", exp.Lead: "lead"}
-_TOTALS: dict[type[exp.Expression], str] = {
+_SHIFTS: dict[type[exp.Expr], str] = {exp.Lag: "lag", exp.Lead: "lead"}
+_TOTALS: dict[type[exp.Expr], str] = {
     exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Count: "count", exp.Median: "median",
     exp.FirstValue: "first_value", exp.LastValue: "last_value",
 }  # fmt: skip
@@ -53,7 +52,7 @@ class OutputBinder(ABC):
     def __init__(self, text: str, reader: ExpressionCompiler, windows: int = 0) -> None:
         self.text = text
         self.reader = reader
-        self.aliases: dict[str, Any] = {}
+        self.aliases: dict[str, exp.Expr] = {}
         self.families: list[str] = []
         """Families of the keys of GROUP BY."""
         self.windows = windows
@@ -61,22 +60,22 @@ class OutputBinder(ABC):
         self._computed: list[RowStep] = []
         self._nodes = 0
 
-    def refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
+    def refuse(self, node: exp.Expr | None, reason: str, fix: str = "") -> Exception:
         return refuse(node, self.text, reason, fix)
 
     @abstractmethod
-    def leaf(self, node: Any) -> Output | None:
+    def leaf(self, node: exp.Expr) -> Output | None:
         """An aggregate, a key or a column of the noisy rows; None for other expressions."""
 
     @abstractmethod
-    def unknown(self, node: Any) -> Exception:
+    def unknown(self, node: exp.Expr) -> Exception:
         """The refusal of an expression that no rule binds."""
 
-    def named(self, items: Sequence[Any]) -> None:
+    def named(self, items: Sequence[exp.Expr]) -> None:
         """Take note of the aliases of SELECT, which HAVING, ORDER BY and other items may use."""
         self.aliases = {item.alias.lower(): item.unalias() for item in items if item.alias}
 
-    def output(self, node: Any) -> Output:
+    def output(self, node: exp.Expr) -> Output:
         if node is None:
             raise QueryRefused("A function of the query lacks an argument.")
         self._count(node, 1)
@@ -105,7 +104,7 @@ class OutputBinder(ABC):
             raise self.unknown(node)
         return self._typed(node, rule(self, node))
 
-    def _count(self, node: Any, nodes: int) -> None:
+    def _count(self, node: exp.Expr, nodes: int) -> None:
         self._nodes += nodes
         if self._nodes > _MAX_OUTPUT_NODES:
             raise self.refuse(
@@ -114,24 +113,24 @@ class OutputBinder(ABC):
                 "An alias or a column of a subquery counts as the expression it stands for.",
             )
 
-    def _typed(self, node: Any, output: Output) -> Output:
+    def _typed(self, node: exp.Expr, output: Output) -> Output:
         try:
             output.family(self.families)
         except TypeError as clash:
             raise self.refuse(node, f"Values of different kinds are combined here: {clash}.") from None
         return output
 
-    def _aliased(self, node: Any) -> Any:
+    def _aliased(self, node: exp.Expr) -> exp.Expr | None:
         if not isinstance(node, exp.Column) or node.table or node.name.lower() not in self.aliases:
             return None
         inner = self.aliases[node.name.lower()]
         same = inner is node or (isinstance(inner, exp.Column) and inner.name.lower() == node.name.lower())
         return None if same else inner
 
-    def not_applicable(self, node: Any) -> Exception:
+    def not_applicable(self, node: exp.Expr) -> Exception:
         return self.refuse(node, f"`{called(node, self.text)}` cannot be applied to noisy values.", _SUPPORTED)
 
-    def condition(self, node: Any) -> Output:
+    def condition(self, node: exp.Expr) -> Output:
         condition = self.output(node)
         if condition.family(self.families) not in ("boolean", ""):
             raise self.refuse(node, "A condition is required here.")
@@ -139,7 +138,7 @@ class OutputBinder(ABC):
 
     # --- the clauses behind SELECT ------------------------------------------------------------------------------------
 
-    def last_steps(self, tree: Any, outputs: Sequence[tuple[str, Output]]) -> tuple[RowStep, ...]:
+    def last_steps(self, tree: exp.Expr, outputs: Sequence[tuple[str, Output]]) -> tuple[RowStep, ...]:
         """Window functions of the outputs, QUALIFY, DISTINCT, ORDER BY and LIMIT, in the order of evaluation."""
         qualify, order = tree.args.get("qualify"), tree.args.get("order")
         held = None if qualify is None else self.condition(qualify.this)
@@ -159,7 +158,7 @@ class OutputBinder(ABC):
             steps.append(Take(limit, offset or 0))
         return tuple(steps)
 
-    def _whole(self, node: Any) -> int | None:
+    def _whole(self, node: exp.Expr | None) -> int | None:
         if node is None:
             return None
         inner = node.expression
@@ -167,7 +166,7 @@ class OutputBinder(ABC):
             raise self.refuse(node, f"{node.key.upper()} must be a whole number constant.")
         return int(inner.this)
 
-    def _ordered(self, node: Any, outputs: Sequence[tuple[str, Output]] = ()) -> OrderItem:
+    def _ordered(self, node: exp.Expr, outputs: Sequence[tuple[str, Output]] = ()) -> OrderItem:
         if node.args.get("nulls_first"):
             raise self.refuse(node, "Missing values come last in ORDER BY.", "Leave out NULLS FIRST.")
         inner, descending = node.this, bool(node.args.get("desc"))
@@ -194,7 +193,7 @@ class OutputBinder(ABC):
         steps.append(Compute(self.windows, call))
         return WindowColumn(self.windows, kind)
 
-    def _window(self, node: Any) -> Output:
+    def _window(self, node: exp.Expr) -> Output:
         strange = [name for name, value in node.args.items()
                    if value and name not in ("this", "partition_by", "order", "spec", "over")]  # fmt: skip
         if strange:
@@ -203,7 +202,8 @@ class OutputBinder(ABC):
         order = node.args.get("order")
         by = tuple(self._ordered(item) for item in order.expressions) if order is not None else ()
         call, kind = self.window_call(node.this)
-        frame = self._frame(node.args.get("spec"), node) if node.args.get("spec") is not None else None
+        spec = node.args.get("spec")
+        frame = self._frame(spec, node) if spec is not None else None
         if frame is None and by and call.function in _TOTALS.values():
             frame = Frame()
         if call.function in _RANKS.values() and not by:
@@ -212,7 +212,7 @@ class OutputBinder(ABC):
                           frame=frame)  # fmt: skip
         return self.computed(made, kind, self._computed)
 
-    def window_call(self, node: Any) -> tuple[WindowCall, str]:
+    def window_call(self, node: exp.Expr) -> tuple[WindowCall, str]:
         """A window function without its window, and the family of its result."""
         kind = type(node)
         if kind in _RANKS:
@@ -237,7 +237,7 @@ class OutputBinder(ABC):
             "LAST_VALUE, SUM, AVG, MIN, MAX, COUNT, MEDIAN.",
         )
 
-    def _total(self, node: Any, function: str) -> tuple[WindowCall, str]:
+    def _total(self, node: exp.Expr, function: str) -> tuple[WindowCall, str]:
         inner = node.this
         if node.args.get("expressions") or isinstance(inner, exp.Distinct):
             raise self.refuse(node, f"{called(node, self.text)} takes one value here, without DISTINCT.")
@@ -251,12 +251,12 @@ class OutputBinder(ABC):
             raise self.refuse(node, f"{called(node, self.text)} needs a number, not a {family}.")
         return WindowCall(function=function, args=(value,)), "number" if function == "count" else family
 
-    def _constant(self, node: Any, place: Any) -> int:
+    def _constant(self, node: object, place: exp.Expr) -> int:
         if not isinstance(node, exp.Literal) or node.is_string or not node.this.isdigit() or int(node.this) > 10**6:
             raise self.refuse(place, "This function needs a whole number constant.")
         return int(node.this)
 
-    def _frame(self, spec: Any, node: Any) -> Frame:
+    def _frame(self, spec: exp.Expr, node: exp.Expr) -> Frame:
         rows = str(spec.args.get("kind")).upper() == "ROWS"
         start = self._edge(spec.args.get("start"), spec.args.get("start_side"), node)
         end = self._edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), node)
@@ -266,7 +266,7 @@ class OutputBinder(ABC):
             raise self.refuse(node, "RANGE accepts UNBOUNDED and CURRENT ROW.", "Use ROWS BETWEEN 2 PRECEDING AND ...")
         return Frame(start=start, end=end, rows=rows)
 
-    def _edge(self, edge: Any, side: Any, node: Any) -> int | None:
+    def _edge(self, edge: exp.Expr | str | None, side: str | None, node: exp.Expr) -> int | None:
         if edge == "UNBOUNDED":
             return None
         if edge == "CURRENT ROW":

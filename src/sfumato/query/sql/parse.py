@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +26,7 @@ from sfumato.query.sql.histograms import with_bins
 from sfumato.query.sql.output_binder import OutputBinder
 from sfumato.query.sql.possible_groups import possible_groups
 from sfumato.query.sql.refusal import called, nearest, refuse
-from sfumato.query.sql.relation import BoundRelation, ContributionLimits
+from sfumato.query.sql.relation import BoundRelation, ContributionLimits, Views
 from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregate, title
 from sfumato.query.sql.released_joins import joined_released
 from sfumato.query.sql.statement import DEFAULT_CONFIDENCE, ErrorTarget, parse_statement
@@ -93,7 +92,7 @@ class Query:
         return canonical_form(self.rows, self.keys, (self.aggregates, self.limits))
 
 
-def bind_query(tree: Any, catalog: Catalog, text: str, views: Mapping[str, Any]) -> Query:
+def bind_query(tree: exp.Expr, catalog: Catalog, text: str, views: Views) -> Query:
     """The query of a syntax tree, with the subqueries of WITH that are in scope."""
     try:
         return _Builder(catalog, text).query(tree, views)
@@ -117,11 +116,11 @@ class _Measured(OutputBinder):
         self._calls = AggregateCompiler(reader)
         self._grouped: list[Scalar] = []
 
-    def leaf(self, node: Any) -> Output | None:
+    def leaf(self, node: exp.Expr) -> Output | None:
         aggregate = self._calls.compile(node)
         return aggregate if aggregate is not None or isinstance(node, exp.Literal) else self._as_key(node)
 
-    def unknown(self, node: Any) -> Exception:
+    def unknown(self, node: exp.Expr) -> Exception:
         if isinstance(node, exp.Column):
             self.reader.read(node)
             return self.refuse(
@@ -137,7 +136,7 @@ class _Measured(OutputBinder):
             nearest(called(node, self.text)) or f"Supported: {AggregateCompiler.NAMES}.",
         )
 
-    def _as_key(self, node: Any) -> Output | None:
+    def _as_key(self, node: exp.Expr) -> Output | None:
         try:
             scalar = self.reader.read(node)
         except QueryRefused:
@@ -147,7 +146,7 @@ class _Measured(OutputBinder):
                 return Key(i)
         return None
 
-    def query(self, tree: Any, catalog: Catalog) -> Query:
+    def query(self, tree: exp.Expr, catalog: Catalog) -> Query:
         relation = self._relation
         tree = with_bins(tree, self.reader)
         self.named(tree.expressions)
@@ -177,7 +176,7 @@ class _Measured(OutputBinder):
             )
         return query
 
-    def _keys(self, tree: Any) -> tuple[GroupKey, ...]:
+    def _keys(self, tree: exp.Expr) -> tuple[GroupKey, ...]:
         group = tree.args.get("group")
         if group is None:
             return ()
@@ -204,11 +203,12 @@ class _Measured(OutputBinder):
         self.families = [key.scalar.family for key in keys]
         return tuple(keys)
 
-    def _named(self, node: Any, tree: Any) -> Any:
+    def _named(self, node: exp.Expr, tree: exp.Expr) -> exp.Expr:
         """Replace a position or alias in GROUP BY by the SELECT item it refers to."""
         if isinstance(node, exp.Literal) and not node.is_string:
             if node.this.isdigit() and 1 <= int(node.this) <= len(tree.expressions):
-                return tree.expressions[int(node.this) - 1].unalias()
+                item: exp.Expr = tree.expressions[int(node.this) - 1].unalias()
+                return item
             raise self.refuse(node, "SELECT has no column with this number.")
         if not isinstance(node, exp.Column) or node.table:
             return node
@@ -225,7 +225,7 @@ class _Builder:
         self._catalog = catalog
         self._text = text
 
-    def query(self, tree: Any, views: Mapping[str, Any]) -> Query:
+    def query(self, tree: exp.Expr, views: Views) -> Query:
         if not isinstance(tree, exp.Select):
             raise refuse(
                 tree, self._text, f"Only SELECT is answered, not {tree.key.upper()}.", "Use SELECT ... FROM table."
@@ -243,7 +243,7 @@ class _Builder:
         made = bind_released(tree, rows, alias, reader)
         return replace(query, outputs=made.outputs, steps=made.steps)
 
-    def _measured(self, tree: Any, views: Mapping[str, Any]) -> Query:
+    def _measured(self, tree: exp.Expr, views: Views) -> Query:
         for item in tree.expressions:
             if isinstance(item, exp.Star | exp.Column) and item.is_star:
                 raise refuse(
@@ -256,7 +256,7 @@ class _Builder:
         relation = sources.select_rows(tree, views, last=True)
         return _Measured(self._text, relation, sources.reader(relation)).query(tree, self._catalog)
 
-    def _aggregates_in_from(self, tree: Any, views: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], str] | None:
+    def _aggregates_in_from(self, tree: exp.Expr, views: Views) -> tuple[exp.Expr, Views, str] | None:
         """The query of aggregates in FROM with its views and its alias; None where FROM has private rows."""
         from_ = tree.args.get("from_")
         if from_ is None:
@@ -278,7 +278,7 @@ class _Builder:
             raise refuse(item, self._text, "A subquery in FROM accepts an alias and nothing else.")
         return node, outer, item.alias_or_name
 
-    def _is_aggregate(self, node: Any, views: Mapping[str, Any]) -> bool:
+    def _is_aggregate(self, node: exp.Expr, views: Views) -> bool:
         """Whether the rows of a subquery are noisy: it has aggregates and does not group by the privacy unit."""
         if self._aggregates_in_from(node, views) is not None:
             return True

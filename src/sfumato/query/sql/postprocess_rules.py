@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -40,12 +40,12 @@ class OutputContext(Protocol):
 
     reader: ExpressionCompiler
 
-    def output(self, node: Any) -> Output: ...
+    def output(self, node: exp.Expr) -> Output: ...
 
-    def refuse(self, node: Any, reason: str, fix: str = "") -> Exception: ...
+    def refuse(self, node: exp.Expr | None, reason: str, fix: str = "") -> Exception: ...
 
 
-Rule = Callable[[OutputContext, Any], Output]
+Rule = Callable[[OutputContext, exp.Expr], Output]
 
 
 def _pair(make: Callable[[tuple[Output, ...]], Output]) -> Rule:
@@ -65,7 +65,7 @@ def _comparison(sign: str) -> Rule:
 
 
 def _function(name: str) -> Rule:
-    def rule(context: OutputContext, node: Any) -> Output:
+    def rule(context: OutputContext, node: exp.Expr) -> Output:
         if any(value for key, value in node.args.items() if key != "this"):
             raise context.refuse(node, f"{name.upper()} takes one number here.")
         return Applied((context.output(node.this),), name)
@@ -73,7 +73,7 @@ def _function(name: str) -> Rule:
     return rule
 
 
-def _log(context: OutputContext, node: Any) -> Output:
+def _log(context: OutputContext, node: exp.Expr) -> Output:
     """LOG(x) is the logarithm to base 10; LOG(2, x) and LOG(10, x) name their base."""
     if node.expression is None:
         return Applied((context.output(node.this),), "log10")
@@ -83,7 +83,7 @@ def _log(context: OutputContext, node: Any) -> Output:
     return Applied((context.output(node.expression),), f"log{base}")
 
 
-def _round(context: OutputContext, node: Any) -> Output:
+def _round(context: OutputContext, node: exp.Expr) -> Output:
     places = node.args.get("decimals")
     digits = context.reader.read(places).constant if places is not None else Fraction(0)
     if not isinstance(digits, Fraction) or digits not in range(10):
@@ -91,35 +91,35 @@ def _round(context: OutputContext, node: Any) -> Output:
     return Rounded((context.output(node.this),), int(digits))
 
 
-def _coalesce(context: OutputContext, node: Any) -> Output:
+def _coalesce(context: OutputContext, node: exp.Expr) -> Output:
     return First(tuple(context.output(item) for item in [node.this, *node.expressions]))
 
 
-def _nullif(context: OutputContext, node: Any) -> Output:
+def _nullif(context: OutputContext, node: exp.Expr) -> Output:
     value = context.output(node.this)
     return Choice((OutputComparison((value, context.output(node.expression)), "="), Value(None), value))
 
 
-def _is(context: OutputContext, node: Any) -> Output:
+def _is(context: OutputContext, node: exp.Expr) -> Output:
     if not isinstance(node.expression, exp.Null):
         raise context.refuse(node, "IS supports NULL here.")
     return Missing((context.output(node.this),))
 
 
-def _between(context: OutputContext, node: Any) -> Output:
+def _between(context: OutputContext, node: exp.Expr) -> Output:
     x = context.output(node.this)
     low, high = context.output(node.args["low"]), context.output(node.args["high"])
     return Logic((OutputComparison((x, low), ">="), OutputComparison((x, high), "<=")), True)
 
 
-def _in(context: OutputContext, node: Any) -> Output:
+def _in(context: OutputContext, node: exp.Expr) -> Output:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field") or not node.expressions:
         raise context.refuse(node, "IN accepts a list of values, not a subquery.")
     x = context.output(node.this)
     return Logic(tuple(OutputComparison((x, context.output(item)), "=") for item in node.expressions), False)
 
 
-def _case(context: OutputContext, node: Any) -> Output:
+def _case(context: OutputContext, node: exp.Expr) -> Output:
     default = node.args.get("default")
     result: Output = Value(None)
     if default is not None and not isinstance(default, exp.Null):
@@ -132,20 +132,20 @@ def _case(context: OutputContext, node: Any) -> Output:
     return result
 
 
-def _if(context: OutputContext, node: Any) -> Output:
+def _if(context: OutputContext, node: exp.Expr) -> Output:
     other = node.args.get("false")
     no = Value(None) if other is None else context.output(other)
     return Choice((context.output(node.this), context.output(node.args["true"]), no))
 
 
 def _extremum(*, least: bool) -> Rule:
-    def rule(context: OutputContext, node: Any) -> Output:
+    def rule(context: OutputContext, node: exp.Expr) -> Output:
         return Extremum(tuple(context.output(item) for item in [node.this, *node.expressions]), least)
 
     return rule
 
 
-def _concat(context: OutputContext, node: Any) -> Output:
+def _concat(context: OutputContext, node: exp.Expr) -> Output:
     """CONCAT reads missing texts as empty."""
     return Joined(tuple(First((_text(context.output(item)), Value(""))) for item in node.expressions))
 
@@ -157,7 +157,7 @@ def _text(output: Output) -> Output:
 _CASTS = {"INT": "rint", "BIGINT": "rint", "SMALLINT": "rint", "FLOAT": "float", "DOUBLE": "float", "DECIMAL": "float"}
 
 
-def _cast(context: OutputContext, node: Any) -> Output:
+def _cast(context: OutputContext, node: exp.Expr) -> Output:
     to = node.args["to"].this.name
     if to in ("VARCHAR", "TEXT"):
         return Written((context.output(node.this),))
@@ -166,7 +166,7 @@ def _cast(context: OutputContext, node: Any) -> Output:
     return Applied((context.output(node.this),), _CASTS[to])
 
 
-def _clip(context: OutputContext, node: Any) -> Output:
+def _clip(context: OutputContext, node: exp.Expr) -> Output:
     if str(node.this).upper() != "CLIP" or len(node.expressions) != 3:
         name = str(node.this).upper()
         raise context.refuse(node, f"`{name}` is not a supported function.", nearest(name))
@@ -176,7 +176,7 @@ def _clip(context: OutputContext, node: Any) -> Output:
     return Clipped((context.output(node.expressions[0]),), float(low), float(high))
 
 
-POST_RULES: dict[type[exp.Expression], Rule] = {
+POST_RULES: dict[type[exp.Expr], Rule] = {
     exp.Add: _operation("+"),
     exp.Sub: _operation("-"),
     exp.Mul: _operation("*"),

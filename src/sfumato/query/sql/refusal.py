@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sfumato.errors import QueryRefused
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 __all__ = ["called", "nearest", "place", "refuse"]
 
@@ -13,7 +16,7 @@ _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
 _MOST_CHARACTERS = 40
 
 
-def called(node: Any, text: str) -> str:
+def called(node: exp.Expr, text: str) -> str:
     """What the query calls a function or an operation: the word before its parenthesis, else the expression itself.
 
     The parser has names of its own for functions, which nobody wrote.
@@ -58,7 +61,7 @@ def nearest(name: str) -> str:
     return _NEAREST.get(name.upper(), "")
 
 
-def place(node: Any, text: str) -> tuple[int | None, int | None]:
+def place(node: exp.Expr | None, text: str) -> tuple[int | None, int | None]:
     """Line and column (from 1) of the earliest token under a syntax node."""
     starts = [child.meta["start"] for child in node.walk() if "start" in child.meta] if node is not None else []
     if not starts:
@@ -67,7 +70,7 @@ def place(node: Any, text: str) -> tuple[int | None, int | None]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def refuse(node: Any, text: str, reason: str, fix: str = "") -> QueryRefused:
+def refuse(node: exp.Expr | None, text: str, reason: str, fix: str = "") -> QueryRefused:
     """The error to raise for a syntax node."""
     line, column = place(node, text)
     return QueryRefused(reason, line=line, column=column, fix=fix)

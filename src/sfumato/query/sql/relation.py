@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from sfumato.query.plan.relational import PlanNode
 from sfumato.query.sql.expressions import ColumnScope
 from sfumato.query.sql.refusal import refuse
 
-__all__ = ["BoundRelation", "ContributionLimits", "check_row_repetition", "wider_limits"]
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+__all__ = ["BoundRelation", "ContributionLimits", "Views", "check_row_repetition", "wider_limits"]
 
 _MAX_UNBOUNDED_JOINS = 3
 _MAX_REPETITION = 64
 """How often UNION ALL may repeat a unit's row; a quarter as often for each further joined table. Without this limit an
 adversary could make a query time out only when a certain person is in the data, and observe that."""
+
+Views: TypeAlias = Mapping[str, tuple["exp.Expr", "Views"]]
+"""The subqueries of WITH that are in scope, by name, each with those in its own scope."""
 
 ContributionLimits = tuple[int | None, int | None, int | None]
 
@@ -29,7 +36,7 @@ class BoundRelation:
     """(rows, groups, typical groups) of one unit, as the owner declared them."""
 
 
-def check_row_repetition(rows: PlanNode, node: Any, text: str) -> None:
+def check_row_repetition(rows: PlanNode, node: exp.Expr, text: str) -> None:
     """Refuse a query that repeats one unit's rows too often."""
     if rows.unbounded_joins > _MAX_UNBOUNDED_JOINS:
         raise refuse(

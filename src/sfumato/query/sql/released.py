@@ -7,7 +7,6 @@ interval that it would have in the inner SELECT. Aggregates of noisy rows are wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlglot import exp
 
@@ -58,7 +57,7 @@ class _ReleasedBinder(OutputBinder):
         self._inside = False
         """Whether the argument of an aggregate is bound, which is about single rows."""
 
-    def leaf(self, node: Any) -> Output | None:
+    def leaf(self, node: exp.Expr) -> Output | None:
         if AggregateCompiler.is_aggregate(node):
             return self._aggregate(node)
         grouped = self._grouping is not None and not self._inside
@@ -75,18 +74,18 @@ class _ReleasedBinder(OutputBinder):
             )
         return output
 
-    def unknown(self, node: Any) -> Exception:
+    def unknown(self, node: exp.Expr) -> Exception:
         return self.not_applicable(node)
 
-    def _aliased(self, node: Any) -> Any:
+    def _aliased(self, node: exp.Expr) -> exp.Expr | None:
         """Columns of the inner query come before aliases of this one."""
-        inner = isinstance(node, exp.Column) and self._inner.find(node.table.lower(), self._alias, node.name)
+        inner = isinstance(node, exp.Column) and self._inner.find(node.text("table").lower(), self._alias, node.name)
         return None if inner else super()._aliased(node)
 
-    def _column(self, node: Any) -> Output:
-        table = node.table.lower()
+    def _column(self, node: exp.Expr) -> Output:
+        table = node.text("table").lower()
         if table not in ("", self._alias, *(alias for alias, _, _ in self._inner.joined)):
-            raise self.refuse(node, f"There is no table `{node.table}` here.")
+            raise self.refuse(node, f"There is no table `{node.text('table')}` here.")
         found = self._inner.find(table, self._alias, node.name)
         if not found:
             names = [name for name, _ in self._inner.outputs]
@@ -95,7 +94,7 @@ class _ReleasedBinder(OutputBinder):
             raise self.refuse(node, f"More than one column is called `{node.name}`.", "Use different aliases.")
         return found[0]
 
-    def _key(self, node: Any) -> Output | None:
+    def _key(self, node: exp.Expr) -> Output | None:
         assert self._grouping is not None
         self._inside = True
         try:
@@ -106,7 +105,7 @@ class _ReleasedBinder(OutputBinder):
             self._inside = False
         return output if output in self._grouping else None
 
-    def _aggregate(self, node: Any) -> Output:
+    def _aggregate(self, node: exp.Expr) -> Output:
         if self._grouping is None or self._inside:
             raise self.refuse(node, "An aggregate cannot be used here.", "Use it in SELECT, HAVING or ORDER BY.")
         self._inside = True
@@ -117,7 +116,7 @@ class _ReleasedBinder(OutputBinder):
         made = type(call)(function=call.function, args=call.args, partition=self._grouping)
         return self.computed(made, kind, self._totals)
 
-    def bind(self, tree: Any) -> ReleasedRows:
+    def bind(self, tree: exp.Expr) -> ReleasedRows:
         strange = [name for name, value in tree.args.items() if value and name not in _ALLOWED]
         if strange:
             word = {"joins": "JOIN"}.get(strange[0], strange[0].rstrip("_").replace("_", " ").upper())
@@ -149,8 +148,8 @@ class _ReleasedBinder(OutputBinder):
             steps.append(Keep(held))
         return ReleasedRows(outputs, (*self._inner.steps, *steps, *last), self.families, self.windows)
 
-    def _expanded(self, items: Sequence[Any]) -> list[Any]:
-        found: list[Any] = []
+    def _expanded(self, items: Sequence[exp.Expr]) -> list[exp.Expr | tuple[str, Output]]:
+        found: list[exp.Expr | tuple[str, Output]] = []
         for item in items:
             if isinstance(item, exp.Star | exp.Column) and item.is_star:
                 if any(value for name, value in item.args.items() if value and name not in ("this", "table")):
@@ -162,16 +161,17 @@ class _ReleasedBinder(OutputBinder):
                 found.append(item)
         return found
 
-    def _numbered(self, node: Any, items: Sequence[Any]) -> Any:
+    def _numbered(self, node: exp.Expr, items: Sequence[exp.Expr | tuple[str, Output]]) -> exp.Expr:
         if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
             place = int(node.this)
-            if 1 <= place <= len(items) and not isinstance(items[place - 1], tuple):
-                return items[place - 1].unalias()
+            item = items[place - 1] if 1 <= place <= len(items) else None
+            if isinstance(item, exp.Expr):
+                return item.unalias()
             raise self.refuse(node, "SELECT has no column with this number.")
         return node
 
 
-def has_aggregate(node: Any) -> bool:
+def has_aggregate(node: exp.Expr) -> bool:
     """Whether an expression has an aggregate that is no window function."""
     return any(
         (AggregateCompiler.is_aggregate(child) or is_histogram(child)) and not isinstance(child.parent, exp.Window)
@@ -179,13 +179,13 @@ def has_aggregate(node: Any) -> bool:
     )
 
 
-def title(item: Any) -> str:
+def title(item: exp.Expr) -> str:
     """The name of an item of SELECT."""
     if item.alias:
         return str(item.alias)
     return str(item.name) if isinstance(item, exp.Column) else str(item.sql(dialect="duckdb"))[:80]
 
 
-def bind_released(tree: Any, inner: ReleasedRows, alias: str, reader: ExpressionCompiler) -> ReleasedRows:
+def bind_released(tree: exp.Expr, inner: ReleasedRows, alias: str, reader: ExpressionCompiler) -> ReleasedRows:
     """The rows of a SELECT over noisy rows. ``alias`` names these in the query."""
     return _ReleasedBinder(reader.text, reader, inner, alias).bind(tree)

@@ -5,15 +5,13 @@ Both sides are the rows of one subquery of WITH, which is measured once: what is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sqlglot import exp
 
 from sfumato.query.plan.outputs import Key, Operation, Output, Value
 from sfumato.query.plan.row_steps import Collapse, Compute, Keep, RowStep, WindowCall, WindowColumn
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.expressions import ExpressionCompiler
+from sfumato.query.sql.relation import Views
 from sfumato.query.sql.released import ReleasedRows, bind_released
 from sfumato.query.sql.unit_sets import split_conditions
 
@@ -21,8 +19,8 @@ _LAG = "Use LAG(n) OVER (ORDER BY period), or one aggregate query with FILTER."
 
 
 def joined_released(
-    tree: Any, rows: ReleasedRows, views: Mapping[str, Any], reader: ExpressionCompiler
-) -> tuple[Any, ReleasedRows]:
+    tree: exp.Expr, rows: ReleasedRows, views: Views, reader: ExpressionCompiler
+) -> tuple[exp.Expr, ReleasedRows]:
     """A SELECT over noisy rows without its joins and scalar subqueries, and the rows with the columns of these."""
     item = tree.args["from_"].this
     if not isinstance(item, exp.Table) or item.name.lower() not in views:
@@ -58,7 +56,7 @@ def joined_released(
     return made, ReleasedRows(rows.outputs, (*rows.steps, *kept), rows.families, rows.windows, rows.joined)
 
 
-def _is_total(select: Any, source: str) -> bool:
+def _is_total(select: exp.Expr, source: str) -> bool:
     """Whether a SELECT is one row of aggregates of all rows of ``source``."""
     if not isinstance(select, exp.Select):
         return False
@@ -72,9 +70,9 @@ def _is_total(select: Any, source: str) -> bool:
     )
 
 
-def _inside(column: Any) -> bool:
+def _inside(column: exp.Column) -> bool:
     """Whether a column is in an aggregate."""
-    node = column
+    node: exp.Expr | None = column
     while node is not None and not isinstance(node, exp.Select):
         if AggregateCompiler.is_aggregate(node):
             return True
@@ -82,7 +80,7 @@ def _inside(column: Any) -> bool:
     return False
 
 
-def _with_totals(select: Any, alias: str, rows: ReleasedRows, reader: ExpressionCompiler) -> ReleasedRows:
+def _with_totals(select: exp.Expr, alias: str, rows: ReleasedRows, reader: ExpressionCompiler) -> ReleasedRows:
     """The rows with the aggregates of all of them as further columns: window functions without a partition."""
     over = select.copy()
     for node in [node for node in over.walk() if AggregateCompiler.is_aggregate(node)]:
@@ -94,7 +92,7 @@ def _with_totals(select: Any, alias: str, rows: ReleasedRows, reader: Expression
 
 
 def _with_lookup(
-    join: Any, own: str, rows: ReleasedRows, reader: ExpressionCompiler
+    join: exp.Join, own: str, rows: ReleasedRows, reader: ExpressionCompiler
 ) -> tuple[ReleasedRows, WindowColumn]:
     """The rows with the columns of the one row that ON names, and a column that is true where there is one."""
     alias, side = join.this.alias_or_name.lower(), (join.side or "").upper()
@@ -125,7 +123,7 @@ def _with_lookup(
     return ReleasedRows(rows.outputs, steps, rows.families, windows, joined), found
 
 
-def _equalities(join: Any, reader: ExpressionCompiler) -> list[tuple[Any, Any]]:
+def _equalities(join: exp.Join, reader: ExpressionCompiler) -> list[tuple[exp.Expr, exp.Expr]]:
     using, alias = join.args.get("using"), join.this.alias_or_name
     if using:
         return [(exp.column(node.copy()), exp.column(node.copy(), table=alias)) for node in using]
@@ -135,7 +133,7 @@ def _equalities(join: Any, reader: ExpressionCompiler) -> list[tuple[Any, Any]]:
     return [(part.this, part.expression) for part in parts]
 
 
-def _output(node: Any, alias: str, rows: ReleasedRows, reader: ExpressionCompiler) -> Output:
+def _output(node: exp.Expr, alias: str, rows: ReleasedRows, reader: ExpressionCompiler) -> Output:
     select = exp.Select(expressions=[exp.alias_(node.copy(), "key")])
     plain = ReleasedRows(rows.outputs, (), rows.families, rows.windows)
     return bind_released(select, plain, alias, reader).outputs[0][1]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sfumato.errors import QueryRefused
 from sfumato.query.sql.allowed_forms import check_forms
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 __all__ = ["DEFAULT_CONFIDENCE", "ErrorTarget", "parse_statement", "split_error_clause"]
 
@@ -31,7 +34,7 @@ class ErrorTarget:
     confidence: Fraction
 
 
-def parse_statement(sql: str) -> tuple[str, Any, ErrorTarget | None]:
+def parse_statement(sql: str) -> tuple[str, exp.Expr, ErrorTarget | None]:
     """Parse one SELECT statement. Return its text without the ERROR clause, its syntax tree and the error target."""
     import sqlglot
     from sqlglot.errors import SqlglotError

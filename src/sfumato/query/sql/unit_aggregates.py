@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -26,16 +24,15 @@ from sfumato.engines.expressions import (
 from sfumato.engines.functions import Function
 from sfumato.query.plan.aggregates import bounds_problem, clipped, fixed_point, present
 from sfumato.query.plan.scalar import Scalar
-from sfumato.query.sql.expressions import ExpressionCompiler
+from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
 __all__ = ["UNIT_AGGREGATES", "filtered_groups", "unfiltered"]
 
 _FAR = 1 << 61
-Rule = Callable[[ExpressionCompiler, Any], Scalar]
 """Returns the aggregate with the public bounds of its value."""
 
 
-def _unit_count(reader: ExpressionCompiler, node: Any) -> Scalar:
+def _unit_count(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     inner = node.this
     if isinstance(inner, exp.Star):
         count = CountRows()
@@ -47,7 +44,7 @@ def _unit_count(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 
 def _unit_extreme(*, least: bool) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         dated = reader.read(node.this)
         if dated.kind in (Kind.DATE, Kind.DATETIME):
             return Scalar(node=Largest(dated.node, least), kind=dated.kind, first=dated.first, last=dated.last)
@@ -68,7 +65,7 @@ def _unit_sum(*, mean: bool) -> Rule:
     The sum of no values is missing, as in SQL, and not 0.
     """
 
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
         scalar = reader.number(node.this)
         reason = bounds_problem(scalar)
         if reason:
@@ -90,7 +87,7 @@ def _unit_sum(*, mean: bool) -> Rule:
     return rule
 
 
-UNIT_AGGREGATES: dict[type[exp.Expression], Rule] = {
+UNIT_AGGREGATES: dict[type[exp.Expr], Rule] = {
     exp.Count: _unit_count,
     exp.Sum: _unit_sum(mean=False),
     exp.Avg: _unit_sum(mean=True),
@@ -99,13 +96,14 @@ UNIT_AGGREGATES: dict[type[exp.Expression], Rule] = {
 }
 
 
-def unfiltered(node: Any) -> Any:
+def unfiltered(node: exp.Expr) -> exp.Expr:
     """``COUNT_IF`` and aggregates with FILTER as aggregates of CASE; everything else as it is."""
     if isinstance(node, exp.CountIf):
         return exp.Count(this=_where(node.this, exp.Literal.number(1)))
     if not isinstance(node, exp.Filter) or type(node.this) not in UNIT_AGGREGATES:
         return node
-    call, condition = node.this.copy(), node.expression.this
+    call: exp.Expr = node.this.copy()
+    condition: exp.Expr = node.expression.this
     if isinstance(call.this, exp.Distinct):
         call.this.set("expressions", [_where(condition, value) for value in call.this.expressions])
     else:
@@ -113,7 +111,7 @@ def unfiltered(node: Any) -> Any:
     return call
 
 
-def filtered_groups(node: Any) -> Any:
+def filtered_groups(node: exp.Select) -> exp.Select:
     """A SELECT with GROUP BY and HAVING as one with WHERE over the same groups, which have what HAVING reads."""
     groups = node.copy()
     condition = exp.Paren(this=groups.args.pop("having").this)
@@ -132,5 +130,5 @@ def filtered_groups(node: Any) -> Any:
     return exp.Select(expressions=items).from_(groups.subquery("groups"), copy=False).where(condition, copy=False)
 
 
-def _where(condition: Any, value: Any) -> Any:
+def _where(condition: exp.Expr, value: exp.Expr) -> exp.Case:
     return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])

@@ -19,15 +19,15 @@ from sfumato.query.plan.unit_nodes import SemiJoin
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.public_rows import public_rows
 from sfumato.query.sql.refusal import refuse
-from sfumato.query.sql.relation import BoundRelation
+from sfumato.query.sql.relation import BoundRelation, Views
 
 __all__ = ["HINT", "intersected", "is_set_condition", "public_values", "semi_join", "split_conditions", "unit_test"]
 
-Bind = Callable[[Any, Mapping[str, Any]], BoundRelation]
+Bind = Callable[[exp.Expr, Views], BoundRelation]
 HINT = "Use `unit IN (SELECT unit FROM ...)` or EXISTS with `inner.unit = outer.unit`, joined by AND."
 
 
-def split_conditions(node: Any) -> list[Any]:
+def split_conditions(node: exp.Expr) -> list[exp.Expr]:
     """The conditions that AND joins.
 
     >>> from sqlglot import parse_one
@@ -41,7 +41,7 @@ def split_conditions(node: Any) -> list[Any]:
     return [node]
 
 
-def _bare(node: Any) -> tuple[Any, bool]:
+def _bare(node: exp.Expr) -> tuple[exp.Expr, bool]:
     """A condition without parentheses and NOT, and whether it was negated."""
     negated = False
     while isinstance(node, exp.Paren | exp.Not):
@@ -50,7 +50,7 @@ def _bare(node: Any) -> tuple[Any, bool]:
     return node, negated
 
 
-def is_set_condition(node: Any, reader: ExpressionCompiler) -> bool:
+def is_set_condition(node: exp.Expr, reader: ExpressionCompiler) -> bool:
     """Whether a condition asks if the unit is in a subquery."""
     bare, _ = _bare(node)
     if isinstance(bare, exp.Exists):
@@ -60,7 +60,7 @@ def is_set_condition(node: Any, reader: ExpressionCompiler) -> bool:
     return isinstance(bare.this, exp.Column) and reader.read(bare.this).unit
 
 
-def unit_test(node: Any, outer: BoundRelation, bind: Bind, views: Mapping[str, Any], text: str) -> SemiJoin:
+def unit_test(node: exp.Expr, outer: BoundRelation, bind: Bind, views: Views, text: str) -> SemiJoin:
     """The rows of ``outer`` for whose unit a condition on a subquery holds."""
     bare, negated = _bare(node)
     if isinstance(bare, exp.Exists):
@@ -73,7 +73,7 @@ def unit_test(node: Any, outer: BoundRelation, bind: Bind, views: Mapping[str, A
     return semi_join(bare, outer, inner, text, anti=negated)
 
 
-def semi_join(node: Any, outer: BoundRelation, inner: BoundRelation, text: str, *, anti: bool) -> SemiJoin:
+def semi_join(node: exp.Expr, outer: BoundRelation, inner: BoundRelation, text: str, *, anti: bool) -> SemiJoin:
     if outer.rows.by_row or inner.rows.by_row:
         raise refuse(
             node, text, "Rows that are all different people cannot be compared.", "Both tables need a unit column."
@@ -81,7 +81,7 @@ def semi_join(node: Any, outer: BoundRelation, inner: BoundRelation, text: str, 
     return SemiJoin(left=outer.rows, right=inner.rows, anti=anti)
 
 
-def _uncorrelated(select: Any, outer: BoundRelation, text: str) -> Any:
+def _uncorrelated(select: exp.Expr, outer: BoundRelation, text: str) -> exp.Expr:
     """The subquery of EXISTS without the condition that its unit is the outer one, with the unit's column selected."""
     if isinstance(select, exp.Subquery):
         select = select.this
@@ -105,7 +105,7 @@ def _uncorrelated(select: Any, outer: BoundRelation, text: str) -> Any:
     return made
 
 
-def _is_outer_unit(column: Any, outer: BoundRelation, select: Any) -> bool:
+def _is_outer_unit(column: exp.Column, outer: BoundRelation, select: exp.Expr) -> bool:
     """Whether a column of a subquery's condition is the unit of the outer query: qualified by an outer table."""
     inner = {table.alias_or_name.lower() for table in select.find_all(exp.Table)}
     if not column.table or column.table.lower() in inner:
@@ -114,7 +114,7 @@ def _is_outer_unit(column: Any, outer: BoundRelation, select: Any) -> bool:
     return len(found) == 1 and found[0].unit
 
 
-def public_values(select: Any, public: Mapping[str, PublicTable], text: str) -> list[Any] | None:
+def public_values(select: exp.Expr, public: Mapping[str, PublicTable], text: str) -> list[Any] | None:
     """The values of ``SELECT column FROM public_table WHERE ...``, which are public; None for other subqueries."""
     if isinstance(select, exp.Subquery):
         select = select.this
@@ -144,7 +144,7 @@ def public_values(select: Any, public: Mapping[str, PublicTable], text: str) -> 
     return [row[0] for row in public_rows(query, [table])]
 
 
-def intersected(node: Any, first: BoundRelation, second: BoundRelation, text: str) -> BoundRelation:
+def intersected(node: exp.Expr, first: BoundRelation, second: BoundRelation, text: str) -> BoundRelation:
     """INTERSECT and EXCEPT of two sets of units: one row per unit of the first, if it is (not) in the second."""
     for side in (first, second):
         if len(side.columns.items) != 1 or not side.columns.items[0][2].unit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -19,7 +18,7 @@ __all__ = ["unit_window"]
 _HINT = "Use ROW_NUMBER() OVER (PARTITION BY unit ORDER BY column)."
 
 
-def unit_window(node: Any, reader: ExpressionCompiler) -> tuple[UnitWindow, Scalar]:
+def unit_window(node: exp.Expr, reader: ExpressionCompiler) -> tuple[UnitWindow, Scalar]:
     """A window function over the rows of one unit, and its value's public bounds."""
     strange = [
         name for name, value in node.args.items() if value and name not in ("this", "partition_by", "order", "over")
