@@ -83,7 +83,7 @@ def test_it_shows_itself_in_few_words(done):
         assert "\x1b" not in shown
         assert "Outcome(" not in shown
         assert "Person Nr" not in shown
-    assert "400 of 400 records in the release" in str(done)
+    assert "400 of 400 records kept" in str(done)
 
 
 def test_the_order_of_arguments_is_told():

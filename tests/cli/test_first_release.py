@@ -50,3 +50,20 @@ def test_every_printed_way_out_ends_in_a_release(clinic, way, capsys):
     assert main(shlex.split(ways[way])[1:]) == 0
     assert main(["protect", "r.yaml", "--out", "release", "--tries", "1000"]) == 0
     assert (clinic / "release" / "data.csv").exists()
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_model_that_no_release_can_meet_is_said_before_the_run(clinic, way, capsys):
+    """A column of two values has no three well-represented ones, whatever is generalized."""
+    frame = pl.read_csv("clinic.csv").drop("diagnosis")
+    frame.with_columns(hiv=pl.Series(["yes", "no", "no"] * 1000)).write_csv("two.csv")
+    assert main(["init", "two.csv", "--preset", "public-use-file", "--out", "r.yaml"]) == 0
+    assert "hiv: {role: sensitive" in (clinic / "r.yaml").read_text()
+    told = capsys.readouterr().err
+    assert "Rehearsed: No combination of levels meets the models" in told
+    ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
+    assert [line.split()[3] for line in ways] == ["hiv=drop", "hiv=quasi"]
+    assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 1
+    assert main(shlex.split(ways[way])[1:]) == 0
+    assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 0
+    assert (clinic / "release" / "data.csv").exists()

@@ -102,12 +102,12 @@ class TestBoundHierarchy:
         frame = pl.DataFrame({"age": [23, None, 41]})
         schema = Schema(columns={"age": Column(role=Role.QUASI, hierarchy={"intervals": [10]})})
         hierarchy = Data.of(DataTable(frame=frame), schema).bound_hierarchy("age")
-        assert hierarchy.generalize(frame["age"], 1).to_list() == ["20-29", None, "40-49"]
+        assert hierarchy.generalize(frame["age"], 1).to_list() == ["20–29", None, "40–49"]
 
 
 class TestIntervals:
     def test_whole_numbers(self):
-        assert levels(IntervalsHierarchy.build([5, 10]), [0, 4, 5, 19])[1] == ["0-4", "0-4", "5-9", "15-19"]
+        assert levels(IntervalsHierarchy.build([5, 10]), [0, 4, 5, 19])[1] == ["0–4", "0–4", "5–9", "15–19"]
 
     def test_numbers(self):
         assert levels(IntervalsHierarchy.build([5]), [0.0, 4.99, 5.0])[1] == ["[0, 5)", "[0, 5)", "[5, 10)"]
@@ -121,21 +121,21 @@ class TestIntervals:
         ]
 
     def test_negative_numbers(self):
-        assert levels(IntervalsHierarchy.build([5]), [-6, -1, 0])[1] == ["-10 to -6", "-5 to -1", "0-4"]
+        assert levels(IntervalsHierarchy.build([5]), [-6, -1, 0])[1] == ["-10 to -6", "-5 to -1", "0–4"]
 
     def test_large_numbers_lie_in_their_own_band(self):
         numbers = [1_000_000_009, 10_000_000_007, 9_007_199_254_740_993]
         for kind in (pl.Int64, pl.Float64):
             hierarchy = IntervalsHierarchy.build([10]).bind("c", pl.Series(numbers[:2], dtype=kind))
             assert hierarchy.levels[1].low.tolist() == [1_000_000_000, 10_000_000_000]
-        assert levels(IntervalsHierarchy.build([10]), numbers)[1][2] == "9007199254740990-9007199254740999"
+        assert levels(IntervalsHierarchy.build([10]), numbers)[1][2] == "9007199254740990–9007199254740999"
 
     def test_origin_top_and_bottom(self):
         rule = IntervalsHierarchy.build({"widths": [10, 20], "origin": 5, "bottom": 18, "top": 90})
         assert levels(rule, [3, 17, 18, 24, 25, 84, 85, 89, 90, 120])[1] == [
-            *("< 18", "< 18", "18-24", "18-24", "25-34", "75-84", "85-89", "85-89", ">= 90", ">= 90")
+            *("< 18", "< 18", "18–24", "18–24", "25–34", "75–84", "85–89", "85–89", ">= 90", ">= 90")
         ]
-        assert levels(rule, [18, 24, 25, 89, 90])[2] == ["18-24", "18-24", "25-44", "85-89", ">= 90"]
+        assert levels(rule, [18, 24, 25, 89, 90])[2] == ["18–24", "18–24", "25–44", "85–89", ">= 90"]
 
     def test_width_one_is_the_number_itself(self):
         assert levels(IntervalsHierarchy.build([1, 5]), [7])[1] == ["7"]

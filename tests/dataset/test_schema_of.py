@@ -47,7 +47,7 @@ def test_every_role() -> None:
     }
     assert schema.unit == "name"
     bound = Data.of(Table(frame=PEOPLE), schema).bound_hierarchy("age")
-    assert bound.levels[1].labels.to_list() == ["20-24", "25-29", "30-34", "35-39"]
+    assert bound.levels[1].labels.to_list() == ["20–24", "25–29", "30–34", "35–39"]
 
 
 @pytest.mark.parametrize("form", [PEOPLE, Table(frame=PEOPLE), PEOPLE.to_arrow(), PEOPLE.to_pandas()], ids=type)

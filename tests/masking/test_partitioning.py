@@ -68,7 +68,7 @@ def crowd(rows: int = 400, seed: int = 5) -> Data:
 
 def test_mondrian_cuts_at_the_median() -> None:
     ages = data(pl.DataFrame({"age": [20, 21, 22, 40, 41, 42]}))
-    assert run(Mondrian(), ages, KAnonymity(k=3)).table.frame["age"].to_list() == ["20-22"] * 3 + ["40-42"] * 3
+    assert run(Mondrian(), ages, KAnonymity(k=3)).table.frame["age"].to_list() == ["20–22"] * 3 + ["40–42"] * 3
 
 
 @pytest.mark.parametrize("cuts", ["strict", "relaxed"])
@@ -95,9 +95,9 @@ def test_mondrian_cuts_along_the_hierarchy() -> None:
 
 def test_strict_keeps_equal_values_together_and_relaxed_shares_them_out() -> None:
     ages = data(pl.DataFrame({"age": [20, 30, 30, 30, 30, 40]}))
-    assert run(Mondrian(), ages, KAnonymity(k=3)).table.frame["age"].to_list() == ["20-40"] * 6
+    assert run(Mondrian(), ages, KAnonymity(k=3)).table.frame["age"].to_list() == ["20–40"] * 6
     relaxed = run(Mondrian(cuts="relaxed"), ages, KAnonymity(k=3)).table.frame["age"].value_counts().rows()
-    assert sorted(relaxed) == [("20-30", 3), ("30-40", 3)]
+    assert sorted(relaxed) == [("20–30", 3), ("30–40", 3)]
 
 
 def test_relaxed_puts_small_groups_together() -> None:
@@ -122,7 +122,7 @@ def test_mondrian_shows_ranges_sets_and_means() -> None:
     table, three = data(frame), KAnonymity(k=3)
     ranges = run(Mondrian(), table, three).table.frame
     assert ranges.row(0) == ("-3 to 2", "[1.5, 3.5]", "[2001-01-01, 2001-01-03]", "{x, y}")
-    assert ranges.row(5) == ("30-35", "[60, 65]", "[1980-05-01, 1980-05-06]", "z")
+    assert ranges.row(5) == ("30–35", "[60, 65]", "[1980-05-01, 1980-05-06]", "z")
     sets = run(Mondrian(values="set"), table, three).table.frame
     assert sets.row(0) == ("{-3, 1, 2}", "{1.5, 2.5, 3.5}", "{2001-01-01, 2001-01-02, 2001-01-03}", "{x, y}")
     change = run(Mondrian(values="mean"), table, three)
@@ -147,7 +147,7 @@ def test_what_mondrian_shows_still_fits_every_row(cuts: Any, values: Any) -> Non
 
 def test_empty_cells_form_boxes_of_their_own_or_make_a_box_vague() -> None:
     gaps = data(pl.DataFrame({"age": [20, 21, 22, None, None, None]}))
-    assert run(Mondrian(), gaps, KAnonymity(k=3)).table.frame["age"].to_list() == ["20-22"] * 3 + [None] * 3
+    assert run(Mondrian(), gaps, KAnonymity(k=3)).table.frame["age"].to_list() == ["20–22"] * 3 + [None] * 3
     assert run(Mondrian(), gaps, KAnonymity(k=4)).table.frame["age"].to_list() == ["*"] * 6
     assert run(Mondrian(values="set"), gaps, KAnonymity(k=4)).table.frame["age"].to_list() == ["*"] * 6
 
@@ -234,7 +234,7 @@ def test_a_cluster_shows_its_lowest_common_groups() -> None:
         age=Column(role=Role.QUASI, hierarchy=IntervalsHierarchy.build([5, 20])),
     )
     change = run(LocalRecode(), table, KAnonymity(k=2))
-    assert change.table.frame.rows() == [("north", "20-24"), ("north", "20-24"), ("Ulm", "50"), ("Ulm", "50")]
+    assert change.table.frame.rows() == [("north", "20–24"), ("north", "20–24"), ("Ulm", "50"), ("Ulm", "50")]
     assert change.private["suppressed"] == 0
 
 

@@ -218,14 +218,14 @@ class TestHierarchyCommand:
     def test_write_edit_and_use_again(self, folder, capsys):
         assert main(["hierarchy", "write", "sfumato.yaml", "age"]) == 0
         written = folder / "age.hierarchy.csv"
-        assert written.read_text() == "7;0-9;*\n23;20-29;*\n41;40-49;*\n"
+        assert written.read_text() == "7;0–9;*\n23;20–29;*\n41;40–49;*\n"
         assert main(["hierarchy", "write", "sfumato.yaml", "age"]) == 2
         text = folder.joinpath("sfumato.yaml").read_text()
         folder.joinpath("sfumato.yaml").write_text(text.replace("{intervals: [10]}", "{file: age.hierarchy.csv}"))
         assert main(["hierarchy", "show", "sfumato.yaml", "age", "--json", "--show-values"]) == 0
         document = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert document["levels"][1] == {"level": 1, "groups": 3, "largest": 1}
-        assert document["rows"][0] == ["7", "0-9", "*"]
+        assert document["rows"][0] == ["7", "0–9", "*"]
 
     def test_show_hides_values(self, folder, capsys):
         assert main(["hierarchy", "show", "sfumato.yaml", "city"]) == 0

@@ -74,8 +74,10 @@ def test_the_recipient_gets_a_readme_and_a_codebook(tmp_path: Path) -> None:
     book = {row["column"]: row for row in pl.read_csv(folder / "codebook.csv", infer_schema=False).to_dicts()}
     assert list(book) == ["age", "pay", "ward"]
     assert book["age"]["meaning"] == "age at admission in years"
-    assert book["age"]["values"] == "20-39; 40-59; 60-69; >= 70"
-    assert book["age"]["done"] == "bands of 20, top 70+"
+    assert book["age"]["values"] == "20–39; 40–59; 60–69; >= 70"
+    dash = "written as 10–19, with a dash that spreadsheets do not read as a date"
+    assert book["age"]["done"] == f"bands of 20, top 70+; {dash}"
+    assert dash not in book["pay"]["done"] + book["ward"]["done"]
     assert book["pay"]["values"] == "0 to 90000"
     assert (book["ward"]["values"], book["ward"]["empty_cells"]) == ("east; west", "1")
     assert book["ward"]["missing_codes"] == "n/a"

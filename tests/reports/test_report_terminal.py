@@ -36,7 +36,7 @@ def document() -> dict[str, object]:
 
 def test_protection_says_what_matters_without_colour():
     text = printed(print_protection, document())
-    assert "19,241 of 20,000 records in the release" in text
+    assert "19,241 of 20,000 records kept" in text
     assert "k-anonymity holds" in text
     assert "1.7% to 2.3%" in text
     assert "limit on risk met" in text
@@ -108,5 +108,5 @@ def test_bars_are_coloured_by_what_was_learned_beyond_the_baseline():
 
 def test_one_record_is_one_record():
     one = {**document(), "rows": 1, "original_rows": 1}
-    assert "1 of 1 record in the release" in printed(print_protection, one)
-    assert "1 record in the release" in printed(print_protection, {**one, "original_rows": None})
+    assert "1 of 1 record kept" in printed(print_protection, one)
+    assert "1 record kept" in printed(print_protection, {**one, "original_rows": None})

@@ -19,6 +19,10 @@ _COMBINATIONS = 3
 
 def show_proposal(proposal: Proposal, compared: MethodComparison | None, console: Console, *, details: bool) -> None:
     """Print the proposed roles and the strongest combinations, or everything that was found."""
+    from rich.text import Text
+
+    for warning in proposal.warnings():
+        console.print(Text(warning, style="bold red"))
     if details:
         _show_details(proposal, console)
         if compared is not None:
@@ -48,7 +52,7 @@ def _show_short(proposal: Proposal, compared: MethodComparison | None, console: 
             console.print(Text(f"{column.name}: {values} {does}."))
     for found in proposal.derived:
         console.print(Text(f"{found}."))
-    for combination, _ in _combinations(proposal)[:_COMBINATIONS]:
+    for combination, _ in [one for one in _combinations(proposal) if one[0].unique >= 0.0005][:_COMBINATIONS]:
         console.print(Text(f"{combination.unique:.1%} of the rows are unique in {' + '.join(combination.columns)}."))
     if compared is not None and compared.best is not None:
         part = f"a sample of {compared.rows} rows" if compared.rows < compared.whole else "all rows"

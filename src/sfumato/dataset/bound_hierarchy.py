@@ -21,6 +21,9 @@ from sfumato.wording import counted
 ROOT = "*"
 """The label of the root: any value."""
 
+RANGE_DASH = "–"
+"""Between the ends of a range of whole numbers. With a hyphen a spreadsheet reads ``10-19`` as a date."""
+
 Codes = npt.NDArray[np.int32]
 
 
@@ -204,6 +207,15 @@ def with_missing(hierarchy: BoundHierarchy) -> BoundHierarchy:
             low, high = np.append(low, min(low, default=0.0)), np.append(high, max(high, default=0.0))
         levels.append(Level(codes=np.append(level.codes, own), labels=labels, low=low, high=high))
     return BoundHierarchy(column=hierarchy.column, leaves=leaves, levels=tuple(levels))
+
+
+def range_label(low: str, high: str) -> str:
+    """The label of a range of whole numbers.
+
+    >>> range_label("10", "19"), range_label("-5", "-1")
+    ('10–19', '-5 to -1')
+    """
+    return f"{low} to {high}" if low.startswith("-") else f"{low}{RANGE_DASH}{high}"
 
 
 def root_only(column: str, values: pl.Series) -> BoundHierarchy:

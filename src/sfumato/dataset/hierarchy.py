@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from sfumato.dataset.bound_hierarchy import ROOT, BoundHierarchy, Codes, Level, root_only, with_missing
+from sfumato.dataset.bound_hierarchy import ROOT, BoundHierarchy, Codes, Level, range_label, root_only, with_missing
 from sfumato.params import Part
 from sfumato.registry import registry
 
@@ -25,6 +25,7 @@ __all__ = [
     "Hierarchy",
     "Level",
     "hierarchy_from_dict",
+    "range_label",
     "root_only",
     "with_missing",
 ]

@@ -257,8 +257,9 @@ def _records(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     share, left = certain / tried, (hits - certain) / tried
     if share > 0.2:
         return [f"{percent(share)} of all records are found with certainty: too many to suppress one by one."]
+    were = "was" if certain == 1 else "were"
     enough = "which would be enough" if left <= wanted else "which would not be enough by itself"
     return [
-        f"{number(certain)} of {number(tried)} targets were found with certainty. Suppressing such records, "
-        f"{percent(share)} of all, would reduce the risk to about {percent(left)}, {enough}."
+        f"{number(certain)} of {number(tried)} targets {were} found with certainty. "
+        f"Suppressing such records, {percent(share)} of all, would reduce the risk to about {percent(left)}, {enough}."
     ]

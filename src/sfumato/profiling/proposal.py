@@ -25,6 +25,7 @@ from sfumato.profiling.groups import alike, same_role
 from sfumato.profiling.hierarchy_proposal import propose_hierarchy
 from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
 from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share
+from sfumato.profiling.totals import total_in
 from sfumato.profiling.units import person_number, shared_by_rows_of_a_person
 from sfumato.progress import AUTO, Progress
 
@@ -94,6 +95,8 @@ class Proposal:
     """All proposed quasi-identifiers together."""
     singling: Singling | None
     """The smallest combinations of columns that single people out; None if there is nothing to combine."""
+    total: str | None = None
+    """Why the last row is probably a total and no person; None if nothing says so."""
 
     def __repr__(self) -> str:
         if not self.columns:
@@ -107,7 +110,15 @@ class Proposal:
             line = f"{column.name:<{names}}  {column.role.value:<{roles}}  {column.kind.value:<{kinds}}"
             lines.append(f"{line}  {column.finding.reason}{hipaa}")
         lines += [f"{words} of the rows" for words in self._singled_out()]
+        lines += self.warnings()
         return "\n".join(lines)
+
+    def warnings(self) -> list[str]:
+        """What has to be changed in the file itself."""
+        if self.total is None:
+            return []
+        looks = f"The last row looks like a total and no person: {self.total}."
+        return [f"{looks} Delete it in the file, or it is released as a person."]
 
     def _singled_out(self) -> list[str]:
         """The worst combinations in words: those that reach the threshold, or else the best below it."""
@@ -150,6 +161,7 @@ class Proposal:
             for c in self.columns
         )
         lines = "".join(f"<li>{escape(words)} of the rows</li>" for words in self._singled_out())
+        lines += "".join(f"<li>{escape(words)}</li>" for words in self.warnings())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" + (
             f"<ul>{lines}</ul>" if lines else ""
         )
@@ -180,6 +192,7 @@ class Proposal:
             "register": self.register.to_dict() if self.register else None,
             "quasi": self.quasi.to_dict() if self.quasi else None,
             "singling": self.singling.to_dict() if self.singling else None,
+            "total": self.total,
         }
 
 
@@ -237,6 +250,7 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
         singling=single_out(_some(frame, combined), max_size=max_size, progress=progress)
         if combined and table.rows > 1
         else None,
+        total=total_in(table.frame) if table.columns else None,
     )
 
 

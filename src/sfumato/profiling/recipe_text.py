@@ -180,6 +180,9 @@ def _head(proposal: Proposal) -> Iterator[str]:
             f"Only {proposal.rows} of the rows were examined: the first ones, and others spread evenly over the rest."
             " The whole table has fewer unique rows than stated here, and rare values may have been missed."
         )
+    for warning in proposal.warnings():
+        yield "#"
+        yield from comment(warning)
     lines = list(_alone(proposal))
     if lines:
         yield "#"

@@ -9,6 +9,7 @@ import polars as pl
 
 from sfumato.data.table import ColumnLabels, Table
 from sfumato.dataset import Kind
+from sfumato.dataset.bound_hierarchy import RANGE_DASH
 from sfumato.masking.base import method_of
 from sfumato.reports.report_data import ReportData
 from sfumato.reports.text import ABOUT_LABELS, summary
@@ -19,6 +20,8 @@ __all__ = ["CODEBOOK", "README", "codebook", "readme"]
 README, CODEBOOK = "README.md", "codebook.csv"
 _MOST_LEVELS = 50
 """A column with more distinct released values shows their number instead."""
+_DASHED = f"written as 10{RANGE_DASH}19, with a dash that spreadsheets do not read as a date"
+"""How ranges of whole numbers stand in the file."""
 _HEAD = ("column", "meaning", "type", "values", "empty_cells", "missing_codes", "changed", "done")
 
 
@@ -46,8 +49,15 @@ def _line(report: ReportData, name: str, release: Table | None) -> dict[str, str
         "empty_cells": "" if series is None else str(series.null_count()),
         "missing_codes": _codes(declared.get("missing_codes", ())),
         "changed": changed,
-        "done": summary_line.done,
+        "done": "; ".join(filter(None, (summary_line.done, _DASHED if _has_ranges(series) else ""))),
     }
+
+
+def _has_ranges(series: pl.Series | None) -> bool:
+    """Whether released values are ranges of whole numbers."""
+    return (
+        series is not None and series.dtype == pl.String and bool(series.str.contains(rf"^\d+{RANGE_DASH}\d+$").any())
+    )
 
 
 def _values(series: pl.Series, words: Mapping[Any, str]) -> str:

@@ -56,10 +56,9 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     if promised:
         original = None  # a line that may be copied into a message has no exact figure beside a noisy one
     line = Text(
-        f"{number(rows)} of {counted(original, 'record')} in the release"
+        f"{number(rows)} of {counted(original, 'record')} kept"
         if original and rows is not None and rows <= original
-        else f"{counted(rows or 0, 'record')} in the release"
-        + (f"; the original has {number(original)}" if original else "")
+        else f"{counted(rows or 0, 'record')} kept" + (f"; the original has {number(original)}" if original else "")
     )
     for step in document.get("steps", ()):
         line.append(f"\n  {plain_text(readable_name(str(step.get('step'))))}", style="bold")

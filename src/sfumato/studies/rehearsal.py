@@ -43,9 +43,13 @@ class Rehearsal:
     """The first of them that meets the limit; None if none does."""
     ways: tuple[WayOut, ...]
     """Decisions that would meet the limit with the k of the recipe."""
+    refused: str | None = None
+    """Why no release meets the models with the k of the recipe; None if one does."""
 
     def lines(self) -> tuple[str, ...]:
         """The rehearsal in sentences."""
+        if self.refused is not None:
+            return (f"Rehearsed: {self.refused}",)
         first = next(iter(self.tried))
         found = f"An attacker who knows all released columns finds {self.tried[first]:.1%} of the people at k = {first}"
         limit = f"the limit is {self.wanted:.1%}"
@@ -66,6 +70,7 @@ class Rehearsal:
             "limit": self.wanted,
             "risk": {str(k): risk for k, risk in self.tried.items()},
             "k": self.k,
+            "refused": self.refused,
             "ways": [{"does": way.does, "roles": dict(way.roles)} for way in self.ways],
         }
 
@@ -99,7 +104,15 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
     while not tried or k <= table.rows * _LARGEST_CLASS:
         try:
             risk, found = _attacked(recipe, table, k, seed, first=not tried)
-        except SfumatoError:
+        except SfumatoError as refusal:
+            if not tried and recipe.schema.names(Role.SENSITIVE):
+                return Rehearsal(
+                    wanted=wanted,
+                    tried={},
+                    k=None,
+                    ways=_without_sensitive(recipe, table, k, seed, wanted),
+                    refused=str(refusal),
+                )
             break
         ways = ways or found
         tried[k] = risk
@@ -107,6 +120,30 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
             return Rehearsal(wanted=wanted, tried=tried, k=k, ways=ways)
         k *= 2
     return Rehearsal(wanted=wanted, tried=tried, k=None, ways=ways) if tried else None
+
+
+def _without_sensitive(recipe: Recipe, table: Table, k: int, seed: int, wanted: float) -> tuple[WayOut, ...]:
+    """Ways out where no release meets the models: drop the sensitive columns, or mask them. Each is tried."""
+    names = recipe.schema.names(Role.SENSITIVE)
+    shown, them = ", ".join(names), "it" if len(names) == 1 else "them"
+    found = []
+    for role, does in (
+        (Role.DROP, f"drop {shown}"),
+        (Role.QUASI, f"mask {shown} with the quasi-identifiers, which no longer keeps {them} secret"),
+    ):
+        roles = dict.fromkeys(names, role)
+        columns = {
+            name: column.model_copy(update={"role": roles[name]}) if name in roles else column
+            for name, column in recipe.schema.columns.items()
+        }
+        try:
+            changed = replace(recipe, schema=replace(recipe.schema, columns=columns))
+            risk, _ = _attacked(changed, table, k, seed, first=False)
+        except SfumatoError:
+            continue
+        if risk <= wanted:
+            found.append(WayOut(does=does, roles=dict.fromkeys(names, role.value)))
+    return tuple(found)
 
 
 def _short(step: Step) -> Step:

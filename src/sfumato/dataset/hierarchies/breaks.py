@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator
 
-from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level
+from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level, range_label
 from sfumato.errors import WrongKind
 
 Break = Annotated[int | float, Field(allow_inf_nan=False)]
@@ -23,7 +23,7 @@ class BreaksHierarchy(Hierarchy):
     on form a band each. The break points of a level must be among those of the level before, so that bands nest.
 
     >>> BreaksHierarchy.build([[1000, 2000, 5000], [2000]]).bind("pay", pl.Series([900, 1500, 7000])).rows()
-    [['900', '< 1000', '< 2000', '*'], ['1500', '1000-1999', '< 2000', '*'], ['7000', '>= 5000', '>= 2000', '*']]
+    [['900', '< 1000', '< 2000', '*'], ['1500', '1000–1999', '< 2000', '*'], ['7000', '>= 5000', '>= 2000', '*']]
     """
 
     main: ClassVar[str | None] = "levels"
@@ -97,8 +97,7 @@ def _label(points: tuple[float, ...], band: int, *, whole: bool) -> str:
         return f"[{_show(begin)}, {_show(end)})"
     if begin == end - 1:
         return _show(begin)
-    joint = "-" if begin >= 0 else " to "
-    return f"{_show(begin)}{joint}{_show(end - 1)}"
+    return range_label(_show(begin), _show(end - 1))
 
 
 def _show(value: float) -> str:

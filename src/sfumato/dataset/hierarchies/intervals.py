@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
-from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level
+from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level, range_label
 from sfumato.errors import BadParameter, WrongKind
 
 _SNAP = 8 * float(np.finfo(np.float64).eps)
@@ -22,16 +22,16 @@ _MOST_BANDS = 2**52
 
 
 class IntervalsHierarchy(Hierarchy):
-    """Intervals of equal width, wider at each level: 23, then 20-24, then 20-29.
+    """Intervals of equal width, wider at each level: 23, then 20–24, then 20–29.
 
-    Intervals of whole numbers are labelled by their first and last number (``20-24``), others are half open (``[20,
+    Intervals of whole numbers are labelled by their first and last number (``20–24``), others are half open (``[20,
     25)``). Each width must be a multiple of the one before, so that intervals nest.
 
     >>> IntervalsHierarchy.build([5, 10, 20]).bind("age", pl.Series([23])).rows()
-    [['23', '20-24', '20-29', '20-39', '*']]
+    [['23', '20–24', '20–29', '20–39', '*']]
     >>> bound = IntervalsHierarchy.build({"widths": [5], "top": 90}).bind("age", pl.Series([88, 90, 97]))
     >>> bound.levels[1].labels.to_list()
-    ['85-89', '>= 90']
+    ['85–89', '>= 90']
     """
 
     main: ClassVar[str | None] = "widths"
@@ -166,8 +166,7 @@ class IntervalsHierarchy(Hierarchy):
         end -= 1
         if begin == end:
             return _show(begin), float(begin), float(end)
-        joint = "-" if begin >= 0 else " to "
-        return f"{_show(begin)}{joint}{_show(end)}", float(begin), float(end)
+        return range_label(_show(begin), _show(end)), float(begin), float(end)
 
 
 def _exact(value: float) -> Decimal:

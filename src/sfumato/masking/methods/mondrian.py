@@ -38,7 +38,7 @@ class Mondrian(Step):
 
     Numbers and dates are cut at the median, categories along their hierarchy (without one, in the order of their
     values). A cut is made only if every part still meets all models of the recipe, so the result meets them too. Keeps
-    all rows and adapts to the density of the data. Values become ranges (``20-29``, ``[0.5, 1.5]``), groups, sets
+    all rows and adapts to the density of the data. Values become ranges (``20–29``, ``[0.5, 1.5]``), groups, sets
     (``{a, b}``) or means. The ends of a range are data values.
 
     Greedy and deterministic; no bound on the distance to the optimum is given. Truthful, except with ``values: mean``.

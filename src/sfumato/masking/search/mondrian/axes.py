@@ -15,6 +15,7 @@ import polars as pl
 
 from sfumato.arrays import Floats
 from sfumato.dataset import ROOT, BoundHierarchy, Kind
+from sfumato.dataset.bound_hierarchy import RANGE_DASH
 from sfumato.masking.search.hierarchy_arrays import as_plain_text, labels_of
 
 Codes = npt.NDArray[np.int32]
@@ -76,7 +77,7 @@ class Axis:
         frame = pl.DataFrame({"low": as_plain_text(low), "high": as_plain_text(high)})
         a, b = pl.col("low"), pl.col("high")
         if self.kind is Kind.INTEGER:
-            joint = pl.when(a.str.starts_with("-")).then(pl.lit(" to ")).otherwise(pl.lit("-"))
+            joint = pl.when(a.str.starts_with("-")).then(pl.lit(" to ")).otherwise(pl.lit(RANGE_DASH))
             text = pl.concat_str(a, joint, b)
         else:
             text = pl.concat_str(pl.lit("["), a, pl.lit(", "), b, pl.lit("]"))
