@@ -130,7 +130,7 @@ def test_an_interval_that_would_miss_is_not_shown() -> None:
         assert (cell.low, cell.high) == (None, None)
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", 1, 3])
+@pytest.mark.parametrize("epsilon", ["0.5", 1, 3, 100, 10_000])
 def test_a_few_people_with_most_of_the_rows_leave_no_interval(epsilon: Any) -> None:
     """25 of 3,000 people have 89 % of the rows; the answer said 3,000 (2,997 to 3,003).
 
@@ -141,6 +141,14 @@ def test_a_few_people_with_most_of_the_rows_leave_no_interval(epsilon: Any) -> N
     hidden = [answer for answer in answers if answer.rows[0][0].low is None]
     assert len(hidden) >= 9
     assert all(answer.limits in ("cut", "not shown") for answer in hidden)
+
+
+def test_fewer_than_one_in_a_hundred_may_hold_most_of_a_sum() -> None:
+    """300 of 60,000 people have half of the rows, and that fewer than 1 % are cut is shown."""
+    answer = people_with([200] * 300 + [1] * 59_700, rows=1).ask("SELECT COUNT(*) FROM t", epsilon=1)
+    assert answer.kept is not None
+    assert answer.kept.low > 0.99
+    assert (answer.rows[0][0].low, answer.limits) == (None, "cut")
 
 
 def test_what_was_not_measured_was_not_shown() -> None:
@@ -164,3 +172,22 @@ def test_every_door_says_whether_the_limits_fit() -> None:
     ).rows()  # fmt: skip
     assert (round(value / 100), state) == (30, "fit")
     assert "limits" not in session(own=1, unit=None).ask("SELECT COUNT(*) FROM t", epsilon=5).to_frame().columns
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize(("item", "truth"), [
+    ("AVG(CASE WHEN x < 7 THEN 1 ELSE 0 END)", 0.85),
+    ("SUM(CASE WHEN x < 7 THEN 1 ELSE 0 END) / COUNT(*)", 0.85),
+    ("AVG(CAST(x AS INTEGER))", 3.65),
+    ("SUM(CAST(x AS INTEGER)) / COUNT(CAST(x AS INTEGER))", 3.65),
+    ("VAR_POP(CAST(x AS INTEGER))", 6.4275),
+])  # fmt: skip
+def test_a_person_who_is_cut_keeps_the_mean(item: str, truth: float, rows: int) -> None:
+    """Of 20 rows one counts, of which 17/20 have a value below 7: this is not rounded to 0 or 1."""
+    own = [8.0, 8.0, 9.0] + [1.0] * 6 + [2.0] * 3 + [4.0] * 6 + [6.0] * 2
+    frame = pl.DataFrame({"who": [i // 20 for i in range(10_000)], "city": ["a"] * 10_000, "x": own * 500})
+    book = Ledger.open(":memory:")
+    book.set_cap(pure(10**9), dataset="d")
+    asked = Session(catalog(rows=rows), {"t": frame}, ledger=book, analyst="a")
+    [[cell]] = asked.ask(f"SELECT {item} FROM t", epsilon=10**6).rows
+    assert abs(cell.value - truth) < 0.002 * truth

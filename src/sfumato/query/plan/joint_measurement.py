@@ -45,6 +45,8 @@ __all__ = ["combine_aggregates", "joint_ranks"]
 
 _FINE = 20
 """Squares of up to 2**20 steps are summed; a wider number is first put on a coarser grid."""
+_SCALED = 20
+"""A row's weight is divided in at least 2**20 steps where a unit's shares may be scaled down to whole steps."""
 _HOSTS = 2
 """A count that several sums could give is the mean of this many at most."""
 
@@ -57,6 +59,8 @@ class _Block:
     condition: Expression
     """Condition of the rows whose values are measured."""
     degree: int
+    scaled: bool
+    """Whether the shares of a unit with too many rows are scaled down, which takes finer steps than adding them up."""
     rows: Expression | None = None
     """Condition of the rows that are counted, with missing values as zeros; None: rows that have a value."""
     missing: bool = False
@@ -78,6 +82,11 @@ class _Block:
         return 1 << max(0, (width - 1).bit_length() - _FINE) if self.degree == 2 else 1
 
     @property
+    def fine(self) -> int:
+        """How many steps of a share each step of the number has."""
+        return 1 << max(0, -(-_SCALED // self.degree) - self.ends[1].bit_length() + 1) if self.scaled else 1
+
+    @property
     def counted(self) -> Expression:
         return self.rows if self.rows is not None else all_of(self.condition, self.of.present)
 
@@ -88,6 +97,8 @@ class _Block:
         up: Expression = Arithmetic("-", inside, constant(low))
         if self.coarse > 1:  # to the nearest
             up = Quotient(Arithmetic("+", up, constant(self.coarse // 2)), constant(self.coarse))
+        if self.fine > 1:
+            up, width = Arithmetic("*", up, constant(self.fine)), width * self.fine
         whole = width**self.degree
         x = ColumnRef(f"x{self.first}", "int", size=(float(width), 1.0))
         down = Arithmetic("-", constant(width), x)
@@ -149,10 +160,11 @@ def combine_aggregates(query: Query, *, counted: bool = False) -> Query:
     by a count is a mean. With ``counted`` this holds for all sums: private keys can then be selected by that count.
     """
     blocks: list[_Block] = []
+    scaled = not query.rows.by_row
     for moments in (m for m in query.aggregates if isinstance(m, Moments)):
         block = next((b for b in blocks if (b.of, b.condition) == (moments.of, moments.condition)), None)
         if block is None:
-            blocks.append(_Block(of=moments.of, condition=moments.condition, degree=moments.degree))
+            blocks.append(_Block(of=moments.of, condition=moments.condition, degree=moments.degree, scaled=scaled))
         else:
             block.degree = max(block.degree, moments.degree)
     means = list(blocks)
@@ -172,7 +184,7 @@ def combine_aggregates(query: Query, *, counted: bool = False) -> Query:
         if any((b.of, b.condition) == (of, condition) for b in means):
             continue
         if bounded or condition in counts - hosted:
-            alone[aggregate] = _Block(of=of, condition=condition, degree=1, rows=condition)
+            alone[aggregate] = _Block(of=of, condition=condition, degree=1, scaled=scaled, rows=condition)
             blocks.append(alone[aggregate])
     families = [_family(m) for m in query.aggregates if isinstance(m, BinCounts)]
     if not blocks and len(set(families)) == len(families):

@@ -131,7 +131,7 @@ def explain(plan: NoisePlan) -> Explanation:
         notes = [
             "Intervals cover the noise, not contributions beyond the limits, which are cut. How many people are cut is "
             f"measured, too (±{digits(fitting[0].error('0.95'), 3)}); there are intervals only where it is shown to be "
-            "below 1 %."
+            "below 1 % and nobody is seen to be cut."
         ]
     elif can_be_cut(plan.query, plan.groups):
         notes = ["There are no intervals: it is not measured how many people the limits cut (`fit` is 0)."]

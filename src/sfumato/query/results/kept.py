@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["LIMITS", "Limits", "kept_share", "kept_text", "limits_of"]
 
 _LEAST = 0.99
-"""Intervals are shown where it was shown that fewer than one person in a hundred is cut."""
+"""Intervals are shown where it was shown that fewer than one person in a hundred is cut, and nobody was seen to be:
+one person who is cut can hold any share of a sum."""
 Limits = Literal["fit", "cut", "not shown"]
-"""Whether the contribution limits fit the people: shown, shown not to be so, or neither."""
+"""Whether the contribution limits fit the people: nobody is seen to be cut, somebody is, or too few people to tell."""
 LIMITS = "limits"
 """Name of the column that says so, beside the values of an answer."""
 
@@ -44,10 +45,10 @@ def limits_of(plan: NoisePlan, kept: NoisyValue | None) -> Limits | None:
 
 
 def _judged(kept: NoisyValue | None) -> Limits:
-    """Limits fit where even the lower end of the share that they fit is high."""
+    """Limits cut where even the upper end of the share that they fit is below 1."""
     if kept is None or kept.low is None or kept.high is None:
         return "not shown"
-    return "fit" if kept.low >= _LEAST else "cut" if kept.high < _LEAST else "not shown"
+    return "cut" if kept.high < 1 else "fit" if kept.low >= _LEAST else "not shown"
 
 
 def kept_text(kept: NoisyValue) -> str:
@@ -57,11 +58,11 @@ def kept_text(kept: NoisyValue) -> str:
     few, many = 1 - kept.high, 1 - kept.low
     match _judged(kept):
         case "fit":
-            return f"The limits cut {few:.1%} to {many:.1%} of the people; intervals do not cover what is cut."
+            return f"The limits cut {many:.1%} of the people at most; intervals do not cover what is cut."
         case "cut":
             return (
-                f"The limits cut {few:.1%} to {many:.1%} of the people, so that answers are biased and have no "
-                "intervals. Use larger `rows` and `groups`; `Session.fit_limits` chooses them privately."
+                f"The limits cut {few:.2%} to {many:.2%} of the people, who may hold any share of a sum: answers are "
+                "biased and have no intervals. Use larger `rows` and `groups`; `Session.fit_limits` chooses them privately."
             )
         case "not shown":
             return (
