@@ -109,6 +109,10 @@ QUESTIONS: tuple[str, ...] = (
     # anti-joins
     "SELECT sex, COUNT(*) FROM p SEMI JOIN v ON p.u = v.u GROUP BY sex",
     "SELECT sex, COUNT(*) FROM p ANTI JOIN v USING (u) GROUP BY sex",
+    "SELECT sex, COUNT(*) FROM p LEFT JOIN v USING (u) WHERE v.u IS NULL GROUP BY sex",
+    "SELECT sex, COUNT(*) FROM p LEFT JOIN v ON p.u = v.u WHERE v.u IS NULL GROUP BY sex",
+    "SELECT COUNT(DISTINCT p.u), COUNT(DISTINCT v.u) FROM p LEFT JOIN v USING (u) WHERE v.u IS NOT NULL AND u > 5",
+    "SELECT COUNT(*) FROM v LEFT JOIN w USING (ward) WHERE w.ward IS NULL AND ward IS NOT NULL",
     "SELECT COUNT(*) FROM p ANTI JOIN (SELECT u FROM v WHERE code = 'A') q ON p.u = q.u",
     # noisy rows beside each other
     f"{YEARS} SELECT a.y, a.n, b.n AS before, a.n - b.n AS more FROM y a JOIN y b ON a.y = b.y + 1",

@@ -62,7 +62,8 @@ def kept_text(kept: NoisyValue) -> str:
         case "cut":
             return (
                 f"The limits cut {few:.2%} to {many:.2%} of the people, who may hold any share of a sum: answers are "
-                "biased and have no intervals. Use larger `rows` and `groups`; `Session.fit_limits` chooses them privately."
+                "biased and have no intervals. Use larger `rows` and `groups`; `Session.fit_limits` chooses them "
+                "privately."
             )
         case "not shown":
             return (

@@ -275,7 +275,7 @@ class Binder:
         made = node.copy()
         made.set("expressions", changed)
         rows = WindowByUnit(child=relation.rows, items=tuple(items))
-        return replace(relation, rows=rows, columns=ColumnScope(columns)), made
+        return replace(relation, rows=rows, columns=ColumnScope(columns, relation.columns.merged)), made
 
     def _distinct(self, node: exp.Expr, relation: BoundRelation) -> BoundRelation:
         """DISTINCT rows, one of whose columns is the unit: each row is computed from its own unit's rows."""

@@ -37,7 +37,9 @@ def condition_domains(columns: ColumnScope, condition: Expression) -> ColumnScop
                 if sign in ("<", "<=", "="):
                     most = _moved(value, -tick if sign == "<" else timedelta(0))
                     ends[name][1] = most if last is None or most < last else last
-    return ColumnScope((alias, name, _valued(_ranged(scalar, ends), named)) for alias, name, scalar in columns.items)
+    return ColumnScope(
+        ((alias, name, _valued(_ranged(scalar, ends), named)) for alias, name, scalar in columns.items), columns.merged
+    )
 
 
 def _listed(condition: Expression) -> tuple[str, set[Any]] | None:

@@ -61,18 +61,23 @@ _SUPPORTED = (
 class ColumnScope:
     """The columns in scope, by table alias and name."""
 
-    def __init__(self, items: Iterable[tuple[str, str, Scalar]] = ()) -> None:
+    def __init__(
+        self, items: Iterable[tuple[str, str, Scalar]] = (), merged: Iterable[tuple[str, str, Scalar]] = ()
+    ) -> None:
         self.items = tuple(items)
+        self.merged = tuple(merged)
+        """Columns of the right side of USING: the left one has their name, and only ``table.column`` means them."""
 
     def __add__(self, other: ColumnScope) -> ColumnScope:
-        return ColumnScope((*self.items, *other.items))
+        return ColumnScope((*self.items, *other.items), (*self.merged, *other.merged))
 
     def under(self, alias: str) -> ColumnScope:
         return ColumnScope((alias, name, scalar) for _, name, scalar in self.items)
 
     def find(self, table: str, name: str) -> list[Scalar]:
         name, table = name.lower(), table.lower()
-        matches = [s for alias, n, s in self.items if n.lower() == name and (not table or alias.lower() == table)]
+        seen = (*self.items, *self.merged) if table else self.items
+        matches = [s for alias, n, s in seen if n.lower() == name and (not table or alias.lower() == table)]
         return list({scalar.same: scalar for scalar in matches}.values())
 
     def names(self) -> list[str]:

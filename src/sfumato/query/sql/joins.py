@@ -144,10 +144,12 @@ class JoinBinder:
             items.append((alias, column, Scalar(node=node, kind=kind, low=low, high=high, values=known)))
         rows = PublicJoin(child=left.rows, table=table.name, on=tuple(on), names=tuple(names), outer=outer)
         shared = {str(node.name).lower() for node in join.args.get("using") or ()}
-        keep = ColumnScope(item for item in items if item[1].lower() not in shared)
+        keep = _using(items, shared)
         # After USING the shared name is one column, with the public values of the public table.
         same = {} if outer else {column.lower(): scalar for _, column, scalar in items if column.lower() in shared}
-        mine = ColumnScope((a, n, s if s.unit else same.get(n.lower(), s)) for a, n, s in left.columns.items)
+        mine = ColumnScope(
+            ((a, n, s if s.unit else same.get(n.lower(), s)) for a, n, s in left.columns.items), left.columns.merged
+        )
         return replace(left, rows=rows, columns=mine + keep)
 
     def _sides(
@@ -216,10 +218,12 @@ class JoinBinder:
         if outer:
             # The other side's unit is missing where there is no partner: it is an ordinary column there.
             shared = {str(node.name).lower() for node in join.args.get("using") or ()}
-            others = ColumnScope(
-                (alias, name, replace(scalar, unit=False, first=None, last=None))
-                for alias, name, scalar in right.columns.items
-                if name.lower() not in shared
+            others = _using(
+                [
+                    (alias, name, replace(scalar, unit=False, first=None, last=None))
+                    for alias, name, scalar in right.columns.items
+                ],
+                shared,
             )
             joined = UnitJoin(left=first, right=second, outer=True, on=tuple(rest))
             return replace(both, rows=joined, columns=left.columns + others)
@@ -227,6 +231,14 @@ class JoinBinder:
         for condition in rest:
             rows = Filter(child=rows, condition=condition)
         return replace(both, rows=rows)
+
+
+def _using(columns: list[tuple[str, str, Scalar]], shared: set[str]) -> ColumnScope:
+    """The columns of the right side of a join; those of USING by ``table.column`` alone."""
+    return ColumnScope(
+        (item for item in columns if item[1].lower() not in shared),
+        (item for item in columns if item[1].lower() in shared),
+    )
 
 
 def _units(left: BoundRelation, a: Scalar, b: Scalar) -> bool:
