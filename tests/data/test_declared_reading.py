@@ -91,6 +91,8 @@ def test_a_row_of_json_or_of_a_sheet_or_of_objects_changes_no_other(tmp_path: Pa
     pandas = pytest.importorskip("pandas")
     mixed = pandas.DataFrame({"age": [40, "old", 41.5, None]})
     assert read_declared(mixed, {"age": "number"}).frame["age"].to_list() == [40.0, None, 41.5, None]
+    mixed = pl.DataFrame({"age": pl.Series([40, "old", 41.5, None], dtype=pl.Object)})
+    assert read_declared(mixed, {"age": "number"}).frame["age"].to_list() == [40.0, None, 41.5, None]
 
 
 def test_the_dialect_is_declared_and_never_found(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato.dataset import Column, Kind, Role, Schema
 from sfumato.dp.loss import approximate, pure
 from sfumato.engines.backends.duckdb.engine import Duckdb
@@ -237,3 +238,11 @@ def test_what_is_no_text_is_refused(sql: Any) -> None:
 def test_a_quantile_without_its_rank_is_refused() -> None:
     with pytest.raises(QueryRefused, match="needs its rank"):
         value("SELECT APPROX_QUANTILE(y) FROM t")
+
+
+def test_python_objects_in_a_frame_are_read_value_by_value() -> None:
+    people = pl.DataFrame({"k": pl.Series(["a", "b", None, "a"], dtype=pl.Object)})
+    column = {"kind": "category", "domain": {"values": ["a", "b"]}}
+    described = {"dataset": "d", "person": "row", "tables": {"t": {"columns": {"k": column}}}}
+    asked = sfumato.session(described, {"t": people}, epsilon=10**6)
+    assert asked.ask("SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=1000).frame.rows() == [("a", 2), ("b", 1)]

@@ -209,13 +209,14 @@ def _texts(series: pl.Series) -> pl.Series:
 def frame_cells(source: Any) -> pl.DataFrame:
     """Any frame that supports Arrow as a Polars frame.
 
-    Columns of Python objects, which pandas has, become text value by value, as if they came from a text file: a type
-    guessed from all values would let one person's row change how everybody's are read.
+    Columns of Python objects become text value by value, as if they came from a text file: a type guessed from all
+    values would let one person's row change how everybody's are read.
     """
-    if isinstance(source, pl.DataFrame):
-        return source
     if isinstance(source, pl.LazyFrame):
-        return source.collect()
+        source = source.collect()
+    if isinstance(source, pl.DataFrame):
+        objects = [column for column in source if column.dtype == pl.Object]
+        return source.with_columns(_object_texts(column).alias(column.name) for column in objects)
     if not type(source).__module__.startswith("pandas"):
         return pl.DataFrame(source)
     if any(name is not None for name in source.index.names):
@@ -226,11 +227,14 @@ def frame_cells(source: Any) -> pl.DataFrame:
             raise BadParameter("two columns of a frame have the same name.", fix="Rename one.")
         column = source.iloc[:, place]
         if str(column.dtype) == "object":
-            texts = [None if value is None or value != value else str(value) for value in column]
-            columns[str(name)] = pl.Series(texts, dtype=pl.String)
+            columns[str(name)] = _object_texts(column)
         else:
             columns[str(name)] = pl.Series(pl.from_pandas(column))
     return pl.DataFrame(columns)
+
+
+def _object_texts(column: Iterable[Any]) -> pl.Series:
+    return pl.Series([None if value is None or value != value else str(value) for value in column], dtype=pl.String)
 
 
 def _cells(source: Any, names: Sequence[str], options: Mapping[str, Any]) -> tuple[pl.DataFrame, bool]:

@@ -28,9 +28,8 @@ def read_declared(source: Any, table: PrivateTable) -> pl.DataFrame:
     """The declared columns, each value cast to its declared kind, as private queries read them."""
     kinds: Mapping[str, Kind] = {name: column.kind for name, column in table.schema.columns.items() if column.kind}
     items = tuple((f"c{i}", Read((table.name, name), TYPES[kind])) for i, (name, kind) in enumerate(kinds.items()))
-    data = source.to_arrow() if isinstance(source, pl.DataFrame) else source
     try:
-        rows = Duckdb().start({table.name: data}).run(Select(items, Stored(table.name)))
+        rows = Duckdb().start({table.name: source}).run(Select(items, Stored(table.name)))
     except AnswerFailed:
         raise BadParameter(
             f"the declared columns of `{table.name}` cannot be read from its data.",

@@ -439,4 +439,8 @@ class Session:
 
 def _arrow(source: Any) -> Any:
     # A name of a file or a table is the common case; it loads no Polars, which the command line defers.
-    return source.to_arrow() if not isinstance(source, str | Path) and isinstance(source, pl.DataFrame) else source
+    if isinstance(source, str | Path) or not isinstance(source, pl.DataFrame):
+        return source
+    from sfumato.data.declared import frame_cells
+
+    return frame_cells(source).to_arrow()
