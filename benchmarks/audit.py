@@ -25,7 +25,7 @@ from sfumato.auditing.policies.audit import Audit
 from sfumato.dataset import Column, Domain, Kind, RangeDomain, Role, Schema
 from sfumato.errors import AnswerDenied
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable
 from sfumato.query.session import Session
 
 FIGURES = Figures(

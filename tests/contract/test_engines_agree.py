@@ -33,9 +33,9 @@ from sfumato.engines.regular_expressions import PatternRefused, parse_pattern, w
 from sfumato.engines.statements import Select, Stored
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.catalog import PublicTable
 from sfumato.query.execute.executor import statements
 from sfumato.query.execute.sqlgen import additive_sql
+from sfumato.query.plan.catalog import PublicTable
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.secret import Permit

@@ -41,13 +41,8 @@ ROOMS = {"commands": "cli", "demos": "demos", "report": "studies"}
 CIRCLES = tuple(
     frozenset(f"sfumato.{name}" for name in names.split())
     for names in (
-        "attacks attacks.evaluation",
-        "attacks.record_linkage attacks.record_linkage.view_linkage",
-        "auditing auditing.policies",
-        "collecting collecting.frequencies collecting.numbers",
+        "collecting collecting.frequencies",
         "data data.formats",
-        "query query.execute query.plan query.policy query.results query.sql",
-        "reports reports.compliance",
         "server server.accounts server.postgres server.rest",
     )
 )

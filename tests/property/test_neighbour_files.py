@@ -546,8 +546,8 @@ def test_every_plan_with_a_budget_is_compared() -> None:
 ELSEWHERE = {
     "sfumato.server.analyst_ledger": "the session's charge, to the account of a user",
     "sfumato.query.policies.differential_privacy": "a column in memory, for attacks on policies",
-    "sfumato.query.results.grouping_sets": "parts of a question, whose table is the session's",
-    "sfumato.query.results.workload": "several questions, whose table is the session's",
+    "sfumato.query.grouping_sets": "parts of a question, whose table is the session's",
+    "sfumato.query.workload": "several questions, whose table is the session's",
 }
 """Modules that charge a ledger and read no file of their own."""
 

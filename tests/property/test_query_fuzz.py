@@ -25,7 +25,7 @@ from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
 from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, Session
-from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.catalog import PublicTable
 from sfumato.query.sql.bind import Binder
 from sfumato.secret import Permit
 from sql_fuzzer import SqlFuzzer

@@ -39,7 +39,8 @@ from sfumato.query.plan import planner as choosing
 from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum
 from sfumato.query.plan.noise import NoisePlan, grid_of
 from sfumato.query.plan.planner import plan_query
-from sfumato.query.sql.parse import Query, parse_query
+from sfumato.query.plan.query import Query
+from sfumato.query.sql.parse import parse_query
 from sfumato.secret import Permit
 
 CANARY = "zanzibar"

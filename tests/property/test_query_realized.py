@@ -40,10 +40,10 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.ledger.ledger import Ledger
 from sfumato.query import Session
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.execute.grouped_rows import group_columns
 from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
 from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.outputs import Key, Measured, Output
 from sfumato.query.plan.planner import plan_query

@@ -11,8 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from sfumato.dataset import Column, Domain, Kind, Role, Schema, ValuesDomain
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.catalog_document import catalog_from_dict, catalog_to_dict
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 
 
 def column(kind: Kind, **domain: Any) -> Column:

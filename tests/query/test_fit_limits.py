@@ -13,7 +13,7 @@ from sfumato.dataset import Column, Kind, Role, Schema, ValuesDomain
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable
 from sfumato.query.session import Session
 
 PEOPLE = 4000

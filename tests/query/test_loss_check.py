@@ -14,8 +14,8 @@ from sfumato.dp.mechanism import ContributionBounds, Mechanism
 from sfumato.dp.mechanisms.partition_selection import PartitionSelection
 from sfumato.engines.expressions import constant
 from sfumato.errors import AnswerFailed, BadParameter
-from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.query.plan.aggregates import Aggregate, Sum
+from sfumato.query.plan.catalog import Catalog, PrivateTable
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query

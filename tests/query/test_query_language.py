@@ -13,7 +13,7 @@ from sfumato.dp.loss import approximate, pure
 from sfumato.errors import QueryRefused
 from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, Session
-from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.catalog import PublicTable
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.testing.sql import (

@@ -377,7 +377,7 @@ def test_a_workload_draws_its_own_secret(monkeypatch: pytest.MonkeyPatch, tmp_pa
         secrets.append(secret)
         return additive_totals(strategy, engine, secret)
 
-    monkeypatch.setattr("sfumato.query.results.workload.additive_totals", noted)
+    monkeypatch.setattr("sfumato.query.workload.additive_totals", noted)
     pl.DataFrame({"person": [1, 1, 2], "k": ["a", "b", "a"]}).write_parquet(tmp_path / "t.parquet")
     columns = {"person": column("integer"), "k": column("category", values=("a", "b"))}
     for _ in range(2):

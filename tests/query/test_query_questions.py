@@ -13,7 +13,7 @@ from sfumato.dataset import Column, Domain, Kind, Role, Schema
 from sfumato.dp.loss import approximate
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.catalog import PublicTable
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.compound import parse_compound
 from sfumato.query.sql.parse import parse_query

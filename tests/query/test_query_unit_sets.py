@@ -22,8 +22,8 @@ from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.engine import Running
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.catalog import PublicTable
 from sfumato.query.execute.executor import statements
+from sfumato.query.plan.catalog import PublicTable
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.secret import Permit

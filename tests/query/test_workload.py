@@ -15,7 +15,7 @@ from sfumato.dp.loss import approximate, pure
 from sfumato.errors import BadParameter, OverBudget, QueryRefused
 from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, Session
-from sfumato.query.results.workload import plan_workload
+from sfumato.query.workload import plan_workload
 
 PREFIXES = [f"SELECT COUNT(*) FROM patients WHERE age <= {age}" for age in range(100)]
 CELLS = [f"SELECT COUNT(*) FROM patients WHERE age = {age}" for age in range(0, 100, 10)]

@@ -15,7 +15,7 @@ import sqlglot
 
 from sfumato.dataset import Column, Kind, Schema
 from sfumato.errors import QueryRefused
-from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable
 from sfumato.server.postgres import catalog_process
 from sfumato.server.postgres.catalog_process import CatalogProcesses
 from sfumato.server.postgres.catalog_sql import CatalogQuery, Identity, rewrite

@@ -30,8 +30,8 @@ from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, NotSignedIn, OverBudget, QueryRefused
 from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.catalog import Catalog
 from sfumato.query.open_session import open_session
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.session import Session
 
 pytestmark = pytest.mark.xdist_group("server-process")  # one server for all, which the last test ends

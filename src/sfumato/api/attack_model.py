@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from sfumato.api.results import AttackResults
+from sfumato.attacks.evaluation.loop import AttackRun, run_loop
 from sfumato.attacks.evaluation.outcome import Outcome
-from sfumato.attacks.loop import AttackRun, run_loop
 from sfumato.attacks.models import AttackedModel, ModelAttack
 from sfumato.data import read
 from sfumato.data.table import Table

@@ -13,8 +13,8 @@ import polars as pl
 from sfumato.api.results import AttackResults
 from sfumato.api.session import load_dataset
 from sfumato.attacks.base import Discloses
+from sfumato.attacks.evaluation.loop import AttackRun, run_loop
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
-from sfumato.attacks.loop import AttackRun, run_loop
 from sfumato.attacks.query import QueryAttack, QueryOutcome, evaluate_sql_attack
 from sfumato.attacks.query._sql import SecretBit, SqlResponder, secret_bit
 from sfumato.attacks.query._subset_sql import PeopleConditions
@@ -25,9 +25,9 @@ from sfumato.errors import BadParameter, OutOfTime
 from sfumato.evaluation import judge_limits, same_limit
 from sfumato.ledger.ledger import Ledger
 from sfumato.progress import AUTO, Progress
-from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.query.declared_rows import read_declared
 from sfumato.query.open_session import open_session
+from sfumato.query.plan.catalog import Catalog, PrivateTable
 from sfumato.registry import registry
 from sfumato.rng import Rng
 

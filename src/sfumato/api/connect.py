@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from sfumato.dp.loss import PrivacyLoss
     from sfumato.query.builder import Builder
-    from sfumato.query.catalog import Catalog
     from sfumato.query.dbapi import Connection
     from sfumato.query.fit_limits import FittedLimits
+    from sfumato.query.plan.catalog import Catalog
     from sfumato.query.results.answer import Answer
     from sfumato.query.results.explain import Explanation
-    from sfumato.query.results.workload import WorkloadAnswer
     from sfumato.query.session import QueryOptions, Session
+    from sfumato.query.workload import WorkloadAnswer
     from sfumato.rationals import Number
 
 _TRIES = 4
@@ -244,7 +244,7 @@ def _explanation(shown: Mapping[str, Any]) -> Explanation:
 
 def _workload_answer(shown: Mapping[str, Any]) -> WorkloadAnswer:
     from sfumato.query.results.postprocess import NoisyValue
-    from sfumato.query.results.workload import WorkloadAnswer
+    from sfumato.query.workload import WorkloadAnswer
 
     return WorkloadAnswer(
         values=tuple(NoisyValue(**cell) for cell in shown["values"]), strategy=shown["strategy"],

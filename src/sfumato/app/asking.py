@@ -15,8 +15,8 @@ from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, SfumatoError
 from sfumato.ledger.ledger import Balance
 from sfumato.query import Session
-from sfumato.query.catalog import Catalog
 from sfumato.query.open_session import open_ledger, open_session
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.base import Policy
 from sfumato.query.results.public_schema import describe_table
 from sfumato.recipe.edit import set_column, set_section

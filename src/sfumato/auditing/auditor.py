@@ -38,7 +38,7 @@ from sfumato.dataset import Column, Domain, Kind, RangeDomain, Role, Schema, Val
 from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
-from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable
 from sfumato.secret import Permit
 
 _SCALE = 32

@@ -9,8 +9,8 @@ from sfumato.auditing.sql_frontend import SqlAuditor
 from sfumato.auditing.table import PolicyTable
 from sfumato.dataset.document import Dataset
 from sfumato.errors import BadParameter
-from sfumato.query.catalog import Catalog
 from sfumato.query.open_session import open_ledger
+from sfumato.query.plan.catalog import Catalog
 
 
 def decisions(dataset: Dataset) -> tuple[tuple[int, str, str], ...]:

@@ -15,8 +15,8 @@ from sqlglot import exp
 from sfumato.engines.expressions import FALSE, TRUE, ColumnRef, Expression, all_of, constant, when
 from sfumato.engines.statements import Query, Select, Subquery
 from sfumato.errors import QueryRefused
-from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import present
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, Scan, walk
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.bind import Binder

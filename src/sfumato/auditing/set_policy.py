@@ -10,7 +10,7 @@ import polars as pl
 
 from sfumato.dataset import Kind
 from sfumato.ledger.ledger import Store
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.base import Policy, TableResponder
 from sfumato.rng import Rng
 

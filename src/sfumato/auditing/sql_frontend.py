@@ -17,7 +17,7 @@ from sfumato.auditing.table import PolicyTable, TableBinding
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerDenied
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.base import TableAnswer
 
 _TELLS = (

@@ -27,8 +27,8 @@ from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query
 from sfumato.errors import AnswerDenied, MetadataMissing
 from sfumato.ledger.ledger import Store
-from sfumato.query.catalog import Catalog
 from sfumato.query.declared_rows import read_declared
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.base import ExactResponder, TableAnswer
 from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng

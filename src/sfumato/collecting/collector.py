@@ -15,7 +15,6 @@ import numpy as np
 from sfumato.collecting.device import NUMBER_TYPE, SURVEY_KEY
 from sfumato.collecting.estimates import FrequencyEstimate, MeanEstimate, NumberTally, Tally
 from sfumato.collecting.frequency_protocol import FrequencyProtocol, Reports
-from sfumato.collecting.numbers.square_wave import SquareWave
 from sfumato.collecting.survey import Survey
 from sfumato.data.read_write import require_file
 from sfumato.errors import BadParameter, NotThatFormat
@@ -171,10 +170,12 @@ class Collection:
             else:
                 assert isinstance(tally, NumberTally)
                 shared["mean"] = protocol.mean(tally, confidence=confidence, copies=most)
-                if isinstance(protocol, SquareWave):
-                    found = protocol.quantiles(tally, _QUANTILES, confidence=confidence, copies=most)
+                found = protocol.quantiles(tally, _QUANTILES, confidence=confidence, copies=most)
+                if found is not None:
                     shared["quantiles"] = tuple(zip(_QUANTILES, *(part.tolist() for part in found), strict=True))
-                    shared["histogram"] = tuple(protocol.histogram(tally).tolist())
+                histogram = protocol.histogram(tally)
+                if histogram is not None:
+                    shared["histogram"] = tuple(histogram.tolist())
             estimates.append(QuestionEstimate(**shared))
         return sorted(estimates, key=lambda estimate: list(self.survey.questions).index(estimate.question))
 

@@ -49,6 +49,16 @@ class NumberProtocol(LocalProtocol):
     def positions(self, reports: Ints) -> Floats:
         """An unbiased estimate of the grid position behind each report."""
 
+    def histogram(self, tally: NumberTally) -> Floats | None:
+        """Estimated share of respondents in each bin between the bounds; None where the mean alone is estimated."""
+        return None
+
+    def quantiles(
+        self, tally: NumberTally, chances: npt.ArrayLike, *, confidence: float = 0.95, copies: int = 1
+    ) -> tuple[Floats, Floats, Floats] | None:
+        """Quantiles of the respondents with the ends of their intervals; None where the mean alone is estimated."""
+        return None
+
     @abstractmethod
     def variance_at(self, position: int) -> float:
         """Variance of the estimated position of one person at a grid position."""

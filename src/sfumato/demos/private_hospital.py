@@ -7,7 +7,7 @@ import polars as pl
 from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.dp.loss import approximate, pure
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.session import Session
 from sfumato.rationals import Number
 from sfumato.rng import Rng

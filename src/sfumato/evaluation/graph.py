@@ -12,9 +12,9 @@ import polars as pl
 from sfumato import __version__
 from sfumato.arrays import Ints
 from sfumato.attacks import AttackScenario, Outcome
+from sfumato.attacks.evaluation.loop import AttackRun, Results, run_loop
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
-from sfumato.attacks.loop import AttackRun, Results, run_loop
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role
 from sfumato.deadline import check_deadline, quiet

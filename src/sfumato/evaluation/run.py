@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
-from sfumato.attacks.loop import AttackRun, Results, run_loop
+from sfumato.attacks.evaluation.loop import AttackRun, Results, run_loop
 from sfumato.attacks.shared_simulations import shared_simulations
 from sfumato.deadline import Deadline, check_deadline, quiet
 from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
@@ -38,7 +38,7 @@ def run_attacks(
     competing: bool = True,
     enough: Callable[[Results], bool] | None = None,
 ) -> Results:
-    """Run attacks on a table in order (:func:`~sfumato.attacks.loop.run_loop`), one result for each.
+    """Run attacks on a table in order (:func:`~sfumato.attacks.evaluation.loop.run_loop`), one result for each.
 
     ``streams`` are the numbers of the attacks' random streams, their positions if left out. ``competing`` says whether
     attacks in which targets compete for rows get more targets, as in :func:`~sfumato.attacks.evaluate_attack`.

@@ -36,7 +36,7 @@ from sfumato.data.yaml_documents import load_document
 from sfumato.dataset.document import Dataset, PublicSource, TableDeclaration
 from sfumato.field_docs import DocumentedModel
 from sfumato.parties.residues import MOST_PARTIES
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]

@@ -22,12 +22,13 @@ from sfumato.parties.question import PartiesQuestion
 from sfumato.parties.selections import MOST_CANDIDATES, Selections, SharedChoice
 from sfumato.parties.shared_computation import degree_for
 from sfumato.query.answer_key import answer_key
-from sfumato.query.catalog import Catalog
 from sfumato.query.execute.executor import public_groups, shared_measurements, shared_size
 from sfumato.query.plan.aggregates import BinCounts, Count, FittingUnits, ValueCounts
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.planner import plan_query
-from sfumato.query.sql.parse import Query, parse_query
+from sfumato.query.plan.query import Query
+from sfumato.query.sql.parse import parse_query
 from sfumato.rationals import rational
 
 _ANSWERED = "Over several parties, COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, quantiles and MODE are answered."

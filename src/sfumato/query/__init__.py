@@ -1,6 +1,6 @@
 """Private answers: SQL in, noisy numbers with intervals out, every grain of budget accounted for."""
 
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation
 from sfumato.query.session import QueryOptions, Session

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.dataset import Column, Schema, ValuesDomain
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 
 __all__ = ["catalog_from_dict", "catalog_to_dict"]
 

@@ -10,7 +10,7 @@ from sfumato.query.options import CheckedOptions
 from sfumato.query.plan.accuracy import plan_for_error, plan_within
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
-from sfumato.query.sql.parse import Query
+from sfumato.query.plan.query import Query
 from sfumato.rationals import Number, rational
 
 __all__ = ["cost_of", "plan_at_cost"]

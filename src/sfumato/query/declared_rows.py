@@ -12,7 +12,7 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.expressions import Read
 from sfumato.engines.statements import Select, Stored
 from sfumato.errors import AnswerFailed, BadParameter, EmptyTable
-from sfumato.query.catalog import PrivateTable
+from sfumato.query.plan.catalog import PrivateTable
 from sfumato.query.plan.scalar import TYPES
 from sfumato.secret import Permit
 

@@ -13,7 +13,7 @@ from sfumato.dataset.document import Dataset
 from sfumato.engines.engine import Engine
 from sfumato.errors import MetadataMissing
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.base import Policy
 from sfumato.query.session import Session
 

@@ -33,26 +33,27 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.policy_tables import refuse_registered
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
-from sfumato.query.catalog import Catalog
 from sfumato.query.certificate import certificate_of, charge_record, plan_digest
+from sfumato.query.compound import ask_parts, explain_parts
 from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
 from sfumato.query.options import CheckedOptions, QueryOptions, check_min_epsilon
 from sfumato.query.plan.accuracy import doubling_plans, error_reached
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.plan.grouping_sets import CubePlan
 from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.query import Query
 from sfumato.query.policy.base import Policy
 from sfumato.query.results.analysis import analysis
 from sfumato.query.results.answer import Answer, answer_rows, column_titles, html_table
-from sfumato.query.results.compound import ask_parts, explain_parts
 from sfumato.query.results.explain import Explanation, explain
 from sfumato.query.results.kept import kept_share, limits_of
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.results.public_schema import describe_table, list_tables, schema_answer
-from sfumato.query.results.workload import WorkloadAnswer, answer_workload, plan_workload
 from sfumato.query.sql.bind import scan_table
-from sfumato.query.sql.parse import Query, parse_query
+from sfumato.query.sql.parse import parse_query
+from sfumato.query.workload import WorkloadAnswer, answer_workload, plan_workload
 from sfumato.rationals import Number, rational
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from sfumato.measures import measure_of
 from sfumato.release.public_folder import Leaving, write_public
 from sfumato.release.standing import limit_state, limit_words
 from sfumato.reports import glossary, text
-from sfumato.reports.compliance import crosswalk
+from sfumato.reports.crosswalk import crosswalk
 from sfumato.reports.figures import (
     Figure,
     changed_columns,

@@ -28,11 +28,11 @@ from sfumato.errors import (
     SfumatoError,
     WriteFailed,
 )
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation
-from sfumato.query.results.workload import WorkloadAnswer
 from sfumato.query.session import QueryOptions, Session
+from sfumato.query.workload import WorkloadAnswer
 from sfumato.rationals import Number
 from sfumato.server.accounts import Tokens, Users
 from sfumato.server.analyst_ledger import AnalystLedger

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome
-from sfumato.attacks.loop import Results
+from sfumato.attacks.evaluation.loop import Results
 from sfumato.dataset import Data
 from sfumato.deadline import Deadline
 from sfumato.errors import OutOfTime, SfumatoError

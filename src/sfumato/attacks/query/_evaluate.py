@@ -22,7 +22,7 @@ from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter
 from sfumato.ledger.ledger import Ledger
-from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable
 from sfumato.query.policies.differential_privacy import DifferentialPrivacy
 from sfumato.query.policy import Policy
 from sfumato.query.session import Session

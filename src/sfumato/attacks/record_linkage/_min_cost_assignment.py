@@ -25,7 +25,7 @@ from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.features import numbers
 from sfumato.attacks.likelihood import Cells, Likelihood, fill
 from sfumato.attacks.record_linkage._fitting_rows import FittingRows, fitting_rows
-from sfumato.attacks.record_linkage.view_linkage.near_rows import different_rows
+from sfumato.attacks.record_linkage._near_rows import different_rows
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable

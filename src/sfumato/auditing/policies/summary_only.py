@@ -46,7 +46,7 @@ class SummaryOnly(SetPolicy):
         return _Responder(np.asarray(values))
 
     def answer_table(self, table: PolicyTable) -> TableResponder:
-        from sfumato.auditing.summaries import SummaryTableResponder
+        from sfumato.auditing.policies._summaries import SummaryTableResponder
 
         return SummaryTableResponder(self, table)
 

@@ -24,7 +24,7 @@ from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sq
 from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces, tells_fitting, with_fitting_row
 from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
 from sfumato.query.plan.noise import Measurement, NoisePlan
-from sfumato.query.sql.parse import Query
+from sfumato.query.plan.query import Query
 from sfumato.secret import SecretValue
 
 __all__ = [

@@ -28,8 +28,8 @@ from sfumato.engines.interval_analysis import size
 from sfumato.engines.statements import Join, Listed, Select, Source, Subquery, Values
 from sfumato.engines.statements import Query as Statement
 from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.query import GroupKey, Query
 from sfumato.query.plan.relational import columns_of
-from sfumato.query.sql.parse import GroupKey, Query
 
 __all__ = [
     "GROUP_NUMBER",

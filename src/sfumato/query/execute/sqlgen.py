@@ -47,7 +47,7 @@ from sfumato.query.execute.grouped_rows import (
 )
 from sfumato.query.plan.aggregates import BernsteinSum, Count, FittingUnits, Sum, clipped
 from sfumato.query.plan.noise import NoisePlan, refinement
-from sfumato.query.sql.parse import Query
+from sfumato.query.plan.query import Query
 
 __all__ = ["additive_sql", "bounding_pieces", "tells_fitting", "with_fitting_row"]
 

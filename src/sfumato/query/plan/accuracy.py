@@ -18,8 +18,7 @@ from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import Key, Measured, Ratio
 from sfumato.query.plan.planner import plan_query
-from sfumato.query.sql.parse import Query
-from sfumato.query.sql.statement import ErrorTarget
+from sfumato.query.plan.query import ErrorTarget, Query
 
 __all__ = ["doubling_plans", "error_reached", "plan_for_error", "plan_within"]
 

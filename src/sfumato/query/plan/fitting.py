@@ -15,7 +15,7 @@ from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.rational_bounds import sqrt_up
 from sfumato.query.plan.aggregates import Count, FittingUnits
 from sfumato.query.plan.noise import Measurement, NoisePlan
-from sfumato.query.sql.parse import Query
+from sfumato.query.plan.query import Query
 
 __all__ = ["can_be_cut", "counted_once", "with_fitting"]
 

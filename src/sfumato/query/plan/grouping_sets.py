@@ -37,8 +37,8 @@ from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of
 from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.plan.pooled_noise import pooled_error
+from sfumato.query.plan.query import GroupKey, Query
 from sfumato.query.plan.scalar import Scalar
-from sfumato.query.sql.parse import GroupKey, Query
 from sfumato.rationals import Number
 
 __all__ = ["CubePlan", "GroupingSetPlan", "MarginalDraw", "plan_sets"]

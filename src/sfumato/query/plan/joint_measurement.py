@@ -38,8 +38,8 @@ from sfumato.query.plan.outputs import (
     Ratio,
     SpreadOf,
 )
+from sfumato.query.plan.query import Query
 from sfumato.query.plan.row_steps import changed_step
-from sfumato.query.sql.parse import Query
 
 __all__ = ["combine_aggregates", "joint_ranks"]
 

@@ -12,8 +12,8 @@ from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.dp.noise_sums import combined_error
 from sfumato.query.plan.aggregates import MOST_SUMMED, Aggregate
 from sfumato.query.plan.outputs import LinearCombination, Ratio
+from sfumato.query.plan.query import Query
 from sfumato.query.plan.row_steps import step_outputs
-from sfumato.query.sql.parse import Query
 from sfumato.rationals import Number
 
 __all__ = ["Bounding", "Measurement", "NoisePlan", "grid_of", "refinement"]

@@ -49,8 +49,8 @@ from sfumato.query.plan.joint_measurement import combine_aggregates, joint_ranks
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import Bounding, Measurement, NoisePlan, grid_of, refinement
 from sfumato.query.plan.outputs import LinearCombination
+from sfumato.query.plan.query import Query
 from sfumato.query.plan.top_keys import top_plan
-from sfumato.query.sql.parse import Query
 from sfumato.rationals import Number, rational
 
 __all__ = ["plan_query"]

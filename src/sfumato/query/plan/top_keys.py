@@ -22,8 +22,8 @@ from sfumato.dp.rational_bounds import sqrt_up
 from sfumato.query.plan.aggregates import Count
 from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of
 from sfumato.query.plan.outputs import Key, Measured
+from sfumato.query.plan.query import Query
 from sfumato.query.plan.row_steps import Sort, Take
-from sfumato.query.sql.parse import Query
 
 __all__ = ["top_plan"]
 

@@ -18,7 +18,7 @@ from sfumato.dataset import Kind
 from sfumato.dataset.document import AnsweringPolicy
 from sfumato.errors import BadParameter
 from sfumato.ledger.ledger import Store
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.subsets import Bits, random_subsets, subset_sums
 from sfumato.rng import Rng
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sfumato.query.execute.executor import NoisyTable
     from sfumato.query.plan.noise import NoisePlan
     from sfumato.query.plan.outputs import Output
-    from sfumato.query.sql.parse import Query
+    from sfumato.query.plan.query import Query
 
 __all__ = ["Answer", "answer_rows", "cell_text", "column_titles", "html_table", "value_text"]
 

@@ -12,9 +12,9 @@ from sfumato.query.plan.first_rows import MOST_JOINED_ROWS, FirstRows
 from sfumato.query.plan.fitting import can_be_cut
 from sfumato.query.plan.noise import NoisePlan, grid_of
 from sfumato.query.plan.outputs import LinearCombination
+from sfumato.query.plan.query import DEFAULT_CONFIDENCE
 from sfumato.query.plan.relational import walk
 from sfumato.query.plan.row_steps import Compute
-from sfumato.query.sql.statement import DEFAULT_CONFIDENCE
 from sfumato.wording import counted
 
 __all__ = ["Explanation", "NoiseSummary", "digits", "explain", "percentage"]

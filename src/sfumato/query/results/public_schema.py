@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sfumato.errors import BadParameter, QueryRefused
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation
 from sfumato.query.results.postprocess import NoisyValue

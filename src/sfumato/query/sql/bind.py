@@ -13,7 +13,7 @@ from sfumato.dataset import Kind, PeriodDomain, RangeDomain, ValuesDomain
 from sfumato.dataset.column import distinct_values
 from sfumato.engines.aggregation import Largest
 from sfumato.engines.expressions import STORED_TEXT, ColumnRef, Read, standing_for
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
 from sfumato.query.plan.scalar import TYPES, Scalar
 from sfumato.query.plan.unit_nodes import WindowByUnit

@@ -14,9 +14,10 @@ from itertools import chain, combinations, product
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
+from sfumato.query.plan.query import Query
 from sfumato.query.sql.bind import Binder
-from sfumato.query.sql.parse import Query, bind_query
+from sfumato.query.sql.parse import bind_query
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import Views
 from sfumato.query.sql.released import title

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sfumato.dataset import Kind
 from sfumato.engines.expressions import Cast, ColumnRef, Expression, constant, equal, when
 from sfumato.engines.functions import Function
-from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.catalog import PublicTable
 from sfumato.query.plan.first_rows import truncated
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, UnitJoin, columns_of
 from sfumato.query.plan.scalar import TYPES, Scalar, flag

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
 from sfumato.engines.contribution_bounding import CODE_BITS
 from sfumato.errors import QueryRefused
-from sfumato.query.catalog import Catalog
-from sfumato.query.plan.aggregates import Aggregate
-from sfumato.query.plan.canonical import canonical_form
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.plan.expanded_size import check_expanded_size
 from sfumato.query.plan.outputs import Key, Output
-from sfumato.query.plan.relational import PlanNode
-from sfumato.query.plan.row_steps import Compute, Keep, RowStep
+from sfumato.query.plan.query import ContributionLimits, GroupKey, Query
+from sfumato.query.plan.row_steps import Compute, Keep
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.bind import Binder
@@ -26,70 +22,15 @@ from sfumato.query.sql.histograms import with_bins
 from sfumato.query.sql.output_binder import OutputBinder
 from sfumato.query.sql.possible_groups import possible_groups
 from sfumato.query.sql.refusal import called, nearest, refuse
-from sfumato.query.sql.relation import BoundRelation, ContributionLimits, Views
+from sfumato.query.sql.relation import BoundRelation, Views
 from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregate, title
 from sfumato.query.sql.released_joins import joined_released
-from sfumato.query.sql.statement import DEFAULT_CONFIDENCE, ErrorTarget, parse_statement
+from sfumato.query.sql.statement import parse_statement
 
-__all__ = ["GroupKey", "Query", "bind_query", "parse_query"]
+__all__ = ["bind_query", "parse_query"]
 
 _MAX_GROUPS = 1 << CODE_BITS
 """A group's number must fit the low bits of its place in a unit's order."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupKey:
-    """One GROUP BY expression; ``values`` are its public values, None where the keys are private."""
-
-    scalar: Scalar
-    values: tuple[Any, ...] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Query:
-    """A parsed query. It depends only on the text of the query and on the public catalog, never on private data."""
-
-    rows: PlanNode
-    keys: tuple[GroupKey, ...]
-    aggregates: tuple[Aggregate, ...]
-    outputs: tuple[tuple[str, Output], ...]
-    steps: tuple[RowStep, ...]
-    """What is done with the noisy rows before SELECT."""
-    limits: ContributionLimits
-    """(rows, groups, typical groups) of one unit as declared; where each row is a unit, copies of a row and 1."""
-    target: ErrorTarget | None = None
-    confidence: Fraction = DEFAULT_CONFIDENCE
-    """Probability with which intervals and stated errors hold: that of the ERROR clause."""
-    possible: tuple[int, ...] | None = None
-    """Numbers of the groups that can have rows, among all combinations of public keys; None: all."""
-
-    @property
-    def public_keys(self) -> bool:
-        return all(key.values is not None for key in self.keys)
-
-    @property
-    def groups(self) -> int | None:
-        """Number of groups in the answer; None where the keys are private."""
-        return self.combinations if self.possible is None else len(self.possible)
-
-    @property
-    def combinations(self) -> int | None:
-        """Number of combinations of the keys' values, also of those that cannot occur; None where keys are private."""
-        count = 1
-        for key in self.keys:
-            if key.values is None:
-                return None
-            count *= len(key.values)
-        return count
-
-    @cached_property
-    def fingerprint(self) -> tuple[str, tuple[int, ...]]:
-        """Hash of what is measured, and the order of the keys in it.
-
-        Queries with the same rows, keys in any order, and aggregates have the same fingerprint. Which groups are
-        possible follows from rows and keys.
-        """
-        return canonical_form(self.rows, self.keys, (self.aggregates, self.limits))
 
 
 def bind_query(tree: exp.Expr, catalog: Catalog, text: str, views: Views) -> Query:

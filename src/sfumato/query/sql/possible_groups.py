@@ -11,7 +11,7 @@ from math import prod
 
 from sfumato.engines.expressions import TRUE, And, ColumnRef, Expression, Read, all_of, constant, equal
 from sfumato.engines.statements import Join, Select, Source, Stored, Subquery, Values
-from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.catalog import PublicTable
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, columns_of
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.public_rows import public_rows

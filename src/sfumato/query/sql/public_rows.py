@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.data.in_process import open_duckdb
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.statements import Select
-from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.catalog import PublicTable
 
 __all__ = ["public_rows"]
 

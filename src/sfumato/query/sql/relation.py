@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from sfumato.query.plan.query import ContributionLimits
 from sfumato.query.plan.relational import PlanNode
 from sfumato.query.sql.expressions import ColumnScope
 from sfumato.query.sql.refusal import refuse
@@ -13,7 +14,7 @@ from sfumato.query.sql.refusal import refuse
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["BoundRelation", "ContributionLimits", "Views", "check_row_repetition", "wider_limits"]
+__all__ = ["BoundRelation", "Views", "check_row_repetition", "wider_limits"]
 
 _MAX_UNBOUNDED_JOINS = 3
 _MAX_REPETITION = 64
@@ -22,8 +23,6 @@ adversary could make a query time out only when a certain person is in the data,
 
 Views: TypeAlias = Mapping[str, tuple["exp.Expr", "Views"]]
 """The subqueries of WITH that are in scope, by name, each with those in its own scope."""
-
-ContributionLimits = tuple[int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, kw_only=True)

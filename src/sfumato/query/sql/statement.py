@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sfumato.errors import QueryRefused
+from sfumato.query.plan.query import DEFAULT_CONFIDENCE, ErrorTarget
 from sfumato.query.sql.allowed_forms import check_forms
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["DEFAULT_CONFIDENCE", "ErrorTarget", "parse_statement", "split_error_clause"]
+__all__ = ["parse_statement", "split_error_clause"]
 
-DEFAULT_CONFIDENCE = Fraction(19, 20)
-"""Probability with which an interval holds, unless the query says CONFIDENCE."""
 _MAX_CHARACTERS = 20_000
 _ERROR_CLAUSE = re.compile(
     r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"
     r"(?:\s+CONFIDENCE\s+(?P<level>\d{1,3}(?:\.\d{1,6})?)\s*%)?\s*;?\s*$",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ErrorTarget:
-    """The largest acceptable error, requested behind the query: ``ERROR 50 CONFIDENCE 95%``."""
-
-    size: Fraction
-    relative: bool
-    confidence: Fraction
 
 
 def parse_statement(sql: str) -> tuple[str, exp.Expr, ErrorTarget | None]:

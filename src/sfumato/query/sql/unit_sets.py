@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sfumato.engines.expressions import ColumnRef, Read
 from sfumato.engines.statements import Select, Stored, Subquery
-from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.catalog import PublicTable
 from sfumato.query.plan.scalar import TYPES, Scalar
 from sfumato.query.plan.unit_nodes import SemiJoin
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler

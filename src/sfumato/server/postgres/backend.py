@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import Cancelled, SfumatoError
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation
 from sfumato.query.results.public_schema import schema_answer

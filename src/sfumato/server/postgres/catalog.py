@@ -20,7 +20,7 @@ import pyarrow as pa
 from sfumato.data.in_process import open_duckdb
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import QueryRefused
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.server.postgres.catalog_functions import HELPERS, MACROS
 from sfumato.server.postgres.catalog_relations import Relation, declared_relations, relations
 from sfumato.server.postgres.catalog_sql import CatalogQuery

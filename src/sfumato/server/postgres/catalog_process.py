@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sfumato.errors import QueryRefused
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.server.postgres import catalog as engines
 from sfumato.server.postgres.catalog import CatalogEngine, CatalogResult, UserRows
 from sfumato.server.postgres.catalog_sql import CatalogQuery

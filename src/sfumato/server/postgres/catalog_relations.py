@@ -2,7 +2,7 @@
 
 ``catalog_relations.tsv`` lists the columns of every relation of ``pg_catalog`` and ``information_schema``, and
 ``catalog_types.tsv`` the built-in types, both as PostgreSQL 15 has them. Most relations stay empty. What is known of a
-data set here is its :class:`~sfumato.query.catalog.Catalog`, which its owner declared: no table is read, and numbers
+data set here is its :class:`~sfumato.query.plan.catalog.Catalog`, which its owner declared: no table is read. Numbers
 that a database would measure (pages, rows) are those of a table that was never analyzed.
 """
 
@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.results.public_schema import describe_table, list_tables
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, PostgresType
 from sfumato.server.postgres.views import VIEWS

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from sfumato.dp.loss import PrivacyMeasure
 from sfumato.errors import AnswerFailed, Cancelled, NotComparable
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.results.answer import Answer
 from sfumato.server.postgres.backend import Backend, Columns
 from sfumato.server.postgres.catalog_sql import setting_changes

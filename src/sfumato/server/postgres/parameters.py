@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from sfumato.dataset import Kind, PeriodDomain, RangeDomain, ValuesDomain
 from sfumato.dataset.domain import Value
-from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.server.postgres.catalog_relations import relations
 from sfumato.server.postgres.messages import Bind
 from sfumato.server.postgres.sqlstates import SqlError

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.plan.outputs import Key, Measured, Output, Value
+from sfumato.query.plan.query import GroupKey
 from sfumato.query.policy.base import Policy
 from sfumato.query.results.answer import column_titles
-from sfumato.query.sql.parse import GroupKey, parse_query
+from sfumato.query.sql.parse import parse_query
 from sfumato.registry import registry
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, TEXT, PostgresType
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
-from sfumato.query.catalog import Catalog
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.sql.statement import split_error_clause
 from sfumato.server.postgres.catalog_relations import relations
 from sfumato.server.postgres.sqlstates import SqlError

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from sfumato.query.catalog import Catalog
 from sfumato.query.catalog_document import catalog_to_dict
+from sfumato.query.plan.catalog import Catalog
 from sfumato.query.results.public_schema import describe_table, list_tables
 from sfumato.server.question_log import Question
 from sfumato.server.rest.context import ContextOf, ServerContext, Who

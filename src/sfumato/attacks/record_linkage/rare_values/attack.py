@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
+from sfumato.attacks.record_linkage._near_rows import different_rows
 from sfumato.attacks.record_linkage._unchanged_columns import unchanged_columns
 from sfumato.attacks.record_linkage.rare_values.scores import UNIT, Postings, best_rows
-from sfumato.attacks.record_linkage.view_linkage.near_rows import different_rows
 from sfumato.deadline import check_deadline
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress

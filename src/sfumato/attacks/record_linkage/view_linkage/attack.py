@@ -11,9 +11,9 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Linking, Stage, View
+from sfumato.attacks.record_linkage._near_rows import different_rows, near_rows
 from sfumato.attacks.record_linkage.view_linkage.adapt import adapted
 from sfumato.attacks.record_linkage.view_linkage.columns import columns_of
-from sfumato.attacks.record_linkage.view_linkage.near_rows import different_rows, near_rows
 from sfumato.attacks.record_linkage.view_linkage.views import VIEWS, Features
 from sfumato.deadline import check_deadline, split_deadline
 from sfumato.errors import NotApplicable

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from sfumato.data.yaml_documents import parse_yaml
-from sfumato.reports.compliance.evidence import EVIDENCE, Evidence
+from sfumato.reports.evidence import EVIDENCE, Evidence
 from sfumato.reports.report_data import ReportData
 
 __all__ = ["CrosswalkItem", "Framework", "crosswalk"]
@@ -107,7 +107,7 @@ def _state(evidence: Evidence, question: str, answer: str) -> ItemState:
 @cache
 def _documents() -> dict[str, Any]:
     """The frameworks by the names of their files, in the order that they state."""
-    folder = files("sfumato.reports.compliance")
+    folder = files("sfumato.reports") / "compliance"
     found = {
         path.name.removesuffix(".yaml"): parse_yaml(path.read_text(encoding="utf-8"), source=path.name).value
         for path in folder.iterdir()

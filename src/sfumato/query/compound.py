@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from sfumato.dp.loss import PrivacyLoss, sequential
 from sfumato.query.costing import cost_of
+from sfumato.query.grouping_sets import answer_sets, sets_note
 from sfumato.query.options import CheckedOptions
 from sfumato.query.plan.grouping_sets import CubePlan, plan_sets
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation, explain
-from sfumato.query.results.grouping_sets import answer_sets, sets_note
 from sfumato.query.results.windows import sorted_rows
 from sfumato.query.sql.compound import CompoundQuery, parse_compound
 

@@ -43,11 +43,12 @@ from sfumato.query.plan.fitting import can_be_cut, with_fitting
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import Measured
 from sfumato.query.plan.planner import plan_query
+from sfumato.query.plan.query import GroupKey, Query
 from sfumato.query.plan.relational import Filter, Scan
 from sfumato.query.results.kept import Limits, kept_share, limits_of
 from sfumato.query.results.postprocess import NoisyValue
-from sfumato.query.results.workload_cells import cell_columns, conditions_over_cells, merged_cells
-from sfumato.query.sql.parse import GroupKey, Query, parse_query
+from sfumato.query.sql.parse import parse_query
+from sfumato.query.workload_cells import cell_columns, conditions_over_cells, merged_cells
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
