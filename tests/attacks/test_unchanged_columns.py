@@ -8,11 +8,11 @@ import pytest
 
 from sfumato.attacks import AttackScenario, evaluate_attack, risk
 from sfumato.attacks.base import Linking, View
+from sfumato.attacks.record_linkage._near_rows import different_rows, near_rows
 from sfumato.attacks.record_linkage._unchanged_columns import blocks, unchanged_columns
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
 from sfumato.attacks.record_linkage.learned_linkage import LearnedLinkage
 from sfumato.attacks.record_linkage.view_linkage import ViewLinkage
-from sfumato.attacks.record_linkage._near_rows import different_rows, near_rows
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
 from sfumato.progress import SILENT

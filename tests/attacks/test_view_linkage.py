@@ -13,8 +13,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson, rankdata
 
 from sfumato.attacks import AttackScenario, Outcome, default_attacks, evaluate_attack, risk
-from sfumato.attacks.record_linkage.view_linkage import ViewLinkage
 from sfumato.attacks.record_linkage._near_rows import different_rows, near_rows
+from sfumato.attacks.record_linkage.view_linkage import ViewLinkage
 from sfumato.attacks.record_linkage.view_linkage.views import VIEWS
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
