@@ -242,7 +242,8 @@ def test_post_processing(by_row: Session) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("unit", ["by_row", "by_person"])
 def test_subqueries_and_joins(sql: str, wanted: int, unit: str, request: pytest.FixtureRequest) -> None:
-    assert request.getfixturevalue(unit).ask(sql, epsilon=HUGE).value == wanted
+    value = request.getfixturevalue(unit).ask(sql, epsilon=HUGE).value
+    assert value == pytest.approx(wanted, abs=1e-3 if "SUM" in sql and unit == "by_person" else 0)
 
 
 @pytest.mark.parametrize(
