@@ -30,7 +30,7 @@ def small(name: str) -> Catalog:
 
 def query(sql: str) -> CatalogQuery:
     identity = Identity(user="ada", database="hospital", version="", settings={})
-    return rewrite(sqlglot.parse_one(sql, dialect="postgres"), public=(), identity=identity, parameters=())
+    return rewrite(sqlglot.parse_one(sql, dialect="postgres"), tables={}, identity=identity, parameters=())
 
 
 def asked(processes: CatalogProcesses, catalog: Catalog, sql: str = DESCRIBED) -> list[tuple[object, ...]]:

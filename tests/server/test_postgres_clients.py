@@ -1,4 +1,4 @@
-"""Real clients on the PostgreSQL endpoint: psql, SQLAlchemy, pandas, polars, JDBC; and what DBeaver, Metabase ask."""
+"""Real clients on the PostgreSQL endpoint: psql, SQLAlchemy, pandas, polars, JDBC."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import postgres
 import programs
 from postgres_sample import Served, serving
 
-psycopg = pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
+pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
 
 GROUPS = "SELECT ward, COUNT(*) AS n FROM patients GROUP BY ward ORDER BY ward"
 
@@ -57,6 +57,21 @@ def test_psql_describes_tables(served: Served) -> None:
     assert "east, north, south, west" in said
 
 
+DESCRIBING = (
+    "a A A+ Ac Af Ao Ap b b+ c config C C+ d dp D D+ E i m s t v i+ t+ es es+ et eu ew f f+ F F+ Fd Fp Ft g g+ l L L+ "
+    "n n+ o o+ O O+ p P P+ Pt rds Rp Rp+ Rs T T+ TS u u+ x x+ X y"
+)
+
+
+def test_every_describing_command_of_psql_is_answered(served: Served) -> None:
+    commands = [f"\\d{letters}" for letters in ("", "S", "+", *DESCRIBING.split())]
+    tables = [f"\\d{plus} {name}" for plus in ("", "+") for name in ("patients", "sides", "sfumato.budget", "pg_class")]
+    said = psql(served, *commands, *tables, r"\l+", r"\z", r"\lo_list", r"\sv sfumato.budget", r"\conninfo")
+    assert "ERROR" not in said
+    assert "pg_default | sfumato |" in said
+    assert "There is no such function" in psql(served, r"\sf now")
+
+
 def test_psql_asks(served: Served) -> None:
     own = GROUPS.replace("GROUP BY", "WHERE age > 20 GROUP BY")  # no other test has paid for it
     said = psql(served, own, f"EXPLAIN {own}", "SELECT * FROM patients LIMIT 10", "SELECT version()")
@@ -66,116 +81,6 @@ def test_psql_asks(served: Served) -> None:
     assert "Costs ε = 1." in said
     assert "HINT:  Use aggregates" in said
     assert "PostgreSQL 15.0 (sfumato" in said
-
-
-DBEAVER = (
-    "SELECT db.oid, db.* FROM pg_catalog.pg_database db WHERE datallowconn AND NOT datistemplate",
-    "SELECT n.oid, n.*, d.description FROM pg_catalog.pg_namespace n LEFT OUTER JOIN pg_catalog.pg_description d "
-    "ON d.objoid = n.oid AND d.objsubid = 0 AND d.classoid = 'pg_namespace'::regclass ORDER BY nspname",
-    "SELECT c.oid, c.*, d.description, (SELECT array_agg(i.inhparent) FROM pg_catalog.pg_inherits i "
-    "WHERE i.inhrelid = c.oid) parents, pg_catalog.pg_get_expr(c.relpartbound, c.oid) AS partition_expr, "
-    "pg_catalog.pg_get_partkeydef(c.oid) AS partition_key FROM pg_catalog.pg_class c LEFT OUTER JOIN "
-    "pg_catalog.pg_description d ON d.objoid = c.oid AND d.objsubid = 0 AND d.classoid = 'pg_class'::regclass "
-    "WHERE c.relnamespace = 2200 AND c.relkind NOT IN ('i', 'I', 'c')",
-    "SELECT c.relname, a.*, pg_catalog.pg_get_expr(ad.adbin, ad.adrelid, true) AS def_value, "
-    "dsc.description, dep.objid "
-    "FROM pg_catalog.pg_attribute a INNER JOIN pg_catalog.pg_class c ON (a.attrelid = c.oid) "
-    "LEFT OUTER JOIN pg_catalog.pg_attrdef ad ON (a.attrelid = ad.adrelid AND a.attnum = ad.adnum) "
-    "LEFT OUTER JOIN pg_catalog.pg_description dsc ON (c.oid = dsc.objoid AND a.attnum = dsc.objsubid) "
-    "LEFT OUTER JOIN pg_depend dep ON dep.refobjid = a.attrelid AND dep.deptype = 'i' AND dep.refobjsubid = a.attnum "
-    "WHERE NOT a.attisdropped AND c.relname = 'patients' ORDER BY a.attnum",
-    "SELECT t.oid, t.*, c.relkind, format_type(nullif(t.typbasetype, 0), t.typtypmod) AS base_type_name, d.description "
-    "FROM pg_catalog.pg_type t LEFT OUTER JOIN pg_catalog.pg_class c ON c.oid = t.typrelid "
-    "LEFT OUTER JOIN pg_catalog.pg_description d ON t.oid = d.objoid WHERE t.typname IS NOT NULL "
-    "AND (c.relkind IS NULL OR c.relkind = 'c')",
-    "SELECT a.oid, a.* FROM pg_catalog.pg_roles a ORDER BY a.rolname",
-    "SELECT * FROM pg_catalog.pg_settings WHERE name = 'standard_conforming_strings'",
-    "SELECT current_schema(), session_user",
-    "SELECT * FROM pg_catalog.pg_enum WHERE 1 <> 1 LIMIT 1",
-    "SELECT reltype FROM pg_catalog.pg_class WHERE 1 <> 1 LIMIT 1",
-    "SHOW search_path",
-    "SET application_name = 'DBeaver - Main'",
-    "SELECT i.*, i.indkey AS keys, c.relname, c.relnamespace, c.relam, c.reltablespace, tc.relname AS tabrelname, "
-    "dsc.description, pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS pred_expr, "
-    "pg_catalog.pg_get_expr(i.indexprs, i.indrelid, true) AS expr, "
-    "pg_catalog.pg_relation_size(i.indexrelid) AS index_rel_size, "
-    "pg_catalog.pg_stat_get_numscans(i.indexrelid) AS index_num_scans FROM pg_catalog.pg_index i "
-    "INNER JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid INNER JOIN pg_catalog.pg_class tc ON tc.oid = i.indrelid "
-    "LEFT OUTER JOIN pg_catalog.pg_description dsc ON i.indexrelid = dsc.objoid WHERE tc.relname = 'sides'",
-    "SELECT c.oid, c.*, t.relname AS tabrelname, rt.relnamespace AS refnamespace, d.description, "
-    "CASE WHEN c.contype = 'c' THEN 'CHECK' ELSE NULL END, pg_catalog.pg_get_constraintdef(c.oid) AS definition "
-    "FROM pg_catalog.pg_constraint c INNER JOIN pg_catalog.pg_class t ON t.oid = c.conrelid "
-    "LEFT OUTER JOIN pg_catalog.pg_class rt ON rt.oid = c.confrelid "
-    "LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid = c.oid AND d.objsubid = 0 ORDER BY c.oid",
-)
-"""Statements of the shape that DBeaver sends when it connects and opens a table."""
-
-METABASE = (
-    "SHOW TIMEZONE",
-    "SELECT nspname, typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
-    "WHERE t.oid IN (SELECT DISTINCT enumtypid FROM pg_enum e)",
-    "WITH table_privileges AS (SELECT NULL AS role, t.schemaname AS schema, t.objectname AS table, "
-    "pg_catalog.has_any_column_privilege(current_user, '\"' || replace(t.schemaname, '\"', '\"\"') || '\".\"' || "
-    "replace(t.objectname, '\"', '\"\"') || '\"', 'SELECT') AS select, pg_catalog.has_table_privilege(current_user, "
-    "'\"' || t.schemaname || '\".\"' || t.objectname || '\"', 'DELETE') AS delete FROM (SELECT "
-    "schemaname, tablename AS "
-    "objectname FROM pg_catalog.pg_tables UNION SELECT schemaname, viewname FROM pg_catalog.pg_views UNION SELECT "
-    "schemaname, matviewname FROM pg_catalog.pg_matviews) t WHERE t.schemaname !~ '^pg_' AND t.schemaname <> "
-    "'information_schema' AND pg_catalog.has_schema_privilege(current_user, t.schemaname, 'USAGE')) "
-    "SELECT t.* FROM table_privileges t",
-    'SELECT "n"."nspname" AS "schema", "c"."relname" AS "name", CASE "c"."relkind" WHEN \'r\' THEN \'TABLE\' WHEN '
-    '\'v\' THEN \'VIEW\' ELSE NULL END AS "type", "d"."description" AS "description", "stat"."n_live_tup" AS '
-    '"estimated_row_count" FROM "pg_catalog"."pg_class" AS "c" INNER JOIN "pg_catalog"."pg_namespace" AS "n" ON '
-    '"c"."relnamespace" = "n"."oid" LEFT JOIN "pg_catalog"."pg_description" AS "d" ON ("c"."oid" = "d"."objoid") AND '
-    '("d"."objsubid" = 0) AND ("d"."classoid" = \'pg_class\'::regclass) LEFT JOIN "pg_stat_user_tables" AS "stat" ON '
-    '("n"."nspname" = "stat"."schemaname") AND ("c"."relname" = "stat"."relname") WHERE '
-    '("n"."nspname" !~ \'^pg_\') AND '
-    "(\"n\".\"nspname\" <> 'information_schema') AND c.relkind in ('r', 'p', 'v') ORDER BY \"type\" ASC",
-    "SELECT c.column_name AS name, CASE WHEN c.udt_schema IN ('public', 'pg_catalog') THEN "
-    "FORMAT('%s', c.udt_name) ELSE "
-    'FORMAT(\'"%s"."%s"\', c.udt_schema, c.udt_name) END AS "database-type", c.ordinal_position - 1 AS '
-    '"database-position", pk.column_name IS NOT NULL AS "pk?", COL_DESCRIPTION(CAST(CAST(FORMAT(\'%I.%I\', '
-    "CAST(c.table_schema AS TEXT), CAST(c.table_name AS TEXT)) AS REGCLASS) AS OID), c.ordinal_position) AS comment "
-    "FROM information_schema.columns AS c LEFT JOIN (SELECT tc.table_schema, tc.table_name, kc.column_name FROM "
-    "information_schema.table_constraints AS tc INNER JOIN information_schema.key_column_usage AS kc ON "
-    "tc.constraint_name = kc.constraint_name WHERE tc.constraint_type = 'PRIMARY KEY') AS pk ON c.table_schema = "
-    "pk.table_schema AND c.table_name = pk.table_name AND c.column_name = pk.column_name "
-    "WHERE c.table_schema !~ '^information_schema|catalog_history|pg_'",
-    "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
-    'SELECT TRUE AS "_" FROM "public"."sides" WHERE 1 <> 1 LIMIT 0',
-)
-"""Statements of the shape that Metabase sends when it synchronizes a database."""
-
-
-@pytest.mark.parametrize("sql", [*DBEAVER, *METABASE])
-def test_catalog_statements_of_dbeaver_and_metabase_are_answered(served: Served, sql: str) -> None:
-    before = served.spent()
-    with psycopg.connect(served.url(), autocommit=True) as connection:
-        cursor = connection.execute(sql)
-        rows = cursor.fetchall() if cursor.description else []
-    assert "secret-study" not in str(rows)
-    assert served.spent() == before
-
-
-def test_questions_and_probes_of_metabase(served: Served) -> None:
-    column = '"public"."patients"."ward"'
-    with psycopg.connect(served.url(), autocommit=True) as connection:
-        rows = connection.execute(
-            f'SELECT {column} AS "ward", COUNT(*) AS "count" FROM "public"."patients" '
-            f"GROUP BY {column} ORDER BY {column} ASC"
-        ).fetchall()
-        assert [ward for ward, _ in rows] == ["east", "north", "south", "west"]
-        before = served.spent()
-        for probe in (
-            f'SELECT {column} AS "ward" FROM "public"."patients" LIMIT 10000',
-            'SELECT "public"."patients"."age" AS "age", "public"."patients"."bill" AS "bill" FROM '
-            '"public"."patients" LIMIT 2000',
-            'SELECT * FROM "public"."patients" LIMIT 200',
-        ):
-            with pytest.raises(psycopg.Error) as refusal:
-                connection.execute(probe)
-            assert refusal.value.sqlstate == "0A000"
-        assert served.spent() == before
 
 
 def test_sqlalchemy_inspects(engine: Any) -> None:

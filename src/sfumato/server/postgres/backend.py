@@ -19,7 +19,7 @@ from sfumato.query.results.explain import Explanation
 from sfumato.query.results.public_schema import schema_answer
 from sfumato.query.sql.statement import split_error_clause
 from sfumato.server.budgets import AccountBalance, period_name
-from sfumato.server.postgres.catalog import CatalogResult
+from sfumato.server.postgres.catalog import CatalogResult, catalog_schemas
 from sfumato.server.postgres.catalog_process import CatalogProcesses
 from sfumato.server.postgres.catalog_relations import declared_columns, user_relations
 from sfumato.server.postgres.catalog_sql import CatalogQuery, Identity, rewrite
@@ -148,9 +148,8 @@ class Backend:
     def _rewritten(
         self, statement: CatalogStatement, catalog: Catalog, values: Sequence[Any], settings: Settings
     ) -> CatalogQuery:
-        return rewrite(
-            statement.tree.copy(), public=tuple(catalog.public), identity=self._identity(settings), parameters=values
-        )
+        tables = catalog_schemas(catalog, columns_only=statement.columns_only)
+        return rewrite(statement.tree.copy(), tables=tables, identity=self._identity(settings), parameters=values)
 
     def _question_rows(self, principal: Principal) -> list[dict[str, Any]]:
         return [

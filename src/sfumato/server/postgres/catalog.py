@@ -22,13 +22,14 @@ from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.catalog import Catalog
 from sfumato.server.postgres.catalog_functions import HELPERS, MACROS
-from sfumato.server.postgres.catalog_relations import Relation, declared_relations, relations
+from sfumato.server.postgres.catalog_relations import DUCKDB_TYPES, Relation, declared_relations, relations
 from sfumato.server.postgres.catalog_sql import CatalogQuery
-from sfumato.server.postgres.type_mapping import BY_NAME, TEXT, PostgresType, array_of
+from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, TEXT, PostgresType, array_of
 from sfumato.server.postgres.views import VIEWS
 
-__all__ = ["CatalogEngine", "CatalogResult", "UserRows"]
+__all__ = ["CatalogEngine", "CatalogResult", "UserRows", "catalog_schemas"]
 
+_PUBLIC, _COLUMNS = "pub", "col"
 SECONDS = 5.0
 """How long a query may run."""
 _MOST_ROWS = 100_000
@@ -52,6 +53,12 @@ class CatalogResult:
     rows: Sequence[tuple[Any, ...]]
 
 
+def catalog_schemas(catalog: Catalog, *, columns_only: bool) -> dict[str, str]:
+    """The tables that a query may name, with their schemas here. Private tables have their columns and no rows."""
+    private = dict.fromkeys(catalog.private, _COLUMNS) if columns_only else {}
+    return {**private, **dict.fromkeys(catalog.public, _PUBLIC)}
+
+
 class CatalogEngine:
     """Answers catalog queries about one data set."""
 
@@ -61,7 +68,7 @@ class CatalogEngine:
         self._database = self._stack.enter_context(open_duckdb(threads=1, memory="256MB", spills=False, locked=False))
         self._lock = threading.Lock()
         run = self._database.execute
-        for schema in ("cat", "inf", "pub"):
+        for schema in ("cat", "inf", _PUBLIC, _COLUMNS):
             run(f"CREATE SCHEMA {schema}")
         filled = declared_relations(catalog)
         for (schema, name), relation in relations().items():
@@ -69,8 +76,12 @@ class CatalogEngine:
             self._fill(self._database, place, relation, filled.get(name, ()))
         for name, table in catalog.public.items():
             self._database.register("public_frame", table.frame.to_arrow())
-            run(f"CREATE TABLE pub.{quoted_name(name)} AS SELECT * FROM public_frame")
+            run(f"CREATE TABLE {_PUBLIC}.{quoted_name(name)} AS SELECT * FROM public_frame")
             self._database.unregister("public_frame")
+        for name, private in catalog.private.items():
+            kinds = {column: KIND_TYPES[one.kind].name for column, one in private.schema.columns.items() if one.kind}
+            columns = ", ".join(f"{quoted_name(column)} {DUCKDB_TYPES[kind]}" for column, kind in kinds.items())
+            run(f"CREATE TABLE {_COLUMNS}.{quoted_name(name)} ({columns})")
         for macro in (*HELPERS, *MACROS):
             run(f"CREATE MACRO {macro}")
         run("SET lock_configuration = true")

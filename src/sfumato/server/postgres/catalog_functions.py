@@ -7,7 +7,7 @@ the arguments of a call into the text of a macro, where an alias of the same nam
 
 from __future__ import annotations
 
-__all__ = ["ALLOWED", "HELPERS", "MACROS"]
+__all__ = ["ALLOWED", "HELPERS", "MACROS", "TABLE_FUNCTIONS"]
 
 MACROS = (
     # names of types and relations
@@ -44,16 +44,27 @@ MACROS = (
     "pg_get_function_arguments(o) AS NULL::VARCHAR",
     "pg_get_function_identity_arguments(o) AS NULL::VARCHAR",
     "pg_get_functiondef(o) AS NULL::VARCHAR",
+    "pg_get_function_sqlbody(o) AS NULL::VARCHAR",
+    "pg_tablespace_location(o) AS ''::VARCHAR",
+    "pg_partition_tree(o) AS TABLE SELECT 0::UINTEGER AS relid, 0::UINTEGER AS parentrelid, true AS isleaf, 0 AS level "
+    "WHERE false",
+    "pg_partition_ancestors(o) AS unnest([]::UINTEGER[])",
     "pg_get_statisticsobjdef_columns(o) AS NULL::VARCHAR",
     "pg_get_serial_sequence(t, c) AS NULL::VARCHAR",
     "pg_get_userbyid(o) AS CASE WHEN o = 10 THEN 'sfumato' ELSE 'unknown (OID=' || o || ')' END",
     "pg_encoding_to_char(n) AS CASE WHEN n = 6 THEN 'UTF8' ELSE '' END",
+    "getdatabaseencoding() AS 'UTF8'",
+    "pg_char_to_encoding(n) AS CASE WHEN upper(n) IN ('UTF8', 'UTF-8') THEN 6 ELSE -1 END",
     # visibility and privileges: what a catalog lists may be seen, and nothing may be changed
     "pg_table_is_visible(o) AS coalesce((SELECT bool_or(_c.relnamespace IN (11, 2200)) FROM cat.pg_class _c WHERE "
     "_c.oid = o), false)",
-    "pg_type_is_visible(o) AS true",
-    "pg_collation_is_visible(o) AS true",
-    "pg_function_is_visible(o) AS true",
+    *(
+        f"pg_{kind}_is_visible(o) AS true"
+        for kind in (
+            "type", "collation", "function", "operator", "opclass", "opfamily", "conversion", "statistics_obj",
+            "ts_config", "ts_dict", "ts_parser", "ts_template",
+        )
+    ),
     "pg_relation_is_publishable(o) AS false",
     "pg_is_in_recovery() AS false",
     "pg_is_other_temp_schema(o) AS false",
@@ -70,7 +81,8 @@ MACROS = (
     "pg_has_role(a, b) AS true, (a, b, c) AS true",
     # sizes and activity: nothing is measured
     "pg_relation_size(o) AS 0::BIGINT, (o, f) AS 0::BIGINT",
-    *(f"{name}(o) AS 0::BIGINT" for name in ("pg_table_size", "pg_total_relation_size", "pg_indexes_size")),
+    *(f"{name}(o) AS 0::BIGINT" for name in ("pg_table_size", "pg_total_relation_size", "pg_indexes_size",
+                                                    "pg_tablespace_size")),
     "pg_database_size(o) AS 0::BIGINT",
     "pg_size_pretty(n) AS n || ' bytes'",
     "pg_postmaster_start_time() AS NULL::TIMESTAMP",
@@ -88,6 +100,8 @@ MACROS = (
     "quote_ident(n) AS CASE WHEN regexp_full_match(n, '[a-z_][a-z0-9_$]*') THEN n ELSE '\"' || "
     "replace(n, '\"', '\"\"') || "
     "'\"' END",
+    "parse_ident(n) AS string_split(replace(n, '\"', ''), '.')",
+    "quote_literal(n) AS chr(39) || replace(n, chr(39), chr(39) || chr(39)) || chr(39)",
     "pg_get_keywords() AS TABLE SELECT unnest(['analyse', 'analyze', 'freeze', 'ilike', 'isnull', 'limit', 'notnull', "
     "'offset', 'returning', 'verbose']) AS word, 'R'::VARCHAR AS catcode, 'reserved'::VARCHAR AS catdesc",
     "pg_options_to_table(o) AS TABLE SELECT ''::VARCHAR AS option_name, ''::VARCHAR AS option_value WHERE false",
@@ -115,14 +129,16 @@ HELPERS = (
 """Macros that other macros use; a query cannot name them."""
 
 _BUILT_IN = """
-    abs all and any array array_agg array_append array_cat array_concat array_contains array_length array_size
-    array_to_string avg bool_and bool_or case cast ceil coalesce concat concat_ws count current_date
+    abs all and any array array_agg array_append array_cat array_concat array_contains array_length array_remove
+    array_size array_to_string avg bool_and bool_or case cast ceil coalesce concat concat_ws count current_date
     current_timestamp exists exploding_generate_series explode floor format generate_series greatest
     group_concat if ilike initcap json_object left length like listagg logical_and logical_or lower ltrim
-    max md5 min mod nullif now or pi position power printf quote_literal regexp_i_like regexp_ilike regexp_like
+    max md5 min mod nullif now or pi position power printf regexp_i_like regexp_ilike regexp_like
     regexp_replace replace reverse right round row_number rtrim sign split_part sqrt starts_with
     str_position string_agg string_to_array strpos substring substr sum to_char trim try_cast unnest upper xor
 """
 
+TABLE_FUNCTIONS = frozenset(macro.split("(", 1)[0] for macro in MACROS if " AS TABLE " in macro)
+"""Those that give a table; all others give a value, or a list of rows of one column."""
 ALLOWED = frozenset(macro.split("(", 1)[0] for macro in MACROS) | frozenset(_BUILT_IN.split())
 """Functions that a query on the catalogs may call, in lower case."""

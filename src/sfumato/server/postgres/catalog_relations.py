@@ -159,7 +159,8 @@ def declared_relations(catalog: Catalog) -> dict[str, list[Row]]:
         "collencoding": -1}],
         "pg_type": list(_type_rows()),
         "pg_class": [_class_row(table) for table in everything] + [_index_class(table) for table in keyed],
-        "pg_attribute": [row for table in everything for row in _attribute_rows(table)],
+        "pg_attribute": [row for table in everything for row in _attribute_rows(table)]
+        + [row for table in keyed for row in _index_attributes(table)],
         "pg_index": [_index_row(table) for table in keyed],
         "pg_constraint": [_constraint_row(table) for table in keyed],
         "pg_description": [row for table in tables for row in _description_rows(table)],
@@ -238,6 +239,12 @@ def _attribute_rows(table: _Table) -> Iterator[Row]:
             "attnum": number, "atttypmod": -1, "attnotnull": column.required, "attislocal": True, "attstattarget": -1,
             "attcollation": 100 if column.type.name in ("text", "varchar") else 0, "attstorage": "p",
         }  # fmt: skip
+
+
+def _index_attributes(table: _Table) -> Iterator[Row]:
+    rows = {row["attname"]: row for row in _attribute_rows(table)}
+    for number, name in enumerate(table.key, start=1):
+        yield {**rows[name], "attrelid": table.oid + 1, "attnum": number}
 
 
 def _index_row(table: _Table) -> Row:

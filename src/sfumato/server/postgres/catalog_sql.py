@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from sqlglot import exp
 
 from sfumato.data.sql_quoting import quoted_text
 from sfumato.errors import QueryRefused
-from sfumato.server.postgres.catalog_functions import ALLOWED
+from sfumato.server.postgres.catalog_functions import ALLOWED, TABLE_FUNCTIONS
 from sfumato.server.postgres.catalog_relations import relations, user_relations
 from sfumato.server.postgres.type_mapping import BY_NAME, BadValue, decode
 from sfumato.server.postgres.views import VIEWS
@@ -79,16 +80,20 @@ def literal_node(value: Any) -> Any:
             return exp.Literal.string(str(value))
 
 
-def rewrite(tree: Any, *, public: Sequence[str], identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
-    """The query as the catalog engine runs it; a refusal says what is not available."""
+def rewrite(tree: Any, *, tables: Mapping[str, str], identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
+    """The query as the catalog engine runs it; a refusal says what is not available.
+
+    ``tables`` are those of the data set that it may name, with the engine's schemas that they are in.
+    """
     if not isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery | exp.Values):
         raise QueryRefused("Only SELECT is answered about the catalogs.")
     if tree.find(exp.DDL, exp.DML, exp.Command, exp.Into) is not None:
         raise QueryRefused("Nothing can be written.")
     _fold_names(tree)
     _name_outputs(tree)
-    rewriter = _Rewriter(public=public, identity=identity, parameters=parameters)
+    rewriter = _Rewriter(tables=tables, identity=identity, parameters=parameters)
     rewriter.named = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
+    rewriter.aliases = {one.alias_or_name: one.name for one in tree.find_all(exp.Table)}
     for node in reversed(list(tree.walk())):  # children before their parents
         changed = rewriter.node(node)
         if changed is not node:
@@ -143,18 +148,24 @@ def _output_name(node: Any) -> str:
 
 @dataclass
 class _Rewriter:
-    public: Sequence[str]
+    tables: Mapping[str, str]
     identity: Identity
     parameters: Sequence[Any]
     named: set[str] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Tables by the names that they have in the query."""
     needs: set[str] = field(default_factory=set)
 
     def node(self, node: Any) -> Any:
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node)
+            case exp.Table() if isinstance(node.this, exp.Func) and node.alias and not node.args["alias"].columns:
+                return _function_rows(node)
             case exp.Column():
                 return self._column(node)
+            case exp.Bracket() if isinstance(node.this, exp.Column) and node.this.name in _vectors():
+                return _counted_from_one(node)
             case exp.Parameter():
                 return self._parameter(node)
             case exp.Operator():
@@ -186,7 +197,8 @@ class _Rewriter:
                 pattern = exp.Literal.string(node.this.name.replace("%I", "%s"))
                 return exp.Anonymous(this="printf", expressions=[pattern, *node.expressions])
             case exp.Literal() if node.is_string and node.name.startswith("{") and node.name.endswith("}"):
-                return exp.Literal.string(_list_text(node.name))
+                compared = isinstance(node.parent, exp.Paren) and isinstance(node.parent.parent, exp.Any | exp.All)
+                return literal_node(_items(node.name)) if compared else exp.Literal.string(_list_text(node.name))
         return node
 
     def _table(self, node: exp.Table) -> Any:
@@ -207,9 +219,9 @@ class _Rewriter:
             self.needs.add(f"sfumato_{name}")
             return self._placed(node, "temp", f"sfumato_{name}")
         if schema in ("", "public"):
-            known = next((table for table in self.public if table.lower() == name.lower()), None)
+            known = next((table for table in self.tables if table.lower() == name.lower()), None)
             if known is not None:
-                return self._placed(node, "pub", known)
+                return self._placed(node, self.tables[known], known)
         raise QueryRefused(f"There is no table `{f'{schema}.' if schema else ''}{name}` here.")
 
     def _placed(self, node: exp.Table, schema: str, name: str) -> Any:
@@ -225,6 +237,8 @@ class _Rewriter:
         """A column without schema and database: tables are named by their alias."""
         if not node.table and node.name == "user" and not node.this.quoted:
             return exp.Literal.string(self.identity.user)
+        if node.name == "tableoid" and node.table in self.aliases:
+            return exp.Anonymous(this="to_regclass", expressions=[exp.Literal.string(self.aliases[node.table])])
         if node.args.get("db"):
             plain = node.copy()
             plain.set("db", None)
@@ -270,6 +284,8 @@ class _Rewriter:
             return exp.Anonymous(this=_LOOKUPS[name] if lookup else _SAME[name], expressions=[inner])
         if name in ("regproc", "regprocedure", "regoper", "regoperator", "regrole"):
             return exp.Anonymous(this="regproc_name", expressions=[inner])
+        if name == "oid" and isinstance(inner, exp.Anonymous) and inner.name == "regproc_name":
+            raise QueryRefused("There is no such function: pg_proc is empty.")
         if name in ("oid", "xid"):
             return exp.cast(inner, "UINTEGER", dialect="duckdb")
         if name in ("oid[]", "int2vector", "oidvector"):
@@ -319,14 +335,54 @@ def _list_text(text: str) -> str:
     >>> _list_text('{a,"null"}')
     "[a, 'null']"
     """
-    try:
-        items = decode(text.encode(), BY_NAME["_text"], binary=False)
-    except (BadValue, IndexError):
+    items = _items(text)
+    if not isinstance(items, list):
         return text
     shown = (
         "NULL" if item is None else item if item.isalnum() and item != "null" else quoted_text(item) for item in items
     )
     return f"[{', '.join(shown)}]"
+
+
+def _items(text: str) -> Any:
+    """The items of an array literal; any other text as it is."""
+    try:
+        return decode(text.encode(), BY_NAME["_text"], binary=False)
+    except (BadValue, IndexError):
+        return text
+
+
+@cache
+def _vectors() -> frozenset[str]:
+    """Columns of the old kind of array, whose items are counted from zero."""
+    return frozenset(
+        column
+        for relation in relations().values()
+        for column, kind in relation.columns.items()
+        if kind in ("int2vector", "oidvector")
+    )
+
+
+def _counted_from_one(node: exp.Bracket) -> Any:
+    counted = node.copy()
+    counted.set("expressions", [exp.Paren(this=one.copy()) + 1 for one in node.expressions])
+    return counted
+
+
+def _function_rows(node: exp.Table) -> Any:
+    """A function in FROM: its rows, or its value, are the one column, which has the name of the alias."""
+    name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
+    if name in TABLE_FUNCTIONS:
+        return node
+    alias = node.args["alias"].this
+    if isinstance(node.this, exp.ExplodingGenerateSeries):
+        named = node.copy()
+        named.set("alias", exp.TableAlias(this=alias.copy(), columns=[alias.copy()]))
+        return named
+    return exp.Subquery(
+        this=exp.Select(expressions=[exp.Alias(this=node.this.copy(), alias=alias.copy())]),
+        alias=exp.TableAlias(this=alias.copy()),
+    )
 
 
 def _check_functions(tree: Any) -> None:

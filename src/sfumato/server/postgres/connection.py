@@ -48,7 +48,6 @@ _RUNNING = (b"Q", b"E")
 _READY = (b"Q", b"S")
 """Messages after which the client waits until the server is ready."""
 _FLUSH_AT = 65_536
-_MOST_PORTALS = 200
 _SIGN_IN_SECONDS = 30.0
 
 
@@ -239,8 +238,7 @@ class ClientConnection:
             await self._send(outcome, outcome.rows, ())
             self._channel.write(complete(outcome, len(outcome.rows)))
             self._report()
-        if self._talk.status == b"I":
-            self._talk.portals.clear()
+        self._talk.end_statements()
 
     async def _send(self, outcome: StatementResult, rows: object, formats: tuple[int, ...]) -> None:
         if outcome.columns is None:
@@ -272,12 +270,8 @@ class ClientConnection:
         prepared = self._talk.prepared.get(bind.statement)
         if prepared is None:
             raise SqlError("26000", f'prepared statement "{bind.statement[:80]}" does not exist')
-        if bind.portal and bind.portal in self._talk.portals:
-            raise SqlError("42P03", f'portal "{bind.portal[:80]}" already exists')
-        if len(self._talk.portals) >= _MOST_PORTALS:
-            raise SqlError("53000", f"a connection has at most {_MOST_PORTALS:,} open portals", "Close some.")
         values = bound_values(bind, prepared.types)
-        self._talk.portals[bind.portal] = Portal(prepared=prepared, values=values, formats=bind.result_formats)
+        self._talk.open_portal(bind.portal, Portal(prepared=prepared, values=values, formats=bind.result_formats))
         self._channel.write(message(b"2"))
 
     def _portal(self, name: str) -> Portal:
@@ -335,8 +329,7 @@ class ClientConnection:
 
     async def _sync(self, body: bytes) -> None:
         self._skipping = False
-        if self._talk.status == b"I":
-            self._talk.portals.clear()
+        self._talk.end_statements()
 
     async def _flush(self, body: bytes) -> None:
         await self._channel.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar
@@ -51,6 +51,7 @@ from sfumato.server.workers import Workers
 
 __all__ = ["Conversation"]
 
+_MOST_PORTALS = 200
 _MOST_PREPARED = 1_000
 _MOST_TEXT = 2_000_000
 """Characters of all prepared statements of a connection."""
@@ -125,7 +126,7 @@ class Conversation:
                 tree = statement.tree.copy()
                 for call in [one for one in tree.find_all(exp.Anonymous) if one.name.lower() == "set_config"]:
                     call.replace(exp.cast(exp.Literal.string(""), "VARCHAR"))
-                return self.backend.catalog_columns(CatalogStatement(tree=tree), known, self.settings)
+                return self.backend.catalog_columns(replace(statement, tree=tree), known, self.settings)
             case Explain():
                 return (("QUERY PLAN", TEXT),)
             case Show(name=name):
@@ -211,7 +212,7 @@ class Conversation:
             self._set(SetStatement(name=name, value=value, local=local))
             call.replace(exp.alias_(exp.cast(exp.Literal.string(value), "VARCHAR"), "set_config")
                          if isinstance(call.parent, exp.Select) else exp.Literal.string(value))  # fmt: skip
-        return CatalogStatement(tree=tree)
+        return replace(statement, tree=tree)
 
     async def _ask(self, statement: QuestionStatement, values: Sequence[Any]) -> StatementResult:
         self.cancelled.clear()
@@ -323,13 +324,25 @@ class Conversation:
 
     def _declare(self, statement: Declare) -> StatementResult:
         """A named cursor. Its query is run when rows are first fetched, and never again."""
-        if self.status == b"I":
+        if self.status == b"I" and not statement.hold:
             raise SqlError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
-        if statement.name in self.portals:
-            raise SqlError("42P03", f'cursor "{statement.name[:80]}" already exists')
         prepared = Prepared(statement=statement.query, types=(), sql="")
-        self.portals[statement.name] = Portal(prepared=prepared, values=(), formats=())
+        portal = Portal(prepared=prepared, values=(), formats=(), hold=statement.hold, kept=self.status == b"I")
+        self.open_portal(statement.name, portal)
         return StatementResult(tag="DECLARE CURSOR")
+
+    def open_portal(self, name: str, portal: Portal) -> None:
+        """Keep a portal under its name; the one without a name is replaced."""
+        if name and name in self.portals:
+            raise SqlError("42P03", f'cursor "{name[:80]}" already exists')
+        if len(self.portals) >= _MOST_PORTALS:
+            raise SqlError("53000", f"a connection has at most {_MOST_PORTALS:,} open portals", "Close some.")
+        self.portals[name] = portal
+
+    def end_statements(self) -> None:
+        """What a client sent together has ended, and outside of a transaction its portals with it."""
+        if self.status == b"I":
+            self.portals = {name: portal for name, portal in self.portals.items() if portal.kept}
 
     def _cursor(self, name: str) -> Portal:
         portal = self.portals.get(name)
@@ -354,8 +367,10 @@ class Conversation:
             self.settings.restore({**self.settings.copy(), **self._local})
         self._local.clear()
         self._savepoints.clear()
-        self.portals.clear()
+        for portal in self.portals.values():
+            portal.kept = portal.kept or (portal.hold and not undo)
         self.status = b"I"
+        self.end_statements()
 
     def _savepoint(self, tag: str, name: str) -> None:
         if self.status == b"I":

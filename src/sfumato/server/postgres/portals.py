@@ -29,5 +29,9 @@ class Portal:
     prepared: Prepared
     values: Sequence[Any]
     formats: tuple[int, ...]
+    hold: bool = False
+    """Whether it outlives its transaction, if that is not undone."""
+    kept: bool = False
+    """Whether it has outlived it."""
     outcome: StatementResult | None = None
     sent: int = 0

@@ -34,9 +34,11 @@ class QuestionStatement:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogStatement:
-    """A query on public things only."""
+    """A query on public things only, or one that asks private tables for their columns."""
 
     tree: Any
+    columns_only: bool = False
+    """Whether it may name private tables, which have no rows where it is run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,8 @@ class Declare:
     """``DECLARE name CURSOR FOR query``."""
 
     name: str
+    hold: bool
+    """Whether the cursor outlives its transaction."""
     query: QuestionStatement | CatalogStatement
 
 

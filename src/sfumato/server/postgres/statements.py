@@ -12,6 +12,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.simplify import simplify
 from sqlglot.tokenizer_core import TokenType
 
 from sfumato.query.plan.catalog import Catalog
@@ -91,9 +92,22 @@ def _query(sql: str, catalog: Catalog) -> QuestionStatement | CatalogStatement:
     used = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and t.name.lower() not in named]
     private = {name.lower() for name in catalog.private}
     known = private | {name.lower() for name in catalog.public}
-    if any(_is_private(table, private, known) for table in used):
-        return QuestionStatement(sql=plain, tree=tree)
-    return CatalogStatement(tree=tree)
+    if not any(_is_private(table, private, known) for table in used):
+        return CatalogStatement(tree=tree)
+    return (
+        CatalogStatement(tree=tree, columns_only=True)
+        if _asks_columns(tree)
+        else QuestionStatement(sql=plain, tree=tree)
+    )
+
+
+def _asks_columns(tree: Any) -> bool:
+    """Whether a query gives no rows, whatever tables hold, as clients send it to learn the columns."""
+    if not isinstance(tree, exp.Select) or tree.find(exp.AggFunc, exp.Group) is not None:
+        return False
+    limit, where = tree.args.get("limit"), tree.args.get("where")
+    none = isinstance(limit, exp.Limit) and limit.expression == exp.Literal.number(0)
+    return none or (where is not None and simplify(where.this.copy(), dialect="postgres") == exp.false())
 
 
 def _names(catalog: Catalog) -> Collection[str]:
@@ -173,7 +187,8 @@ def _declare(sql: str, found: list[Any], catalog: Catalog) -> Declare:
         or {"BINARY", "SCROLL"} & set(words[2:start]) - ({"SCROLL"} if "NO" in words[:start] else set())
     ):
         raise SqlError("0A000", "only DECLARE name [NO SCROLL] CURSOR FOR query is supported")
-    return Declare(name=found[1].text, query=_query(sql[found[start].start :], catalog))
+    hold = "HOLD" in words[:start] and "WITHOUT" not in words[:start]
+    return Declare(name=found[1].text, hold=hold, query=_query(sql[found[start].start :], catalog))
 
 
 def _fetch(found: list[Any]) -> Fetch:
