@@ -53,7 +53,7 @@ docs: $(VENV)/.all  ## write what is generated: reference pages, JSON Schema, ty
 	$(BIN)/python benchmarks/tables.py
 
 site: $(VENV)/.all docs  ## build the documentation as a website in site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 pictures: $(VENV)/.all  ## take the screenshots in docs/images (needs Chromium)
 	$(BIN)/python docs/images/screenshots.py
