@@ -46,7 +46,7 @@ ENTRY = LEDGER.set_cap(pure(1), dataset="d")
 def certificate(plan: NoisePlan | CubePlan) -> dict[str, Any]:
     """The certificate that an answer by this plan would have. It went through JSON, like one that is read."""
     by_row = (plan.cells if isinstance(plan, CubePlan) else plan).query.rows.by_row
-    charge = charge_record(ENTRY, plan.cost, [plan])
+    charge = charge_record(ENTRY, plan.cost, [plan], ())
     return dict(json.loads(json.dumps(certificate_of([charge], dataset="d", unit="row" if by_row else "person"))))
 
 

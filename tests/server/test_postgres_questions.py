@@ -324,6 +324,24 @@ def test_psql_reads_the_certificate_of_the_last_answer(served: Served, connectio
     assert json.loads(other)["sha256"] != certificate["sha256"]
 
 
+def test_questions_to_disjoint_parts_cost_one(served: Served, tmp_path: Path) -> None:
+    register_hospital(served.service, tmp_path, "wards", "differential-privacy, parts: [ward]")
+    analyst(served.service, "dora", epsilon=2, dataset="wards")
+    with psycopg.connect(
+        served.url(user="dora", password=token(served.service, "dora"), dataset="wards"), autocommit=True
+    ) as connection:
+        heard = notices(connection)
+        for ward in WARDS:
+            connection.execute(f"{COUNT} WHERE ward = '{ward}'").fetchone()
+            [(text,)] = connection.execute("SELECT certificate FROM sfumato.last_certificate").fetchall()
+            assert json.loads(text)["charges"][0]["part"]["name"] == ward
+            assert sfumato.verify(json.loads(text), ledger=served.service.state.ledger).ledger == "holds"
+        assert "Left: ε = 1." in heard[-1]
+        connection.execute(COUNT).fetchone()
+    assert served.spent("dora", "wards") == 2
+    served.service.state.ledger.verify()
+
+
 def test_copy_writes_text_and_csv(served: Served, someone: str, connection: Any) -> None:
     with connection.cursor().copy("COPY (SELECT ward, COUNT(*) AS n FROM patients GROUP BY ward) TO STDOUT") as copy:
         lines = b"".join(copy).decode().splitlines()

@@ -138,7 +138,7 @@ def test_groups_share_a_cap(service: QueryService) -> None:
     assert service.state.ledger.balance(dataset="hospital", analyst="@icu").left == pure(0)
     service.state.ledger.verify()
     with service.state.store.write() as transaction:
-        transaction.query("DELETE FROM sfumato_ledger_groups")
+        transaction.query("DELETE FROM sfumato_ledger_index")
     with pytest.raises(LedgerBroken):
         service.state.ledger.verify()
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from sfumato.data.read_write import require_file
 from sfumato.dataset.document import Dataset
-from sfumato.dp.loss import approximate, concentrated
+from sfumato.dp.loss import PrivacyLoss, approximate, concentrated
 from sfumato.errors import BadParameter
 from sfumato.ledger.composition import BudgetCap, Composition
 from sfumato.ledger.ledger import Balance, Entry, Ledger
+from sfumato.ledger.parts import DataPart
 from sfumato.ledger.register import RegisterLine, register
 from sfumato.rationals import Number
 
@@ -28,6 +30,8 @@ class LedgerAccount:
     balance: Balance
     moved_to: str | None = None
     """The ledger that the account has moved to: nothing is charged here any more."""
+    parts: Mapping[DataPart, PrivacyLoss] = field(default_factory=dict)
+    """What parts of the data set were charged, each beside the charges to the whole; the largest is in ``spent``."""
 
     def to_dict(self) -> dict[str, object]:
         """As plain data."""
@@ -41,6 +45,10 @@ class LedgerAccount:
             "left": None if left is None else left.to_dict(),
             "delta": None if self.balance.shares is None else self.balance.shares.to_dict(),
             "moved_to": self.moved_to,
+            "parts": [
+                {"partition": part.partition, "name": part.name, "spent": loss.to_dict()}
+                for part, loss in self.parts.items()
+            ],
         }
 
     @property
@@ -49,6 +57,9 @@ class LedgerAccount:
         name = " ".join(part for part in (self.dataset, self.analyst, self.unit and f"({self.unit})") if part)
         cap, shares = self.balance.cap, self.balance.shares
         said = [] if cap is None or shares is None else [f"{name}: of δ = {float(cap.delta):.3g}, {shares}."]
+        for partition in dict.fromkeys(part.partition for part in self.parts):
+            losses = [f"{part.name} {loss}" for part, loss in self.parts.items() if part.partition == partition]
+            said.append(f"{name}: the largest part of {partition.partition(' ')[0]} counts: {'; '.join(losses)}.")
         return (*said, *([f"{name}: moved to {self.moved_to}, nothing is charged here."] if self.moved_to else []))
 
 
@@ -103,6 +114,7 @@ def ledger_overview(where: str | Path) -> LedgerOverview:
             dataset=name, analyst=analyst, unit=unit or None,
             balance=ledger.balance(dataset=name, analyst=analyst, unit=unit or None),
             moved_to=ledger.moved_to(name) if name and not analyst else None,
+            parts=ledger.parts(dataset=name) if name and not analyst else {},
         )
         for name, analyst, unit in sorted(accounts)
     ]  # fmt: skip

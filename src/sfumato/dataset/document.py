@@ -52,7 +52,7 @@ from pydantic import (
 from sfumato.data.source import Source
 from sfumato.data.url import is_url, parse_url
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated
-from sfumato.dataset.column import Column, Role
+from sfumato.dataset.column import Column, Kind, Role
 from sfumato.dataset.data import Schema
 from sfumato.errors import BadParameter, InvalidRecipe, SfumatoError, UnknownPart
 from sfumato.field_docs import DocumentedModel
@@ -181,6 +181,28 @@ class Answering(_Declared):
     again, so that nobody learns from the cost what others asked."""
     response_interval: Annotated[float, Field(gt=0)] | None = None
     """Seconds. Answers and refusals come at multiples of it, which hides how long a run took."""
+    parts: tuple[str, ...] = ()
+    """Columns that split the people into disjoint parts, such as `[ward]`. A question whose condition says which part
+    it reads is charged to that part, and the data set for its largest part only."""
+
+
+def _check_parts(answering: Answering, tables: Mapping[str, TableDeclaration], person: str | None) -> None:
+    """Parts have no person in common, whatever the data is."""
+    if not answering.parts:
+        return
+    [table, *more] = tables.values()
+    if answering.policy is not None:
+        raise ValueError(f"policy {answering.policy.part_name()} has no budget, so no `answering.parts` share one")
+    if more or person != "row":
+        raise ValueError("`answering.parts` need `person: row`: a person with several rows could be in several parts")
+    if table.data.is_database:
+        raise ValueError("`answering.parts` need a file: in a database people may move to another part unnoticed")
+    for name in answering.parts:
+        column = table.columns.get(name)
+        if column is None or column.kind not in (Kind.CATEGORY, Kind.INTEGER) or column.values is None:
+            raise ValueError(
+                f"`answering.parts: {name}` is not a column of kind category or integer with declared `values`"
+            )
 
 
 class Dataset(_Declared):
@@ -225,6 +247,7 @@ class Dataset(_Declared):
             raise ValueError("several tables need a `person`: a column that all of them have, or the table of people")
         if person not in (None, "row", *tables, *declared):
             raise ValueError(f"`person: {person}` is neither `row` nor a declared column nor a table")
+        _check_parts(answering, tables, person)
         policy = answering.policy
         if policy is not None:
             if person != "row" or any(table.data.is_database for table in tables.values()):

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sfumato.dp.curve import Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import NotComparable, OverBudget, UnitsDiffer
 from sfumato.ledger.composition import BudgetCap, Composition, left_of, within
 from sfumato.ledger.exact_budget import Amount
+from sfumato.ledger.parts import ANY_PART, DataPart, PartCharge
 from sfumato.ledger.stores.store import Transaction
 
 __all__ = [
@@ -36,8 +37,13 @@ __all__ = [
     "charge_of",
     "check_caps",
     "groups_of",
+    "has_parts",
+    "has_windows",
     "last_cap",
     "own_units",
+    "part_charge",
+    "part_of",
+    "part_total",
     "running_total",
     "spent_in",
     "total_after",
@@ -95,22 +101,75 @@ def accounts_of(dataset: str, analyst: str, unit: str, groups: Iterable[str] = (
 
 
 def totals_json(
-    totals: Sequence[Amount], groups: Sequence[str] = (), charge: Amount | None = None, plan: str = ""
+    totals: Sequence[Amount],
+    groups: Sequence[str] = (),
+    charge: Amount | None = None,
+    plan: str = "",
+    part: PartCharge | None = None,
 ) -> str:
-    """Running totals of an entry: three accounts, each group with its two; the charge itself and its plan's hash."""
-    shown: dict[str, str | Numbers | list[Numbers] | dict[str, list[Numbers]]] = {
-        "accounts": [amount_numbers(total) for total in totals[:3]]
-    }
-    if groups:
-        shown["groups"] = {
-            group: [amount_numbers(total) for total in totals[3 + 2 * place : 5 + 2 * place]]
-            for place, group in enumerate(groups)
-        }
+    """Running totals of an entry: three accounts, each group with its two; the charge itself, its plan's hash and the
+    part of the data set that it is about."""
+    shown: dict[str, object] = _listed(totals, groups)
     if charge is not None:
         shown["charge"] = amount_numbers(charge)
     if plan:
         shown["plan"] = plan
+    if part is not None:
+        shown["part"] = {
+            "partition": part.part.partition, "name": part.part.name,
+            "totals": _listed(part.totals, groups), "largest": _listed(part.largest, groups),
+        }  # fmt: skip
     return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
+
+
+def _listed(totals: Sequence[Amount], groups: Sequence[str]) -> dict[str, object]:
+    """Amounts by account: the data set, the analyst on it and the analyst; then the two of each group."""
+    listed: dict[str, object] = {"accounts": [amount_numbers(total) for total in totals[:3]]}
+    if groups:
+        listed["groups"] = {
+            group: [amount_numbers(total) for total in totals[3 + 2 * place : 5 + 2 * place]]
+            for place, group in enumerate(groups)
+        }
+    return listed
+
+
+def part_of(totals: str) -> DataPart | None:
+    """The part of the data set that an entry is about, from its totals; None for the whole."""
+    stated = json.loads(totals).get("part")
+    return None if stated is None else DataPart(partition=stated["partition"], name=stated["name"])
+
+
+def part_total(totals: str, account: Account) -> Amount:
+    """What an account was charged for the part that an entry is about, from the totals of the entry."""
+    return _amount_in(json.loads(totals)["part"]["totals"], account)
+
+
+def part_charge(
+    transaction: Transaction, part: DataPart, accounts: Sequence[Account], charges: Sequence[Amount]
+) -> PartCharge:
+    """A charge to a part, after all charges to the partition so far."""
+    _, whole, own = part.index
+
+    def last(account: Account, name: str, what: str) -> Amount:
+        totals = _charge_totals(transaction, account, index=name)
+        return Amount() if totals is None else _amount_in(json.loads(totals)["part"][what], account)
+
+    totals = [last(account, own, "totals") for account in accounts]
+    largest = [last(account, whole, "largest") for account in accounts]
+    return PartCharge.of(part, charges, totals, largest)
+
+
+def has_parts(transaction: Transaction, account: Account) -> bool:
+    """Whether an account was charged for parts of a data set."""
+    return _charge_totals(transaction, account, index=ANY_PART) is not None
+
+
+def has_windows(transaction: Transaction, accounts: Sequence[Account]) -> bool:
+    """Whether one of the accounts has a cap for a calendar month or year.
+
+    What a part lost in a month is not known from the growth of the largest part, so it is charged to the whole then.
+    """
+    return bool(_caps(transaction, accounts, [Period.MONTH, Period.YEAR]))
 
 
 def groups_of(totals: str) -> list[str]:
@@ -144,7 +203,10 @@ def plan_of(totals: str) -> str:
 
 def total_after(totals: str, account: Account) -> Amount:
     """The running total of an account after a charge, from the totals of its entry."""
-    listed = json.loads(totals)
+    return _amount_in(json.loads(totals), account)
+
+
+def _amount_in(listed: dict[str, Any], account: Account) -> Amount:
     if account.group is None:
         return amount_of(listed["accounts"][0 if not account.analyst else 1 if account.dataset else 2])
     return amount_of(listed["groups"][account.group][0 if account.dataset else 1])
@@ -187,11 +249,15 @@ def _charge_totals(
     before: str | None = None,
     since: str | None = None,
     order: Literal["ASC", "DESC"] = "DESC",
+    index: str | None = None,
 ) -> str | None:
-    """Totals of the last (or first) charge of an account within a time."""
+    """Totals of the last (or first) charge of an account within a time; with ``index``, of those under that name."""
     source, given = "sfumato_ledger l", {"l.kind = ?": "spend"}
+    if index is not None:
+        source += " JOIN sfumato_ledger_index p ON p.number = l.number"
+        given["p.name = ?"] = index
     if account.group is not None:
-        source += " JOIN sfumato_ledger_groups g ON g.number = l.number"
+        source += " JOIN sfumato_ledger_index g ON g.number = l.number"
         given["g.name = ?"] = account.group
     elif account.analyst:
         given["l.analyst = ?"] = account.analyst
@@ -293,14 +359,17 @@ def check_caps(
     *,
     cost: PrivacyLoss,
     now: datetime,
+    part: PartCharge | None = None,
 ) -> list[Amount]:
     """The totals after a charge; :class:`~sfumato.errors.OverBudget` if it does not fit every cap."""
     caps = _caps(transaction, accounts, list(Period))
-    charged = dict(zip(accounts, charges, strict=True))
+    asked = dict(zip(accounts, charges, strict=True))
+    charged = asked if part is None else dict(zip(accounts, part.growth, strict=True))
     # What the analyst may know comes first: a refusal by it tells nothing about what others spent.
     for (account, period), cap in sorted(caps.items(), key=lambda one: _shared(*one[0])):
         spent, first = spent_in(transaction, account, period, now)
-        if not within(spent + charged[account], cap, first or charged[account]):
+        more = asked if period is Period.QUESTION else charged
+        if not within(spent + more[account], cap, first or asked[account]):
             _refuse_no_epsilon(cost, cap, account)
             raise _over(cost, left_of(spent, cap, first), cap.loss, account, period)
     return [running_total(transaction, account) + charge for account, charge in charged.items()]

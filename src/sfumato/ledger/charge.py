@@ -17,6 +17,7 @@ from sfumato.dp.contribution_bounds import Bounds, Enforced
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import BadParameter, UnitsDiffer
 from sfumato.ledger.exact_budget import cost_amount
+from sfumato.ledger.parts import DataPart
 
 if TYPE_CHECKING:
     from sfumato.dp.receipt import Receipt
@@ -53,6 +54,8 @@ class Charge:
     """The loss for a budget in rho, where it is another."""
     plan: str = ""
     """SHA-256 of the plan of an answer, as its certificate states it; empty where there is no certificate."""
+    part: DataPart | None = None
+    """The part of the data set that alone is read; None for the whole. Only where every row is a person."""
 
     def __post_init__(self) -> None:
         if not self.unit:
@@ -61,6 +64,11 @@ class Charge:
             )
         if not self.key:
             object.__setattr__(self, "key", self.what)
+        if self.part is not None and self.unit != "row":
+            raise UnitsDiffer(
+                f"Parts are disjoint sets of rows, and a `{self.unit}` may have rows in several.",
+                fix="Charge the whole data set.",
+            )
         if self.bounds is None or self.unit == self.bounds.unit:
             return
         if self.unit != "row":

@@ -26,7 +26,7 @@ __all__ = [
     "Entry",
     "append",
     "entry_of",
-    "index_groups",
+    "index_names",
     "moved_entry",
     "paid_entry",
     "refuse_moved",
@@ -64,8 +64,8 @@ class Entry:
     the record of what left (:mod:`sfumato.ledger.register`), as JSON."""
     totals: str
     """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON: epsilon,
-    delta, and the three numbers of the curve; then those of the charge itself, and the
-    SHA-256 of the plan that it paid for, where a certificate states that plan. Of a cap, how it composes."""
+    delta, and the three numbers of the curve; then those of the charge itself, the SHA-256 of the plan that it paid
+    for, where a certificate states that plan, and the part that it is about. Of a cap, how it composes."""
     previous: str
     hash: str
 
@@ -126,10 +126,10 @@ def entry_of(row: tuple[Any, ...]) -> Entry:
     return Entry(**dict(zip(_COLUMNS, row, strict=True)))
 
 
-def index_groups(transaction: Transaction, entry: Entry, groups: Sequence[str]) -> None:
-    """Note the groups that an entry was charged to."""
-    for name in groups:
-        transaction.query("INSERT INTO sfumato_ledger_groups (name, number) VALUES (?, ?)", name, entry.number)
+def index_names(transaction: Transaction, entry: Entry, names: Sequence[str]) -> None:
+    """Note the groups that an entry was charged to, and the part that it is about."""
+    for name in names:
+        transaction.query("INSERT INTO sfumato_ledger_index (name, number) VALUES (?, ?)", name, entry.number)
 
 
 def moved_entry(transaction: Transaction, dataset: str) -> Entry | None:

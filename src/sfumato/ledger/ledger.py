@@ -34,8 +34,13 @@ from sfumato.ledger.accounts import (
     accounts_of,
     cap_text,
     check_caps,
+    has_parts,
+    has_windows,
     last_cap,
     own_units,
+    part_charge,
+    part_of,
+    part_total,
     running_total,
     spent_in,
     totals_json,
@@ -58,12 +63,13 @@ from sfumato.ledger.entries import (
     Entry,
     append,
     entry_of,
-    index_groups,
+    index_names,
     moved_entry,
     paid_entry,
     refuse_moved,
 )
 from sfumato.ledger.exact_budget import Amount, cap_loss, cost_amount, cost_loss
+from sfumato.ledger.parts import DataPart
 from sfumato.ledger.register import ReleaseRecord
 from sfumato.ledger.stores.store import Store, Transaction
 from sfumato.ledger.verification import verify_entries
@@ -148,6 +154,11 @@ class Ledger:
                     f"a cap per {period} needs a lifetime cap of the same account.",
                     fix="Set the lifetime cap first: a budget that is only ever renewed does not bound the loss.",
                 )
+            if period in (Period.MONTH, Period.YEAR) and has_parts(transaction, account):
+                raise BadParameter(
+                    f"this account was charged for parts of a data set, and what each lost in a {period} is not known.",
+                    fix="Set the cap before the first question to a part: the whole data set is charged then.",
+                )
             if period is Period.LIFETIME and first is not None and old is not None:
                 stated = kept_composition(stated, decided(old, first))
             loss, about = cap_loss(stated.loss), f"{by}: {why}" if why else by
@@ -166,11 +177,12 @@ class Ledger:
         """Charge all accounts or none, and return a receipt once the charge is on disk. Nothing else charges.
 
         The charge goes to the account of its privacy unit (:func:`~sfumato.ledger.accounts.account_unit`), in its own
-        measure. ``groups`` are those of the analyst, each as ``@name``. ``released`` says that the answer to this query
-        is stored already and will be returned: the data set is then not charged again. With ``once``, an analyst who
-        was charged for this query before is not charged again unless that run failed: the run was interrupted before
-        its answer was stored, or is going on. One charge still releases one answer, because :meth:`remember` keeps the
-        first that is stored and every run must return that one.
+        measure. A charge to a part of the data set lets every account grow by as much as its largest part grows
+        (:mod:`sfumato.ledger.parts`). ``groups`` are those of the analyst, each as ``@name``. ``released`` says that
+        the answer to this query is stored already and will be returned: the data set is then not charged again. With
+        ``once``, an analyst who was charged for this query before is not charged again unless that run failed: the run
+        was interrupted before its answer was stored, or is going on. One charge still releases one answer, because
+        :meth:`remember` keeps the first that is stored and every run must return that one.
         """
         if not dataset or not analyst or analyst.startswith("@") or not all(name.startswith("@") for name in groups):
             raise BadParameter("a charge needs a data set and an analyst; only names of groups start with @.")
@@ -185,14 +197,18 @@ class Ledger:
                 return issue(covers, dataset=dataset, entry=earlier, kept=self.kept, ledger=self.where)
             accounts, amount = accounts_of(dataset, analyst, unit, groups), cost_amount(cost)
             amounts = [Amount() if released else amount, *[amount] * (len(accounts) - 1)]
-            totals = check_caps(transaction, accounts, amounts, cost=cost, now=_now())
+            part = charge.part
+            if part is not None and has_windows(transaction, accounts):
+                part = None
+            of_part = None if part is None else part_charge(transaction, part, accounts, amounts)
+            totals = check_caps(transaction, accounts, amounts, cost=cost, now=_now(), part=of_part)
             entry = append(
                 transaction, "spend", dataset, analyst, unit, cost_loss(cost),
                 f"{REPEAT}{charge.key}" if released else charge.key,
-                totals_json(totals, groups, amount, charge.plan),
+                totals_json(totals, groups, amount, charge.plan, of_part),
                 bounds="" if charge.bounds is None else str(charge.bounds),
             )  # fmt: skip
-            index_groups(transaction, entry, groups)
+            index_names(transaction, entry, [*groups, *(() if part is None else part.index)])
             if charge.what:
                 insert = "INSERT INTO sfumato_queries (number, text) VALUES (?, ?)"
                 transaction.query(insert, entry.number, charge.what.replace("\x00", "\\0"))
@@ -221,6 +237,14 @@ class Ledger:
         with self._store.read() as transaction:
             first, more = account_unit(transaction, dataset, None), own_units(transaction, dataset)
         return tuple(dict.fromkeys(([first] if first else []) + more))
+
+    def parts(self, *, dataset: str) -> dict[DataPart, PrivacyLoss]:
+        """What each part of a data set was charged, beside the charges to the whole."""
+        found = {}
+        for entry in self.entries():
+            if entry.kind == "spend" and entry.dataset == dataset and (part := part_of(entry.totals)) is not None:
+                found[part] = part_total(entry.totals, Account(dataset, "", entry.unit)).loss()
+        return found
 
     def moved_to(self, dataset: str) -> str | None:
         """The ledger that the account of a data set has moved to."""
@@ -260,7 +284,7 @@ class Ledger:
                 transaction, "spend", dataset, analyst, accounts[0].unit, cost_loss(loss),
                 f"{REPEAT}{about}" if released else about, totals_json(totals, groups, charge),
             )  # fmt: skip
-            index_groups(transaction, entry, groups)
+            index_names(transaction, entry, groups)
             return entry
 
     def record_event(self, about: str, *, dataset: str = "", analyst: str = "") -> Entry:
@@ -407,7 +431,7 @@ class Ledger:
         """Check every hash, number and running total, and return the last hash. ``last`` is a hash returned earlier."""
         with self._store.read() as transaction:
             listed = {(str(name), int(number)) for name, number in transaction.query(
-                "SELECT name, number FROM sfumato_ledger_groups")}  # fmt: skip
+                "SELECT name, number FROM sfumato_ledger_index")}  # fmt: skip
         return verify_entries(self.entries(), listed, last=last)
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.proof.losses import NotProved, StatedLoss, compose, implies
-from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, reach_of
+from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, reach_of, reads_part
 
 __all__ = ["FORMAT", "NEIGHBOURS", "Verification", "digest", "sealed", "verify_certificate"]
 
@@ -117,6 +117,13 @@ def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLo
     plans = charge.each("plans")
     if not plans:
         raise NotProved(f"{charge.node}.plans", "there are none")
+    if "part" in charge.stated:
+        part = Fields.read(charge.value("part"), f"{charge.node}.part")
+        for plan in plans:
+            tree = Fields.read(plan.value("rows_from"), f"{plan.node}.rows_from")
+            if not by_row or not reads_part(tree, part):
+                raise NotProved(part.node, "the plan reads other people, too")
+        rules.append("P1")
     stated = StatedLoss.read(charge.value("loss"), f"{charge.node}.loss")
     _covered([_check_plan(plan, by_row=by_row, rules=rules) for plan in plans], stated, f"{charge.node}.loss")
     return stated
@@ -248,6 +255,9 @@ def _check_entry(whole: Fields, charge: Fields, entry: Mapping[str, Any]) -> Non
     totals = json.loads(entry["totals"])
     if totals.get("plan") != digest(charge.value("plans")):
         raise NotProved(f"{charge.node}.plans", "the ledger was charged for another plan")
+    about, part = charge.stated.get("part"), totals.get("part")
+    if about != (None if part is None else {name: part[name] for name in ("partition", "name")}):
+        raise NotProved(f"{charge.node}.part", "the ledger was charged for another part")
     loss, charged = StatedLoss.read(charge.value("loss"), charge.node), totals["charge"]
     stated = [loss.size, loss.delta, loss.rho, loss.squared_mu, loss.curve_delta]
     paid = [entry["size"], entry["delta"], charged[2], charged[3], charged[4]]

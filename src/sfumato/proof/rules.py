@@ -14,7 +14,7 @@ from typing import Any
 from sfumato.proof.brackets import exp, normal, sqrt
 from sfumato.proof.losses import Concentrated, Law, Normal, NotProved, Pure, number
 
-__all__ = ["MECHANISMS", "NODES", "REACHES", "Fields", "UnitChange", "copies_of", "reach_of"]
+__all__ = ["MECHANISMS", "NODES", "REACHES", "Fields", "UnitChange", "copies_of", "reach_of", "reads_part"]
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,23 @@ def copies_of(node: Fields) -> int | None:
     if node.value("copies") != bound or isinstance(node.value("copies"), bool):
         raise NotProved(node.node, f"the bound is {'one unit' if bound is None else bound}")
     return bound
+
+
+def reads_part(node: Fields, part: Fields) -> bool:
+    """P1: every row comes from a table through a filter that demands the part's value in the column that splits it."""
+    kind, children = node.value("node"), node.each("over")
+    if kind == "filter" and "demands" in node.stated and _row_by_row_down(children):
+        column, _, _ = str(part.value("partition")).rpartition(" ")
+        if Fields.read(node.value("demands"), f"{node.node}.demands").stated.get(column) == part.value("name"):
+            return True
+    return bool(children) and all(reads_part(child, part) for child in children)
+
+
+def _row_by_row_down(nodes: list[Fields]) -> bool:
+    """Whether a row of a node is one row of one table, so that a value in it is that of the table's row."""
+    return all(
+        NODES[child.value("node")][0] in ("R1", "R2") and _row_by_row_down(child.each("over")) for child in nodes
+    )
 
 
 # --- S: what one unit moves within one group ----------------------------------------------------------------------

@@ -30,6 +30,7 @@ def catalog_to_dict(catalog: Catalog) -> dict[str, Any]:
     """
     return {
         "dataset": catalog.dataset,
+        "parts": list(catalog.parts),
         "private": [
             {"name": table.name, "unit": table.schema.unit, "rows": table.rows, "groups": table.groups,
              "typical_groups": table.typical_groups, "columns": [_column(table, name) for name in table.schema.columns]}
@@ -60,7 +61,7 @@ def catalog_from_dict(shown: Mapping[str, Any]) -> Catalog:
         )
         for table in shown["public"]
     }
-    return Catalog(dataset=shown["dataset"], private=private, public=public)
+    return Catalog(dataset=shown["dataset"], private=private, public=public, parts=tuple(shown["parts"]))
 
 
 def _column(table: PrivateTable, name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Certificates of answers: the plan as a tree with the rule of every node, for :mod:`sfumato.proof` to check.
 
-A certificate is public. It holds what is declared (tables, domains, bounds), what kind of numbers are measured, and
-what was paid: no condition, no key, no exact and no noisy number.
+A certificate is public. It holds what is declared (tables, domains, bounds), what kind of numbers are measured, what
+was paid, and the part of the data set that was charged: no other condition, no key, no exact and no noisy number.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sfumato.dp.curve import Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.top_keys import TopKeys
+from sfumato.ledger.accounts import part_of
 from sfumato.ledger.entries import Entry
 from sfumato.params import part_name
 from sfumato.proof.certificate import FORMAT, NEIGHBOURS, digest, sealed
@@ -24,9 +25,10 @@ from sfumato.proof.rules import MECHANISMS, NODES, REACHES
 from sfumato.query.plan.aggregates import Aggregate, FittingUnits
 from sfumato.query.plan.grouping_sets import CubePlan
 from sfumato.query.plan.noise import Measurement, NoisePlan
-from sfumato.query.plan.relational import PlanNode, Scan
+from sfumato.query.plan.parts import demanded
+from sfumato.query.plan.relational import Filter, PlanNode, Scan
 
-__all__ = ["Charged", "certificate_of", "charge_record", "plan_digest"]
+__all__ = ["Charged", "certificate_of", "charge_record", "plan_digest", "plan_rows"]
 
 Charged: TypeAlias = dict[str, Any]
 """A charge as a certificate records it: the entry of the ledger, the loss and the plans."""
@@ -44,15 +46,24 @@ def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> di
     })  # fmt: skip
 
 
-def plan_digest(plans: Iterable[NoisePlan | CubePlan]) -> str:
-    """The hash of the plans that a charge pays for, which the ledger keeps."""
-    return digest([_plan(plan) for plan in plans])
+def plan_digest(plans: Iterable[NoisePlan | CubePlan], parts: Sequence[str]) -> str:
+    """The hash of the plans that a charge pays for, which the ledger keeps; ``parts`` are the columns of parts."""
+    return digest([_plan(plan, parts) for plan in plans])
 
 
-def charge_record(entry: Entry, cost: PrivacyLoss, plans: Sequence[NoisePlan | CubePlan]) -> Charged:
+def charge_record(
+    entry: Entry, cost: PrivacyLoss, plans: Sequence[NoisePlan | CubePlan], parts: Sequence[str]
+) -> Charged:
     """A charge with what it paid for."""
     place = {"number": entry.number, "previous": entry.previous, "hash": entry.hash}
-    return {"entry": place, "loss": _loss(cost), "plans": [_plan(plan) for plan in plans]}
+    part = part_of(entry.totals)
+    about = {} if part is None else {"part": {"partition": part.partition, "name": part.name}}
+    return {"entry": place, **about, "loss": _loss(cost), "plans": [_plan(plan, parts) for plan in plans]}
+
+
+def plan_rows(plan: NoisePlan | CubePlan) -> PlanNode:
+    """The rows that a plan measures."""
+    return (plan.cells if isinstance(plan, CubePlan) else plan).query.rows
 
 
 def _loss(loss: PrivacyLoss) -> dict[str, str | None]:
@@ -76,7 +87,7 @@ def _exact(number: Fraction) -> str:
     return f"{number.numerator:#x}/{number.denominator:#x}"
 
 
-def _plan(plan: NoisePlan | CubePlan) -> dict[str, Any]:
+def _plan(plan: NoisePlan | CubePlan, parts: Sequence[str]) -> dict[str, Any]:
     if isinstance(plan, CubePlan):
         cells = plan.cells
         draws = [_draw(cells, draw.measurement, "marginal") for draw in plan.draws]
@@ -85,17 +96,22 @@ def _plan(plan: NoisePlan | CubePlan) -> dict[str, Any]:
         cells = plan
         draws = [_draw(plan, measurement, _over(plan, measurement)) for measurement in plan.measurements]
     return {
-        "rows_from": _node(cells.query.rows), "bounding": cells.bounding, "rows": cells.rows, "groups": cells.groups,
+        "rows_from": _node(cells.query.rows, parts),
+        "bounding": cells.bounding, "rows": cells.rows, "groups": cells.groups,
         "draws": draws, "reserved": [_loss(part) for part in plan.parts], "loss": _loss(plan.cost),
     }  # fmt: skip
 
 
-def _node(node: PlanNode) -> dict[str, Any]:
+def _node(node: PlanNode, parts: Sequence[str]) -> dict[str, Any]:
     kind = part_name(type(node).__name__)
-    about = {"table": node.table, "unit_column": node.unit_column} if isinstance(node, Scan) else {}
+    about: dict[str, Any] = {}
+    if isinstance(node, Scan):
+        about = {"table": node.table, "unit_column": node.unit_column}
+    elif isinstance(node, Filter) and node.by_row and (values := demanded(node)):
+        about = {"demands": {column: f"{value}" for column, value in values.items() if column in parts}}
     return {
         "node": kind, "rule": _rule(NODES, kind), "copies": node.copies if node.by_row else None, **about,
-        "over": [_node(child) for child in node.children()],
+        "over": [_node(child, parts) for child in node.children()],
     }  # fmt: skip
 
 

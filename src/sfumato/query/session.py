@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from html import escape
@@ -30,10 +30,11 @@ from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
 from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.parts import DataPart
 from sfumato.ledger.policy_tables import refuse_registered
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
-from sfumato.query.certificate import certificate_of, charge_record, plan_digest
+from sfumato.query.certificate import certificate_of, charge_record, plan_digest, plan_rows
 from sfumato.query.compound import ask_parts, explain_parts
 from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
@@ -43,6 +44,7 @@ from sfumato.query.plan.accuracy import doubling_plans, error_reached
 from sfumato.query.plan.catalog import Catalog
 from sfumato.query.plan.grouping_sets import CubePlan
 from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.parts import part_read
 from sfumato.query.plan.query import Query
 from sfumato.query.policy.base import Policy
 from sfumato.query.results.analysis import analysis
@@ -205,7 +207,8 @@ class Session:
         query = parse_query(sql, self.catalog)
         if query.target is not None and query.target.relative:
             query = replace(query, target=None)
-        return explain(self.plan_noise(query, CheckedOptions(**options)))
+        plan = self.plan_noise(query, CheckedOptions(**options))
+        return explain(plan, part=part_read([plan_rows(plan)], self.catalog.parts))
 
     def analyze(self, sql: str, **options: Unpack[QueryOptions]) -> str:
         """The privacy analysis of a query, for reviewers: its tree of rows, each measurement and its bounds. Free."""
@@ -276,17 +279,31 @@ class Session:
         check_min_epsilon(cost, self.min_epsilon)
         receipt = self.ledger.charge(
             Charge(
-                loss=cost, unit=self.catalog.unit, what=text, key=key, plan=plan_digest(plans.values()) if plans else ""
+                loss=cost, unit=self.catalog.unit, what=text, key=key,
+                plan=plan_digest(plans.values(), self.catalog.parts) if plans else "",
+                part=self.part_of(plans.values()) if plans else None,
             ),
             dataset=self.catalog.dataset,
             analyst=self.analyst,
             released=all(self.ledger.recall(part) is not None for part in plans or (key,)),
         )  # fmt: skip
         if plans:
-            record = json.dumps(charge_record(self.ledger.entry(receipt.entry), cost, list(plans.values())))
+            entry = self.ledger.entry(receipt.entry)
+            record = json.dumps(charge_record(entry, cost, list(plans.values()), self.catalog.parts))
             for part in plans:
                 self.ledger.remember_charge(part, self.analyst, record)
         return receipt
+
+    def part_of(self, plans: Iterable[NoisePlan | CubePlan]) -> DataPart | None:
+        """The part of the data set that all plans read, as the ledger names it; None for the whole."""
+        if not self.catalog.parts:
+            return None
+        read = part_read((plan_rows(plan) for plan in plans), self.catalog.parts)
+        if read is None:
+            return None
+        # People may be in another part once the data changes: parts of another state are another partition.
+        state = hashlib.sha256(f"{self._state()}\x1f{read[0]}".encode()).hexdigest()[:16]
+        return DataPart(partition=f"{read[0]} {state}", name=f"{read[1]}")
 
     def certificate(self, key: str) -> dict[str, Any] | None:
         """The certificate of the answer under a key; None if its charge was not recorded."""
@@ -321,7 +338,9 @@ class Session:
                 # A concurrent session may have stored its answer to the same query first: then that one is returned.
                 stored[key] = self.ledger.remember(key, store_table(plan, self._compute(plan, own)))
         return [
-            self.answer(plan, restore_table(plan, stored[key]), key=key, cached=key not in fresh)
+            self.answer(
+                plan, restore_table(plan, stored[key]), key=key, cached=key not in fresh, paid_with=[*fresh.values()]
+            )
             for key, plan in zip(keys, plans, strict=True)
         ]
 
@@ -422,18 +441,24 @@ class Session:
 
     def key_of(self, plan: NoisePlan) -> str:
         """The key under which the answer to a plan is kept: the same plan on the same data has the same one."""
-        # Hashes of entries are published in certificates. The salt stays in the ledger: without it nobody can tell
-        # from them the size and the time of a file.
+        return answer_key(self.catalog.dataset, self._state(), plan)
+
+    def _state(self) -> str:
+        """The present state of the data. Hashes of it are published in certificates."""
+        # The salt stays in the ledger: without it nobody can tell from a hash the size and the time of a file.
         self._salt = self._salt or self.ledger.salt()
         version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
-        return answer_key(self.catalog.dataset, f"{self._salt}\n{version}", plan)
+        return f"{self._salt}\n{version}"
 
-    def answer(self, plan: NoisePlan, table: NoisyTable, *, key: str, cached: bool) -> Answer:
-        """The answer to a plan from its noisy numbers."""
+    def answer(
+        self, plan: NoisePlan, table: NoisyTable, *, key: str, cached: bool, paid_with: Sequence[NoisePlan] = ()
+    ) -> Answer:
+        """The answer to a plan from its noisy numbers; ``paid_with`` are all plans of one charge."""
         kept = kept_share(plan, table)
+        part = part_read([plan_rows(one) for one in (paid_with or [plan])], self.catalog.parts)
         return Answer(
             columns=column_titles(plan.query), rows=answer_rows(plan, table), loss=plan.cost, cached=cached,
-            remaining=self.remaining(), explanation=explain(plan), kept=kept, limits=limits_of(plan, kept),
+            remaining=self.remaining(), explanation=explain(plan, part=part), kept=kept, limits=limits_of(plan, kept),
             certificate=self.certificate(key),
         )  # fmt: skip
 

@@ -133,6 +133,8 @@ class Catalog:
     """The name budgets are kept under."""
     private: Mapping[str, PrivateTable]
     public: Mapping[str, PublicTable] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
+    """Columns that split the people into disjoint parts; each row is a person then."""
 
     @property
     def unit(self) -> str:
@@ -158,7 +160,7 @@ class Catalog:
         public = {
             name: PublicTable(name=name, frame=_frame(table), key=table.key) for name, table in dataset.public.items()
         }
-        return cls(dataset=dataset.dataset, private=private, public=public)
+        return cls(dataset=dataset.dataset, private=private, public=public, parts=dataset.answering.parts)
 
     def __post_init__(self) -> None:
         if not self.dataset or not self.private:
@@ -166,6 +168,8 @@ class Catalog:
         clash = {name.lower() for name in self.private} & {name.lower() for name in self.public}
         if clash:
             raise BadParameter(f"`{sorted(clash)[0]}` is both a private and a public table.")
+        if self.parts and (self.unit != "row" or len(self.private) > 1):
+            raise BadParameter("parts are disjoint sets of people only where each row of one table is a person.")
         if len(self.private) > 1 and any(table.schema.unit is None for table in self.private.values()):
             raise MetadataMissing(
                 "Several private tables need a unit column each.", fix="Name the column that says whose row it is."

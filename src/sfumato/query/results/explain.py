@@ -98,8 +98,8 @@ def _needed(plan: NoisePlan) -> tuple[float, str]:
     return count, f"of {count:,.0f} units" if plan.threshold_selection is None else f"with a count of {ceil(count):,}"
 
 
-def explain(plan: NoisePlan) -> Explanation:
-    """Explain a noise plan."""
+def explain(plan: NoisePlan, *, part: tuple[str, Any] | None = None) -> Explanation:
+    """Explain a noise plan; ``part`` is the column and the value of the part of the data set that it reads."""
     rows, groups = counted(plan.rows, "row"), counted(plan.groups, "group")
     match plan.bounding:
         case "row":
@@ -126,6 +126,8 @@ def explain(plan: NoisePlan) -> Explanation:
         noises.append(NoiseSummary(what=what, mechanism=name, error=error))
     needed = None
     notes = ["Intervals cover the noise, not contributions beyond the bounds, which are cut."]
+    if part is not None:
+        notes.append(f"Reads the part `{part[0]}` = {part[1]} alone: budgets are charged for their largest part.")
     fitting = [plan.of(i) for i, m in enumerate(plan.query.aggregates) if isinstance(m, FittingUnits)]
     if fitting:
         notes = [

@@ -1,4 +1,4 @@
-"""Tables of the ledger: entries, groups, failed runs, texts of queries, kept answers and the audit log."""
+"""Tables of the ledger: entries with their index, failed runs, texts of queries, kept answers and the audit log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def upgrade() -> None:
     for name, fields in {"account": ["dataset", "analyst"], "dataset": ["dataset"], "analyst": ["analyst"]}.items():
         op.create_index(f"sfumato_ledger_{name}", "sfumato_ledger", ["kind", *fields, "number"])
     op.create_index("sfumato_ledger_about", "sfumato_ledger", ["about", "analyst"])
-    op.create_table("sfumato_ledger_groups", sa.Column("name", sa.Text, primary_key=True), _number())
+    op.create_table("sfumato_ledger_index", sa.Column("name", sa.Text, primary_key=True), _number())
     op.create_table("sfumato_ledger_failures", _number())
     op.create_table("sfumato_queries", _number(), _text("text"))
     op.create_table("sfumato_answers", sa.Column("key", sa.Text, primary_key=True), _text("body"), sqlite_strict=True)
