@@ -44,13 +44,13 @@ class _Recorder:
 
 
 def _questions() -> dict[str, dict[str, Any]]:
-    questions: dict[str, dict[str, Any]] = {"driver": {"values": [True, False]}}
+    questions: dict[str, dict[str, Any]] = {"driver": {"domain": {"values": [True, False]}}}
     for protocol, sizes in _LISTS.items():
         for size in sizes:
             values = [f"größe {i}" if size < 10 else i for i in range(size)]
-            questions[f"{protocol} of {size}"] = {"values": values, "protocol": protocol}
+            questions[f"{protocol} of {size}"] = {"domain": {"values": values}, "protocol": protocol}
     for protocol in _NUMBERS:
-        questions[protocol] = {"low": "-1/3", "high": 60, "protocol": protocol}
+        questions[protocol] = {"domain": {"low": -0.3, "high": 60}, "protocol": protocol}
     return questions
 
 
@@ -63,7 +63,7 @@ def vectors() -> list[dict[str, Any]]:
         cases = []
         for case in range(_CASES):
             answers = {
-                name: str(draw.choice(question.texts())) if question.values else float(draw.normal(20, 30))
+                name: str(draw.choice(question.texts)) if question.texts else float(draw.normal(20, 30))
                 for name, question in survey.questions.items()
             }
             source = _Recorder(1000 * number + case)

@@ -18,9 +18,15 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.attack_model import attack_model as attack_model
     from sfumato.api.attack_queries import attack_queries as attack_queries
     from sfumato.api.check import check as check
+    from sfumato.api.collect import SurveyEstimates as SurveyEstimates
+    from sfumato.api.collect import design_survey as design_survey
+    from sfumato.api.collect import estimate_survey as estimate_survey
+    from sfumato.api.collect import randomize_answers as randomize_answers
     from sfumato.api.connect import RemoteSession as RemoteSession
     from sfumato.api.connect import connect as connect
     from sfumato.api.decide import decide as decide
+    from sfumato.api.init import Draft as Draft
+    from sfumato.api.init import init as init
     from sfumato.api.learn import LearnResults as LearnResults
     from sfumato.api.learn import learn as learn
     from sfumato.api.ledger import LedgerOverview as LedgerOverview
@@ -61,8 +67,10 @@ _HOME = {
     "api.attack_model": ("attack_model",),
     "api.attack_queries": ("attack_queries",),
     "api.check": ("check",),
+    "api.collect": ("SurveyEstimates", "design_survey", "estimate_survey", "randomize_answers"),
     "api.connect": ("RemoteSession", "connect"),
     "api.decide": ("decide",),
+    "api.init": ("Draft", "init"),
     "api.learn": ("LearnResults", "learn"),
     "api.ledger": ("LedgerOverview", "ledger_overview", "set_budget"),
     "api.link": ("LinkResult", "link"),

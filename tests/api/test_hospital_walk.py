@@ -8,6 +8,7 @@ import pytest
 
 import sfumato
 from sfumato.api.ledger import ledger_overview
+from sfumato.dataset.document import Dataset
 from sfumato.demos.parts.walk import WalkDemo
 
 
@@ -24,5 +25,9 @@ def test_one_document_and_one_ledger(tmp_path: Path) -> None:
     assert whole.balance.cap is not None
     assert str(whole.balance.spent) != "ε = 0"
     assert "1 answer; by ana" in lines[-2]
+    hospital = Dataset.load(tmp_path / "hospital.yaml")  # the draft of `init`, decided and completed
+    assert hospital.tables["rooms"].links == {"patient": "patients", "roommate": "patients"}
+    assert hospital.tables["patients"].columns["nights"].decided_by == "A. Steward"
+    assert "Risk" in (tmp_path / "report.html").read_text()
     released = sfumato.check(tmp_path / "release", original=tmp_path / "tables" / "patients.csv")
     assert released.met

@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("umlaut.csv").write_bytes("größe\n1\n2\n".encode("cp1252"))
     Path("recipe.yaml").write_text(RECIPE)
     Path("metadata.yaml").write_text(METADATA)
-    Path("survey.yaml").write_text("survey: s\nepsilon: 1\npeople: 9\nquestions: {a: {values: [x, y]}}\n")
+    Path("survey.yaml").write_text("survey: s\nepsilon: 1\npeople: 9\nquestions: {a: {domain: {values: [x, y]}}}\n")
     percent = "steps: [{generalize: {suppression: 2.5%}}]\nlimits: {risk: 5%}\n"
     Path("percent.yaml").write_text(RECIPE.replace("steps: [generalize]\n", percent))
     Path("misspelt.yaml").write_text(METADATA.replace("ledger", "leger"))
@@ -54,7 +54,7 @@ def test_the_wrong_kind_of_file(words: list[str], said: str, capsys: pytest.Capt
 def test_a_wrong_kind_is_one_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["collect", "design", "recipe.yaml"]) == 2
     assert "1 problem" in capsys.readouterr().err
-    Path("survey.yaml").write_text("survey: s\nepsilon: 1\nquestions: {a: {values: [x, y]}}\ncolumns: {}\n")
+    Path("survey.yaml").write_text("survey: s\nepsilon: 1\nquestions: {a: {domain: {values: [x, y]}}}\ncolumns: {}\n")
     assert main(["collect", "design", "survey.yaml"]) == 2
     said = capsys.readouterr().err
     assert "people: is required" in said

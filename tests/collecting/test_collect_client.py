@@ -28,7 +28,7 @@ DAILY = """
 survey: smoking
 epsilon: 1
 people: 6000
-questions: {smoker: [never, former, daily]}
+questions: {smoker: {domain: {values: [never, former, daily]}}}
 repeats: {per_day: 1, days: 30, memoized: true, answers: 2}
 """
 POLL = """
@@ -36,9 +36,9 @@ survey: poll
 epsilon: 3
 people: 3000
 questions:
-  smoker: [never, former, daily]
-  town: {values: [a, b, c, d, e, f, g, h, i, j], protocol: optimized-local-hashing}
-  cigarettes: {low: 0, high: 60}
+  smoker: {domain: {values: [never, former, daily]}}
+  town: {domain: {values: [a, b, c, d, e, f, g, h, i, j]}, protocol: optimized-local-hashing}
+  cigarettes: {domain: {low: 0, high: 60}}
 """
 
 

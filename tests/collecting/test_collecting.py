@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato.cli import main
 from sfumato.collecting import (
     Deployment,
@@ -37,7 +38,8 @@ from sfumato.collecting.report_scan import parquet_files, tally_with_duckdb, tal
 from sfumato.collecting.shuffling import shuffled_delta, shuffled_epsilon
 from sfumato.data import read
 from sfumato.dp.loss import pure
-from sfumato.errors import BadParameter, FileMissing, NotThatFormat, SfumatoError
+from sfumato.errors import BadParameter, FileMissing, NotThatFormat, SfumatoError, UndecidedColumns, UnknownColumn
+from sfumato.ledger.register import fingerprint
 from sfumato.rng import Rng
 
 
@@ -53,9 +55,9 @@ survey: smoking
 epsilon: 2
 people: 6000
 questions:
-  smoker: [never, former, daily]
-  cigarettes: {low: 0, high: 60}
-  income: {low: 0, high: 200, wanted: distribution}
+  smoker: {domain: {values: [never, former, daily]}}
+  cigarettes: {domain: {low: 0, high: 60}}
+  income: {domain: {low: 0, high: 200}, wanted: distribution}
 """
 
 
@@ -223,13 +225,19 @@ def test_the_design_picks_the_protocol_with_the_smallest_error() -> None:
 @pytest.mark.parametrize(
     ("wrong", "word"),
     [
-        ("smoker: [never, former, daily]", "smoker: [never]"),
-        ("smoker: [never, former, daily]", "smoker: {values: [a, b], low: 1}"),
+        ("[never, former, daily]", "[never]"),
+        ("[never, former, daily]", "[a, b], low: 1"),
         ("{low: 0, high: 60}", "{low: 60, high: 0}"),
         ("epsilon: 2", "epsilon: 0"),
         ("epsilon: 2", "epsilon: 2\ndefault: 3"),
         ("people: 6000", ""),
-        ("smoker: [never, former, daily]", "smoker: {values: [a, b], protocol: nonsense}"),
+        ("[never, former, daily]}", "[a, b]}, protocol: nonsense"),
+        ("[never, former, daily]", "[never, never]"),
+        ("[never, former, daily]", "[never, null]"),
+        ("{domain: {values: [never, former, daily]}}", "{}"),
+        ("{domain: {values: [never, former, daily]}}", "sensitive"),
+        ("{domain: {values: [never, former, daily]}}", "{domain: {first: 2020-01-01, last: 2024-01-01}}"),
+        ("{low: 0, high: 60}}", "{low: 0, high: 60}, kind: category}"),
     ],
 )
 def test_a_wrong_survey_is_refused(wrong: str, word: str) -> None:
@@ -268,6 +276,83 @@ def test_the_command_line_from_answers_to_estimates(folder: Path, capsys: pytest
     assert abs(never["count"] / people - 0.6) < 0.1
     assert main(["collect", "estimate", survey, reports]) == 0
     assert "95 % interval" in capsys.readouterr().out
+
+
+HOSPITAL = """
+sfumato: 1
+dataset: hospital
+person: patients
+ledger: ledger.db
+tables:
+  patients:
+    data: patients.csv
+    key: id
+    columns:
+      id: {role: identifier}
+      sex: {role: quasi, kind: category, domain: {values: [f, m]}}
+      age: {role: quasi, kind: integer, domain: {low: 0, high: 120}}
+      ill: {role: sensitive, kind: boolean}
+      note: {role: undecided, domain: {values: [a, b]}}
+"""
+ASKED = "sfumato: 1\nsurvey: sleep\ndataset: hospital.yaml\nepsilon: 1/2\npeople: 3000\nquestions: "
+
+
+def asked(folder: Path, questions: str) -> Path:
+    (folder / "hospital.yaml").write_text(HOSPITAL)
+    (folder / "sleep.yaml").write_text(ASKED + questions + "\n")
+    return folder / "sleep.yaml"
+
+
+def test_questions_are_columns_of_the_data_set(tmp_path: Path) -> None:
+    written = "{sex: {domain: {values: [f, m]}}, age: {domain: {low: 0, high: 120}}, ill: {kind: boolean}}"
+    direct = Survey.parse(ASKED.replace("dataset: hospital.yaml\n", "") + written)
+    for questions in ("[sex, age, ill]", "{sex: , age: {wanted: mean}, ill: {}}"):
+        survey = Survey.load(asked(tmp_path, questions))
+        assert survey.fingerprint() == direct.fingerprint()
+        assert survey.questions["ill"].texts == ("false", "true")
+    own = Survey.load(asked(tmp_path, "{sex: {domain: {values: [f, m, other]}}}"))
+    assert own.questions["sex"].texts == ("f", "m", "other")
+    for questions, code in (("[id]", BadParameter), ("[note]", UndecidedColumns), ("[nothing]", UnknownColumn)):
+        with pytest.raises(code):
+            Survey.load(asked(tmp_path, questions))
+
+
+def test_a_survey_of_a_data_set_is_charged_and_registered_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    survey, client = asked(tmp_path, "[sex, age]"), tmp_path / "client.json"
+    words = ["collect", "design", str(survey), "--client", str(client)]
+    assert main(words[:3]) == 0
+    assert not (tmp_path / "ledger.db").exists()  # to look at a design costs nothing
+    assert main(words) == 2
+    assert not client.exists()  # without a budget nothing is written
+    assert main(["ledger", "cap", str(tmp_path / "hospital.yaml"), "--epsilon", "3/4"]) == 0
+    assert main(words) == main([*words, "--force"]) == 0
+    [line] = sfumato.ledger_overview(tmp_path / "hospital.yaml").register
+    assert (line.kind, line.state, line.unit) == ("survey", "left", "id")
+    assert line.loss is not None
+    assert line.loss.size == pytest.approx(Survey.load(survey).loss().size)
+    assert (line.dataset, line.name, line.sha256) == ("hospital", "client.json", fingerprint(client))
+    survey.write_text(survey.read_text() + "repeats: {per_day: 1, days: 2, memoized: false}\n")
+    capsys.readouterr()
+    assert main([*words, "--force"]) == 1  # twice the loss is more than the budget
+    assert "SFU-701" in capsys.readouterr().err
+    assert json.loads(client.read_text())["reports"] == 1
+
+
+def test_python_collects_as_the_command_line_does(folder: Path) -> None:
+    reports = sfumato.randomize_answers(folder / "survey.yaml", folder / "answers.csv", out=folder / "r.parquet")
+    assert reports.height == 6000
+    found = sfumato.estimate_survey(folder / "survey.yaml", [folder / "r.parquet"])
+    found.save_tally(folder / "tally.json")
+    again = sfumato.estimate_survey(folder / "survey.yaml", tallies=[folder / "tally.json"])
+    assert again.to_dict() == found.to_dict()
+    never = found.to_frame().filter(pl.col("value") == "never").row(0, named=True)
+    assert never["low"] <= never["estimate"] <= never["high"]
+    assert abs(never["estimate"] - 0.6) < 0.1
+    assert sfumato.design_survey(folder / "survey.yaml").epsilon_in_all == pytest.approx(2)
+    one = sfumato.randomize_answers(folder / "survey.yaml", {"smoker": "never", "cigarettes": 1, "income": 2})
+    assert set(one) == {"survey", "question", "report"}
 
 
 def test_one_person_sends_one_report_and_repeats_it_from_memory(
@@ -374,7 +459,7 @@ DAILY = """
 survey: smoking
 epsilon: 2
 people: 300
-questions: {smoker: [never, former, daily, other]}
+questions: {smoker: {domain: {values: [never, former, daily, other]}}}
 repeats: {per_day: 1, days: 30, memoized: true}
 """
 

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
+import sfumato
 from sfumato.cli import main
 from sfumato.data.yaml_documents import load_document
 from sfumato.dataset.document import Dataset
@@ -126,6 +127,12 @@ def test_several_files_become_one_document_for_releases_and_queries(
     monkeypatch.chdir(tmp_path)
     _two_tables(tmp_path)
     assert main(["init", "patients.csv", "visits.csv", "--out", "hospital.yaml"]) == 0
+    draft = sfumato.init(["patients.csv", "visits.csv"])
+    assert draft.text == Path("hospital.yaml").read_text()
+    assert set(draft.tables) == {"patients", "visits"}
+    for wrong in ({"k": 5}, {"preset": "research-file"}, {"rest": "drop", "by": "Ann"}):
+        with pytest.raises(BadParameter, match="one table"):
+            sfumato.init(["patients.csv", "visits.csv"], **wrong)  # type: ignore[arg-type]
     loaded = Dataset.load("hospital.yaml")
     assert (loaded.person, loaded.tables["patients"].key) == ("patients", "id")
     assert loaded.tables["visits"].links == {"patient": "patients"}

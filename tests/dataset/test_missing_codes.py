@@ -252,7 +252,7 @@ class TestPartOfATable:
         monkeypatch.chdir(tmp_path)
         write(Table(frame=self.rows), Path("people.csv"))
         assert main(["init", "people.csv", "--rows", "1000"]) == 0
-        assert "Reading 1,000 of 5,000 rows" in capsys.readouterr().err
+        assert "Read 1,000 of 5,000 rows" in capsys.readouterr().err
         assert "of the rows were examined" in Path("sfumato.yaml").read_text().replace("\n# ", " ")
         assert main(["init", "people.csv", "--rows", "1000", "--json", "--force"]) == 0
         document = json.loads(capsys.readouterr().out)

@@ -104,7 +104,7 @@ person: row
 tables: {people: {data: people.csv, columns: {age: {role: quasi, kind: integer, domain: {low: 0, high: 110}}}}}
 """,
     "log.sql": "SELECT COUNT(*) FROM t WHERE age > 30 AND ill = 'yes'\n",
-    "survey.yaml": "survey: one\nepsilon: 1\npeople: 100\nquestions: {ill: {values: [true, false]}}\n",
+    "survey.yaml": "survey: one\nepsilon: 1\npeople: 100\nquestions: {ill: {domain: {values: [true, false]}}}\n",
 }
 COMMANDS = {
     "init": "init people.csv --k 3 --force --no-compare",

@@ -313,7 +313,7 @@ for number, question in enumerate(QUESTIONS):
 
 
 def survey_door(protocol: str, *, numbers: bool) -> Door:
-    question = {"low": 0, "high": 100} if numbers else {"values": ["f", "m"]}
+    question = {"domain": {"low": 0, "high": 100} if numbers else {"values": ["f", "m"]}}
     name = "pay" if numbers else "sex"
     survey = {"survey": "health", "people": 300, "epsilon": 8, "questions": {name: {**question, "protocol": protocol}}}
     return Door(

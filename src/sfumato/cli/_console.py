@@ -48,7 +48,9 @@ typed_path = click.Path(path_type=Path)
 
 
 class CommandGroup(click.Group):
-    """A group of commands whose help shows the first sentence of each command whole."""
+    """A group of commands whose help shows the first sentence of each command whole; so do the groups in it."""
+
+    group_class = type
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their first sentences, wrapped and not cut."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,6 @@ from sfumato.cli._rappor import rappor
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
-
-    from sfumato.collecting.collector import QuestionEstimate
-    from sfumato.collecting.survey import Survey
 
 PERSON = "operator"
 
@@ -33,21 +29,19 @@ command.add_command(rappor)
 
 @command.command("design")
 @click.argument("survey", type=typed_path)
-@click.option("--client", type=typed_path, default=None, help="Write the public parameters for a web page as JSON.")
+@click.option(
+    "--client", type=typed_path, default=None,
+    help="Write the public parameters for devices as JSON. Charges and registers a survey of a data set with a ledger.",
+)  # fmt: skip
 @force_option
 @json_option
 def design(survey: Path, client: Path | None, force: bool, as_json: bool) -> None:
     """Show protocol, expected error and privacy loss of every question before anybody is asked."""
-    from sfumato.collecting.client_design import client_design
-    from sfumato.collecting.design import design_survey
+    from sfumato.api.collect import design_survey
     from sfumato.collecting.survey import Survey
-    from sfumato.data.atomic import replacing
 
     loaded = Survey.load(survey)
-    designed = design_survey(loaded)
-    if client is not None:
-        with replacing(client, force=force) as temporary:
-            temporary.write_text(json.dumps(client_design(loaded), indent=1) + "\n", encoding="utf-8")
+    designed = design_survey(loaded, client=client, force=force)
     if as_json:
         emit_json({"survey": loaded.survey, "fingerprint": loaded.fingerprint(), **designed.to_dict()})
         return
@@ -94,25 +88,22 @@ def randomize(
     With --answer, print the report of one person as a line of JSON. With a file ANSWERS (one row per person, one column
     per question), write all reports to --out.
     """
-    from sfumato.collecting.device import randomize_answer, randomize_table, write_reports
-    from sfumato.collecting.survey import Survey
-    from sfumato.data.declared import kind_of_values, read_declared
+    from sfumato.api.collect import randomize_answers
 
-    loaded = Survey.load(survey)
     if (answers is None) == (not given):
         raise click.UsageError("Give a file with answers, or --answer QUESTION=VALUE for one person.")
     if answers is None:
         split = [text.partition("=") for text in given]
         if any(not separator for _, separator, _ in split):
             raise click.UsageError("An answer is written QUESTION=VALUE.")
-        emit_json(randomize_answer(loaded, {name: value for name, _, value in split}, memory=memory))
+        emit_json(randomize_answers(survey, {name: value for name, _, value in split}, memory=memory))
         return
     if out is None:
         raise click.UsageError("Name the file for the reports with --out.")
-    kinds = {n: "number" if one.values is None else kind_of_values(one.values) for n, one in loaded.questions.items()}
-    reports = randomize_table(loaded, read_declared(answers, kinds))
-    write_reports(loaded, reports, out, force=force)
-    note(f"{out}: {reports.height:,} reports. Each person answered one question, drawn at random.")
+    if memory is not None:
+        raise click.UsageError("--memory is for one person's device: use it with --answer.")
+    reports = randomize_answers(survey, answers, out=out, force=force)
+    note(f"{out}: {len(reports):,} reports. Each person answered one question, drawn at random.")
 
 
 @command.command("estimate")
@@ -147,50 +138,21 @@ def estimate(
     as_json: bool,
 ) -> None:
     """Estimate shares, means and distributions from REPORTS (Parquet files or JSON lines), with intervals."""
-    from sfumato.collecting.collector import Collection
-    from sfumato.collecting.survey import Survey
-    from sfumato.data.atomic import replacing
+    from sfumato.api.collect import estimate_survey
 
-    loaded = Survey.load(survey)
     if not reports and not tallies:
         raise click.UsageError("Name at least one file with reports, or a tally with --merge.")
-    if engine is not None and reports:
-        from sfumato.collecting.report_scan import parquet_files, tally_reports
-
-        collection = tally_reports(engine, loaded, parquet_files(reports))
-    else:
-        collection = Collection(loaded)
-        for path in reports:
-            collection.add_file(path)
-    for path in tallies:
-        collection.merge(_stored(path))
+    found = estimate_survey(survey, reports, tallies=tallies, engine=engine, confidence=confidence, copies=copies)
     if tally is not None:
-        with replacing(tally, force=force) as temporary:
-            temporary.write_text(json.dumps(collection.to_dict()), encoding="utf-8")
-    estimates = collection.estimate(confidence=confidence, copies=copies)
+        found.save_tally(tally, force=force)
     if as_json:
-        emit_json(
-            {"survey": loaded.survey, "confidence": confidence, "questions": [_plain(e, loaded) for e in estimates]}
-        )
+        emit_json(found.to_dict())
         return
     from rich.console import Console
 
     console = Console(highlight=False)
-    for found in estimates:
-        console.print(_estimate_grid(found, loaded, confidence))
-
-
-def _stored(path: Path) -> dict[str, Any]:
-    from sfumato.data.yaml_documents import read_text_file
-    from sfumato.errors import NotThatFormat
-
-    try:
-        stored = json.loads(read_text_file(path, kind="tally", fix="Write it with --tally."))
-        if isinstance(stored, dict) and isinstance(stored.get("questions"), dict):
-            return stored
-    except ValueError:
-        pass
-    raise NotThatFormat(f"{path} is not a tally.", fix="Write it with --tally.", path=str(path))
+    for question in found.to_dict()["questions"]:
+        console.print(_estimate_grid(question, confidence))
 
 
 def _amount(size: float, unit: str) -> str:
@@ -207,42 +169,22 @@ def _grid(*columns: str, title: str | None = None) -> Grid:
     return grid
 
 
-def _estimate_grid(found: QuestionEstimate, survey: Survey, confidence: float) -> Grid:
-    people = f" of {found.people:,} people or more" if found.people < found.reports else ""
-    title = f"{found.question}: {found.reports:,} reports{people} by {found.protocol}"
+def _estimate_grid(found: dict[str, Any], confidence: float) -> Grid:
+    reports, least = found["reports"], found["people_at_least"]
+    people = f" of {least:,} people or more" if least < reports else ""
+    title = f"{found['question']}: {reports:,} reports{people} by {found['protocol']}"
     interval = f"{100 * confidence:g} % interval"
-    if found.frequencies is not None:
+    if "values" in found:
         grid = _grid("value", "share", interval, title=title)
-        estimate = found.frequencies
-        n = max(1, estimate.reports)
-        for index, value in enumerate(survey.questions[found.question].values or ()):
-            low, high = 100 * estimate.low[index] / n, 100 * estimate.high[index] / n
-            grid.add_row(str(value), f"{100 * estimate.shares[index]:.1f} %", f"{low:.1f} .. {high:.1f} %")
+        for one in found["values"]:
+            low, high = 100 * one["low"] / max(1, reports), 100 * one["high"] / max(1, reports)
+            grid.add_row(str(one["value"]), f"{100 * one['share']:.1f} %", f"{low:.1f} .. {high:.1f} %")
         return grid
     grid = _grid("", "estimate", interval, title=title)
-    if found.mean is not None:
-        grid.add_row("mean", f"{found.mean.mean:.4g}", f"{found.mean.low:.4g} .. {found.mean.high:.4g}")
-    for chance, level, low, high in found.quantiles:
-        grid.add_row(f"{100 * chance:g} % quantile", f"{level:.4g}", f"{low:.4g} .. {high:.4g}")
+    if "mean" in found:
+        mean = found["mean"]
+        grid.add_row("mean", f"{mean['mean']:.4g}", f"{mean['low']:.4g} .. {mean['high']:.4g}")
+    for one in found.get("quantiles", ()):
+        chance, low, high = 100 * one["chance"], one["low"], one["high"]
+        grid.add_row(f"{chance:g} % quantile", f"{one['value']:.4g}", f"{low:.4g} .. {high:.4g}")
     return grid
-
-
-def _plain(found: QuestionEstimate, survey: Survey) -> dict[str, Any]:
-    shared = {"question": found.question, "protocol": found.protocol, "reports": found.reports}
-    document: dict[str, Any] = {**shared, "people_at_least": found.people}
-    if found.frequencies is not None:
-        estimate = found.frequencies
-        values = survey.questions[found.question].values or ()
-        document["values"] = [
-            {"value": value, "count": float(count), "share": float(share), "low": float(low), "high": float(high)}
-            for value, count, share, low, high in zip(
-                values, estimate.counts, estimate.shares, estimate.low, estimate.high, strict=True
-            )
-        ]
-    if found.mean is not None:
-        document["mean"] = {"mean": found.mean.mean, "low": found.mean.low, "high": found.mean.high}
-    if found.quantiles:
-        names = ("chance", "value", "low", "high")
-        document["quantiles"] = [dict(zip(names, row, strict=True)) for row in found.quantiles]
-        document["histogram"] = list(found.histogram)
-    return document

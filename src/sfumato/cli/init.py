@@ -11,10 +11,8 @@ from sfumato.cli._console import emit_json, force_option, json_option, note, pro
 from sfumato.wording import counted
 
 if TYPE_CHECKING:
-    from sfumato.data import Table
+    from sfumato.api.init import Draft
     from sfumato.profiling import Proposal
-    from sfumato.progress import Progress
-    from sfumato.studies import MethodComparison
     from sfumato.studies.rehearsal import Rehearsal
 
 PERSON = "steward"
@@ -95,175 +93,59 @@ def command(
 
     With --edges the recipe is for a graph.
     """
-    if (rest is None) != (by is None):
-        raise click.UsageError("--rest and --by go together: which role, and who decides.")
+    from urllib.parse import urlsplit
+
+    from sfumato.api.init import init
+    from sfumato.errors import OutputExists
+
     if edges:
         _write_graph_recipe(sources[0] if sources else None, edges, out, k=k, force=force, as_json=as_json)
         return
     if not sources:
         raise click.UsageError("Name a data file, or the edge tables of a graph with --edges.")
-    several = _tables_of(sources)
-    if len(several) > 1:
-        if k is not None or preset is not None or rest is not None:
-            raise click.UsageError(
-                "--k, --preset and --rest are for one table: a plan names the data set and says what leaves."
-            )
-        _init_dataset(several, sources, out, person=unit, rows=rows, force=force, as_json=as_json)
-        return
-    [data] = several
-    from urllib.parse import urlsplit
-
-    from sfumato.data import preview, replacing
-    from sfumato.data.source import Source
-    from sfumato.errors import OutputExists
-    from sfumato.profiling import propose, to_yaml
-    from sfumato.profiling.recipe_text import for_preset
-    from sfumato.recipe.decide import decide
-    from sfumato.recipe.presets import preset_text
-    from sfumato.studies.rehearsal import rehearse
-
-    if k is not None and preset is not None:
-        raise click.UsageError("A preset sets k itself: use --k or --preset, not both.")
-    start = preset_text(preset) if preset is not None else None
     printed = str(out) == "-"
     if not printed and out.exists() and not force:
         raise OutputExists(
             f"{out} exists already.", fix="Choose another file with --out, or overwrite it with --force."
         )
-    sample = preview(data, most=rows)
-    if sample.partial:
-        note(
-            f"Reading {sample.table.rows:,} of {counted(sample.rows, 'row')}: "
-            "the first rows, and rows spread over the rest."
-        )
-    if unit not in (None, "row"):
-        sample.table.require([unit])
-    listener = progress(quiet=as_json)
-    proposal = for_preset(propose(sample.table, whole=sample.rows, progress=listener, max_size=size), start)
-    compared = _compare(proposal, sample.table, k, listener) if compare and k is not None else None
-    best = compared.best if compared is not None else None
-    source = Source.found(data, beside=None if printed else out.parent)
-    rehearsed = None
-    if start is not None:
-        with listener.task("Rehearsing the preset", None):
-            rehearsed = rehearse(to_yaml(proposal, None, unit=unit, preset=start), sample.table)
-    about = compared if compared is not None else rehearsed
-    text = to_yaml(
-        proposal,
-        source,
-        unit=unit,
-        k=rehearsed.k if rehearsed is not None else k,
-        preset=start,
-        step=best.step if best is not None else None,
-        reasons=about.lines() if about is not None else (),
-    )
-    if rest is not None and by is not None:
-        text = decide(text, rest=rest, by=by)
+    draft = init(
+        sources, folder=None if printed else out.parent, k=k, preset=preset, unit=unit, size=size, rows=rows,
+        compare=compare, rest=rest, by=by, progress=progress(quiet=as_json),
+    )  # fmt: skip
     if printed:
-        click.echo(text, nl=False)
+        click.echo(draft.text, nl=False)
+        return
+    draft.save(out, force=force)
+    several = len(draft.tables) > 1
+    if as_json:
+        emit_json({"dataset" if several else "recipe": str(out), **draft.to_dict()})
+    elif several:
+        note(f"Written: {out}, with {len(draft.tables)} tables. Confirm `person`, keys and links, decide the columns.")
+        note(f"A plan names it (`dataset: {out.name}`) and says what leaves: models, steps, limits.")
     else:
-        with replacing(out, force=force) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    if as_json and not printed:
-        emit_json(
-            {
-                "recipe": str(out),
-                **proposal.to_dict(),
-                "comparison": compared.to_dict() if compared is not None else None,
-                "rehearsal": rehearsed.to_dict() if rehearsed is not None else None,
-            }
-        )
-    elif not printed:
-        from rich.console import Console
-
-        from sfumato.cli._proposal import show_proposal
-
-        show_proposal(proposal, compared, Console(), details=details)
-        _note_written(proposal, out, decided=rest is not None)
-        if rehearsed is not None:
-            _note_rehearsal(rehearsed, out)
-        if "://" in data and urlsplit(data).password:
+        _show(draft, out, decided=rest is not None, details=details)
+        if "://" in sources[0] and urlsplit(sources[0]).password:
             note("It contains the database password. Remove it, and use PGPASSWORD or ~/.pgpass instead.")
-        _note_queries(data, out, unit)
+        _note_queries(sources[0], out, unit)
         if k is None and preset is None:
             note("`k` has no value yet: fill it in, or run this command again with --k.")
 
 
-def _tables_of(sources: tuple[str, ...]) -> list[str]:
-    """The tables that were named. A folder stands for its tables, unless it is one of texts."""
-    from sfumato.data.format import format_for
-    from sfumato.errors import UnknownFormat
+def _show(draft: Draft, out: Path, *, decided: bool, details: bool) -> None:
+    """Print what is proposed for the columns of one table, and what comes next."""
+    from rich.console import Console
 
-    found = []
-    for source in sources:
-        if "://" in source or not Path(source).is_dir():
-            found.append(source)
-            continue
-        inside = []
-        for path in sorted(Path(source).iterdir()):
-            try:
-                format_for(path)
-            except UnknownFormat:
-                continue
-            inside.append(path)
-        texts = all(path.suffix.lower() == ".txt" for path in inside)
-        found += [source] if texts else [str(path) for path in inside]
-    return found
+    from sfumato.cli._proposal import show_proposal
 
-
-def _init_dataset(
-    sources: list[str],
-    named: tuple[str, ...],
-    out: Path,
-    *,
-    person: str | None,
-    rows: int,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Write the document of a data set of several tables."""
-    from sfumato.data import preview, replacing
-    from sfumato.data.source import Source
-    from sfumato.dataset.document import sql_name
-    from sfumato.profiling import propose
-    from sfumato.profiling.dataset_text import ProfiledTable, dataset_text
-
-    listener = progress(quiet=as_json)
-    beside = None if str(out) == "-" else out.parent
-    tables = {}
-    for source in sources:
-        sample = preview(source, most=rows)
-        proposal = propose(sample.table, whole=sample.rows, progress=listener, max_size=1)
-        table = ProfiledTable(source=Source.found(source, beside=beside), frame=sample.table.frame, proposal=proposal)
-        tables[sql_name(source)] = table
-    if len(tables) < len(sources):
-        raise click.UsageError("Two tables have the same name in SQL. Rename a file.")
-    folder = Path(named[0]) if len(named) == 1 else out.absolute().parent
-    text = dataset_text(sql_name(folder.absolute().name), tables, person=person)
-    if beside is None:
-        click.echo(text, nl=False)
-        return
-    with replacing(out, force=force) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    if as_json:
-        emit_json({"dataset": str(out), "tables": {name: table.proposal.to_dict() for name, table in tables.items()}})
-        return
-    note(f"Written: {out}, with {len(tables)} tables. Confirm `person`, keys and links, and decide the columns.")
-    note(f"A plan names it (`dataset: {out.name}`) and says what leaves: models, steps, limits.")
-
-
-def _compare(proposal: Proposal, table: Table, k: int, listener: Progress) -> MethodComparison | None:
-    """Compare methods on the proposed quasi-identifiers. The comparison never stops `init`."""
-    from sfumato.errors import SfumatoError
-    from sfumato.recipe import Recipe
-    from sfumato.studies import compare_methods
-
-    with listener.task("Comparing methods", None):
-        try:
-            return compare_methods(Recipe.parse(proposal.recipe(k=k)), table, k=k)
-        except SfumatoError as refusal:
-            note(f"Methods were not compared: {refusal}")
-            return None
+    [proposal] = draft.tables.values()
+    if draft.read < draft.rows:
+        note(f"Read {draft.read:,} of {counted(draft.rows, 'row')}: the first rows, and rows spread over the rest.")
+    if draft.not_compared:
+        note(f"Methods were not compared: {draft.not_compared}")
+    show_proposal(proposal, draft.comparison, Console(), details=details)
+    _note_written(proposal, out, decided=decided)
+    if draft.rehearsal is not None:
+        _note_rehearsal(draft.rehearsal, out)
 
 
 def _note_queries(data: str, out: Path, unit: str | None) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sfumato.collecting.survey import Survey, SurveyQuestion
+from sfumato.dataset.domain import ValuesDomain
+from sfumato.rationals import rational
 
 _FORMAT = "sfumato-collect/1"
 
@@ -12,7 +14,8 @@ _FORMAT = "sfumato-collect/1"
 def client_design(survey: Survey) -> dict[str, Any]:
     """Questions, protocols and exact chances (in units of 2**-32) of a survey; depends on the survey file alone.
 
-    >>> survey = Survey.parse("{survey: poll, epsilon: 1, people: 100, questions: {smoker: ['no', 'yes']}}")
+    >>> smoker = "smoker: {domain: {values: ['no', 'yes']}}"
+    >>> survey = Survey.parse(f"{{survey: poll, epsilon: 1, people: 100, questions: {{{smoker}}}}}")
     >>> client_design(survey)["questions"][0]["parameters"]
     {'values': 2, 'keep': 3139872686}
     """
@@ -38,7 +41,8 @@ def client_design(survey: Survey) -> dict[str, Any]:
 
 
 def _domain(question: SurveyQuestion) -> dict[str, Any]:
-    if question.low is None or question.high is None:
-        return {"values": question.texts()}
+    answers = question.answers
+    if isinstance(answers, ValuesDomain):
+        return {"values": list(answers.texts)}
     # A device computes with the same two floats as `NumberProtocol`.
-    return {"low": float(question.low), "span": float(question.high - question.low)}
+    return {"low": answers.low, "span": float(rational(answers.high) - rational(answers.low))}

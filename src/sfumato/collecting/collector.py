@@ -42,7 +42,8 @@ class QuestionEstimate:
 class Collection:
     """Tallies of all questions of a survey; collections of parts of the reports can be merged.
 
-    >>> survey = Survey.parse("{survey: poll, epsilon: 1, people: 100, questions: {smoker: ['no', 'yes']}}")
+    >>> smoker = "smoker: {domain: {values: ['no', 'yes']}}"
+    >>> survey = Survey.parse(f"{{survey: poll, epsilon: 1, people: 100, questions: {{{smoker}}}}}")
     >>> Collection(survey).reports
     0
     """

@@ -18,6 +18,7 @@ from sfumato.collecting.survey import Survey, SurveyQuestion
 from sfumato.data.atomic import locked, replacing, write_secret
 from sfumato.data.declared import as_kind
 from sfumato.data.table import Table
+from sfumato.dataset.domain import RangeDomain
 from sfumato.errors import BadParameter, NotThatFormat
 
 SURVEY_KEY = b"sfumato.survey"
@@ -55,11 +56,10 @@ def randomize_table(survey: Survey, answers: Table, *, source: RandomSource = OS
 
 def _possible(question: SurveyQuestion, answers: pl.Series, source: RandomSource) -> pl.Series:
     """The answers, with a possible one that does not depend on anybody in place of every other."""
-    if question.values is None:
-        assert question.low is not None
-        assert question.high is not None
-        return as_kind(answers, "number").fill_null((float(question.low) + float(question.high)) / 2)
-    texts = pl.Series(question.texts())
+    possible = question.answers
+    if isinstance(possible, RangeDomain):
+        return as_kind(answers, "number").fill_null(possible.middle)
+    texts = pl.Series(possible.texts)
     given = as_kind(answers, "category")
     unknown = (~given.is_in(texts.implode())).fill_null(True).arg_true()
     return given.scatter(unknown, texts.gather(below(len(texts), len(unknown), source))) if len(unknown) else given
@@ -186,8 +186,7 @@ def _encoded(
             fix="Add a value such as `none` to the question and write it for them.",
         )
     if isinstance(protocol, FrequencyProtocol):
-        assert question.values is not None
-        numbers = {text: i for i, text in enumerate(question.texts())}
+        numbers = {text: i for i, text in enumerate(question.texts)}
         codes = answers.cast(pl.String).replace_strict(numbers, default=None, return_dtype=pl.Int64)
         if codes.null_count():
             raise BadParameter(f"Some answers to {name} are not among its values.", fix="List every value there is.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from sfumato.collecting.survey import Survey
 from sfumato.dataset import Column
 from sfumato.dataset.document import AnsweringPolicy, Dataset, PlanReader
 from sfumato.dataset.plan import DatasetPlan
@@ -168,6 +169,7 @@ def json_schema() -> dict[str, Any]:
             for name, item in _plan(model, f"{reader.part_name()}.{model.__name__}", definitions).items():
                 known = properties.get(name)
                 properties[name] = item if known is None else {"anyOf": [known, item]}
+    properties |= _survey(column, properties, definitions)
     properties["study"] = {"type": "object", "description": "The grid of candidates; for `sfumato study` only."}
     tables: dict[str, Any] = {}
     for section, kind in SECTIONS.items():
@@ -177,14 +179,14 @@ def json_schema() -> dict[str, Any]:
         properties[section] = {"type": "array", "items": {"anyOf": [*table["anyOf"], *graph["anyOf"]]}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "sfumato data set, recipe or plan",
+        "title": "sfumato data set, recipe, plan or survey",
         "type": "object",
         "properties": properties,
         "required": ["sfumato"],
         "if": {"required": ["graph"]},
         "then": {"properties": {"data": False, "study": False}},
         "else": {
-            "anyOf": [{"required": [key]} for key in ("columns", "tables", "dataset", "published")],
+            "anyOf": [{"required": [key]} for key in ("columns", "tables", "dataset", "published", "questions")],
             "properties": tables,
         },
         "additionalProperties": False,
@@ -198,6 +200,20 @@ def _plan(model: type[DocumentedModel], prefix: str, definitions: dict[str, Any]
     if f"{prefix}.Source" in definitions:
         definitions[f"{prefix}.Source"] = {"$ref": "#/$defs/dataset.Source"}
     return {name: item for name, item in schema["properties"].items() if name not in DatasetPlan.model_fields}
+
+
+def _survey(column: dict[str, Any], known: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a survey. Its questions are columns, listed by name where the data set declares them."""
+    keys = _plan(Survey, "survey", definitions)
+    for name in ("Hierarchy", "Kind", "Role"):
+        definitions.pop(f"survey.{name}", None)
+    question = definitions["survey.SurveyQuestion"]
+    question["properties"] |= column["properties"]
+    asked = {"anyOf": [{"$ref": "#/$defs/survey.SurveyQuestion"}, {"type": "null"}]}
+    names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    told = {"description": keys["questions"]["description"]}
+    keys["questions"] = {**told, "anyOf": [{"type": "object", "additionalProperties": asked}, names]}
+    return {name: {"anyOf": [known[name], item]} if name in known else item for name, item in keys.items()}
 
 
 def _dataset(column: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -21,11 +21,12 @@ from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 SURVEY = """\
+sfumato: 1
 survey: smoking
 epsilon: 1
 people: 20000
 questions:
-  smoker: [never, former, daily]
+  smoker: {domain: {values: [never, former, daily]}}
 """
 
 

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from sfumato.api.decide import decide
+from sfumato.api.init import init
 from sfumato.api.learn import learn
 from sfumato.api.ledger import ledger_overview, set_budget
 from sfumato.api.protect import protect
+from sfumato.api.report import report
 from sfumato.api.session import session
 from sfumato.demos.base import Demo, Say
 from sfumato.demos.people import hospital
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-DOCUMENT = """\
-sfumato: 1
-dataset: hospital                # the name that budgets are kept under
-person: patients                 # the table whose rows are people
-ledger: ledger.db
-tables:
-  patients:
-    data: tables/patients.csv
-    key: patient
-    columns:
-      patient:    {role: identifier, kind: integer}
-      name:       {role: identifier}
-      zip:        {role: quasi, kind: category, hierarchy: {mask: right}}
-      age:        {role: quasi, kind: integer, domain: {low: 0, high: 110}, hierarchy: {intervals: [5, 10, 20]}}
-      sex:        {role: quasi, kind: category, domain: {values: [F, M]}}
-      nights:     {role: sensitive, kind: integer, domain: {low: 0, high: 30}, decided_by: A. Steward}
-      diagnosis:  {role: sensitive, kind: category}
-      readmitted: {role: sensitive, kind: category, domain: {values: ["yes", "no"]}, decided_by: A. Steward}
-  rooms:
-    data: tables/rooms.csv
-    links: {patient: patients, roommate: patients}
-    columns:
-      patient:  {role: identifier, kind: integer}
-      roommate: {role: identifier, kind: integer, decided_by: A. Steward}
-"""
+DECISIONS = {"patients": {"nights": "sensitive", "readmitted": "sensitive"}, "rooms": {"roommate": "identifier"}}
+"""What the owner decides about the columns that `init` does not recognize."""
+REVIEW = {
+    "dataset: tables": "dataset: hospital",
+    "ledger: tables-ledger.db": "ledger: ledger.db",
+    "links: {patient: patients}": "links: {patient: patients, roommate: patients}",
+}
+"""What the owner changes in the draft: the name, the ledger, and the second link of a pair."""
+DOMAINS = {
+    "age": "{low: 0, high: 110}",
+    "sex": "{values: [F, M]}",
+    "nights": "{low: 0, high: 30}",
+    "readmitted": '{values: ["yes", "no"]}',
+}
+"""Public domains that the owner adds: from what is possible, and not from the data."""
 PLANS = {
     "release": """\
 table: patients
@@ -82,25 +76,28 @@ class WalkDemo(Demo):
         (folder / "tables").mkdir(parents=True, exist_ok=True)
         patients.write_csv(folder / "tables" / "patients.csv")
         rooms.write_csv(folder / "tables" / "rooms.csv")
-        document = folder / "hospital.yaml"
-        document.write_text(DOCUMENT, encoding="utf-8")
+        document, draft = folder / "hospital.yaml", init(folder / "tables", folder=folder, progress=progress)
+        document.write_text(_reviewed(draft.text), encoding="utf-8")
         for name, plan in PLANS.items():
             (folder / f"{name}.yaml").write_text(f"sfumato: 1\ndataset: hospital.yaml\n{plan}", encoding="utf-8")
         (folder / "ledger.db").unlink(missing_ok=True)
         say(
-            f"\n[bold]1. Describe once.[/bold] {patients.height:,} patients, and {rooms.height:,} pairs who shared a "
-            f"room. [italic]sfumato init {folder / 'tables'}[/italic] drafts the document; the owner decides the "
-            f"columns with [italic]sfumato decide[/italic] and adds public domains: {document}"
+            f"\n[bold]1. init tables:[/bold] {patients.height:,} patients, and {rooms.height:,} pairs who shared a "
+            "room. One document is drafted: roles, the key of patients and a link to it."
+        )
+        say(
+            "\n[bold]2. decide:[/bold] nights and readmitted are sensitive, roommate identifies a person. The owner "
+            f"also adds public domains and the second link of a pair: {document}"
         )
         set_budget(document, epsilon=3, delta="1e-5")
-        say("\n[bold]2. One budget[/bold] for everything with noise: ε = 3, δ = 1e-5 for a patient.")
+        say("\n[bold]3. One budget[/bold] for everything with noise: ε = 3, δ = 1e-5 for a patient.")
         released = protect(folder / "release.yaml", seed=self.seed, n_targets=500, progress=progress)
         released.save(folder / "release", force=True)
-        say(f"\n[bold]3. protect release.yaml:[/bold] {released.data.height:,} records, 5-anonymous.")
+        say(f"\n[bold]4. protect release.yaml:[/bold] {released.data.height:,} records, 5-anonymous.")
         answer = session(document, analyst="ana").ask(QUESTION, epsilon="0.5")
         counts = "; ".join(f"{sex}: {n:,}, {nights:.1f} nights" for sex, n, nights in answer.frame.iter_rows())
-        say(f"\n[bold]4. query hospital.yaml:[/bold] {counts}. Cost {answer.loss}.")
-        for step, (name, what) in enumerate({"nights": "tables", "rooms": "a graph"}.items(), start=5):
+        say(f"\n[bold]5. query hospital.yaml:[/bold] {counts}. Cost {answer.loss}.")
+        for step, (name, what) in enumerate({"nights": "tables", "rooms": "a graph"}.items(), start=6):
             made = protect(folder / f"{name}.yaml", progress=progress)
             made.save(folder / name, force=True)
             say(f"\n[bold]{step}. protect {name}.yaml:[/bold] {what} with noise. {made.guarantees[0]}")
@@ -108,11 +105,31 @@ class WalkDemo(Demo):
             folder / "readmission.yaml", out=folder / "readmission.model.json", force=True, attacks=None,
             seed=self.seed, progress=progress,
         )  # fmt: skip
-        say(f"\n[bold]7. learn readmission.yaml:[/bold] {model.to_dict()['estimator']}. {model.model.privacy_}")
+        say(f"\n[bold]8. learn readmission.yaml:[/bold] {model.to_dict()['estimator']}. {model.model.privacy_}")
+        page = report(folder / "release", out=folder / "report.html", force=True)
+        say(f"\n[bold]9. report release:[/bold] what was released, what it guarantees and what attackers find: {page}")
         overview = ledger_overview(document)
-        say(f"\n[bold]8. ledger show {document}[/bold]\n{overview}")
-        say(f"\nThe report of the release: {(folder / 'release-private' / 'report.html').resolve()}\n")
+        say(f"\n[bold]10. ledger show {document}[/bold]\n{overview}\n")
         return overview.to_dict()
+
+
+def _reviewed(draft: str) -> str:
+    """The draft after the decisions and changes of its owner."""
+    for table, roles in DECISIONS.items():
+        draft = decide(draft, roles, table=table, by="A. Steward")
+    for before, after in REVIEW.items():
+        draft = _once(draft, re.escape(before), after)
+    for column, domain in DOMAINS.items():
+        draft = _once(draft, rf"^( +{column}: {{.*)}}$", rf"\1, domain: {domain}}}")
+    return draft
+
+
+def _once(text: str, pattern: str, after: str) -> str:
+    """The text with its one place that fits a pattern changed."""
+    changed, places = re.subn(pattern, after, text, flags=re.MULTILINE)
+    if places != 1:
+        raise ValueError(f"the draft has {places} places for `{pattern}`")
+    return changed
 
 
 def _tables(draw: np.random.Generator, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
