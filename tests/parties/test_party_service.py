@@ -24,10 +24,11 @@ import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
 
+import sfumato
 from parties_sample import COLUMNS, rows
 from sfumato.cli import cli
 from sfumato.dp.loss import approximate, pure
-from sfumato.errors import PartyFailed, QueryRefused
+from sfumato.errors import PartyFailed, QueryRefused, SfumatoError
 from sfumato.ledger.ledger import Ledger
 from sfumato.parties.agreement import Agreement
 from sfumato.parties.certificates import client_context, make_certificates, server_context
@@ -295,6 +296,72 @@ def test_paths_are_relative_to_the_party_file_and_not_to_the_folder_one_is_in(
     relative = Path(tmp_path.name) / "a.yaml"
     party = PartyFile.load(relative).open()
     assert float(party.ledger.balance(dataset="clinics").left.size) == 100  # type: ignore[union-attr]
+
+
+DOCUMENT = """
+sfumato: 1
+dataset: hospital
+person: people
+ledger: a.db
+answering: {min_epsilon: 0.5}
+tables:
+  people: {data: people.csv, key: id, columns: {id: identifier}}
+  visits:
+    data: a.parquet
+    links: {person: people}
+    bounds: {rows: 9, groups: 9}
+    columns: {person: {role: identifier}, ward: {role: quasi, kind: category}, bill: {role: quasi, kind: number}}
+"""
+
+
+def described(folder: Path, before: str = "", after: str = "") -> Party:
+    """Party `a`, whose file names the document of its data set."""
+    (folder / "hospital.yaml").write_text(DOCUMENT.replace(before, after) if before else DOCUMENT)
+    own = YAML().load(folder / "a.yaml")
+    plain = {key: value for key, value in own.items() if key not in ("data", "ledger")}
+    YAML().dump({**plain, "dataset": "hospital.yaml"}, folder / "a.yaml")
+    return PartyFile.load(folder / "a.yaml").open()
+
+
+def test_answers_of_a_party_are_charged_to_the_people_of_its_document(tmp_path: Path) -> None:
+    files = setting(tmp_path, ("a", "b"))
+    described(tmp_path)
+    book = Ledger.open(tmp_path / "a.db")
+    with serving(files) as ports:
+        asked = addressed(tmp_path, ports)
+        assert "has set no budget for `hospital`" in str(ask(tmp_path, asked).exception)
+        book.set_cap(pure(30), dataset="hospital")
+        assert [row["n"]["value"] for row in json.loads(ask(tmp_path, asked).output)["rows"]] == [200, 100]
+        assert "does not cover" in str(ask(tmp_path, asked).exception)
+    [line] = sfumato.ledger_overview(tmp_path / "hospital.yaml").register
+    assert (line.kind, line.who, line.unit, line.answers, line.loss) == ("answers", "ann", "id, person", 1, pure(20))
+    assert spent(tmp_path, "a") == 0  # nothing under the name of the federation
+    assert spent(tmp_path, "b") == 20
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("ward: {role: quasi", "ward: {role: drop", "cannot be asked about"),
+        ("bill: {role: quasi, kind: number", "bill: {role: quasi, kind: category", "another kind"),
+        ("    links: {person: people}\n", "    links: {ward: people}\n", "is a person"),
+        ("  visits:", "  stays:", "no table `visits`"),
+        ("ledger: a.db\n", "", "names no ledger"),
+    ],
+)
+def test_a_party_shares_nothing_that_its_document_does_not(before: str, after: str, said: str, tmp_path: Path) -> None:
+    setting(tmp_path, ("a", "b"))
+    with pytest.raises(SfumatoError, match=said):
+        described(tmp_path, before, after)
+
+
+def test_the_smallest_question_of_the_document_holds_for_parties(tmp_path: Path) -> None:
+    files = setting(tmp_path, ("a", "b"))
+    described(tmp_path)
+    Ledger.open(tmp_path / "a.db").set_cap(pure(30), dataset="hospital")
+    with serving(files) as ports:
+        refused = ask(tmp_path, addressed(tmp_path, ports), "--epsilon", "0.1")
+    assert "0.5" in str(refused.exception)
 
 
 def test_the_files_on_the_page_are_valid() -> None:

@@ -68,7 +68,10 @@ class _Joined:
 
 
 class Party:
-    """One party of an agreement with its open tables, its ledger and its key."""
+    """One party of an agreement with its open tables, its ledger and its key.
+
+    ``account`` is the data set and the privacy unit that answers are charged to; the federation if left out.
+    """
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class Party:
         agreement: Agreement,
         session: Session,
         identity: Ed25519PrivateKey,
+        account: tuple[str, str] | None = None,
         response_interval: float | None = None,
     ) -> None:
         if name not in agreement.parties:
@@ -85,6 +89,7 @@ class Party:
             raise BadParameter(f"the key of party `{name}` is not the one in the parties file.")
         self.name, self.agreement = name, agreement
         self._session, self._identity, self._response_interval = session, identity, response_interval
+        self._dataset, self._unit = account or (agreement.federation, session.catalog.unit)
         self._digest = agreement.digest(session.catalog)
         self._joined: dict[str, _Joined] = {}
         self._lock = threading.Lock()
@@ -223,10 +228,9 @@ class Party:
 
     def _charged(self, joined: _Joined) -> Receipt:
         charge = Charge(
-            loss=joined.plan.cost, unit=self._session.catalog.unit, what=joined.question.sql,
-            key=joined.question.digest(),
+            loss=joined.plan.cost, unit=self._unit, what=joined.question.sql, key=joined.question.digest()
         )  # fmt: skip
-        return self.ledger.charge(charge, dataset=self.agreement.federation, analyst=joined.analyst)
+        return self.ledger.charge(charge, dataset=self._dataset, analyst=joined.analyst)
 
     def _taken(self, digest: str, analyst: str) -> _Joined:
         """An open question, which is no longer open then: every step happens once."""
@@ -269,13 +273,13 @@ class Party:
 
     def _check_budget(self, plan: PartiesPlan, analyst: str) -> None:
         """Refuse before anybody else is charged; the charge itself is checked again."""
-        dataset, ledger = self.agreement.federation, self._session.ledger
-        if ledger.balance(dataset=dataset, unit=self._session.catalog.unit).cap is None:
+        dataset, ledger = self._dataset, self._session.ledger
+        if ledger.balance(dataset=dataset, unit=self._unit).cap is None:
             raise UnknownBudget(
                 f"Party {self.name} has set no budget for `{dataset}`.", fix="Its owner calls `sfumato ledger cap`."
             )
         for name, person in ((dataset, ""), (dataset, analyst), ("", analyst)):
-            left = ledger.balance(dataset=name, analyst=person, unit=self._session.catalog.unit).left
+            left = ledger.balance(dataset=name, analyst=person, unit=self._unit).left
             if left is not None and not plan.cost <= left:
                 raise OverBudget(
                     f"The budget of party {self.name} does not cover {plan.cost}.",
