@@ -24,7 +24,7 @@ def test_one_document_and_one_ledger(tmp_path: Path) -> None:
     whole = next(account for account in overview.accounts if not account.analyst)
     assert whole.balance.cap is not None
     assert str(whole.balance.spent) != "ε = 0"
-    assert "1 answer; by ana" in lines[-2]
+    assert "1 answer; by ana" in lines[-1]
     hospital = Dataset.load(tmp_path / "hospital.yaml")  # the draft of `init`, decided and completed
     assert hospital.tables["rooms"].links == {"patient": "patients", "roommate": "patients"}
     assert hospital.tables["patients"].columns["nights"].decided_by == "A. Steward"
