@@ -62,9 +62,9 @@ def page(kind: str, cls: type[Part]) -> str:
     if cls.main is not None:
         text.append(f"A bare value sets `{cls.main}`.\n")
     if cls.examples:
-        shown: list[Any] = [{name: example} if example else name for example in cls.examples]
+        shown: list[object] = [{name: example} if example else name for example in cls.examples]
         where = _SECTION.get(kind)
-        document: Any = {where: shown} if where else shown
+        document: object = {where: shown} if where else shown
         if kind == "hierarchy":
             document = {"columns": {"column": {"role": "quasi", "hierarchy": shown[0]}}}
         text += ["## Example\n", *_example(kind, cls, yaml_text(document))]

@@ -30,12 +30,12 @@ _TRUSTED = ("sklearn.", "numpy.", "scipy.", "sfumato.learning.", "builtins.", "c
 
 
 def attack_model(
-    model: Any,
-    original: Any,
+    model: object,
+    original: object,
     *,
     label: str,
     features: Sequence[str] | None = None,
-    control: Any = None,
+    control: object = None,
     attacks: Sequence[ModelAttack | Mapping[str, object] | str] = (),
     secrets: Sequence[str] = (),
     seed: int | None = None,
@@ -136,7 +136,7 @@ def stored_model(path: Path) -> Any:
     return load_private_model(path) if path.suffix == ".json" else _skops_model(path)
 
 
-def _skops_model(path: Path) -> Any:
+def _skops_model(path: Path) -> object:
     """Read a model that ``skops.io.dump`` wrote. Files with types of other libraries are refused."""
     try:
         from skops import io
@@ -165,14 +165,14 @@ def _skops_model(path: Path) -> Any:
         raise NotThatFormat(f"{file} cannot be read ({type(failure).__name__}).", fix=fix, path=str(file)) from None
 
 
-def table_frame(source: Any) -> pl.DataFrame:
+def table_frame(source: object) -> pl.DataFrame:
     """A file or a data frame in memory."""
     if isinstance(source, pl.DataFrame):
         return source
     return source.frame if isinstance(source, Table) else read(source).frame
 
 
-def _features(estimator: Any, data: pl.DataFrame, label: str, features: Sequence[str] | None) -> tuple[str, ...]:
+def _features(estimator: object, data: pl.DataFrame, label: str, features: Sequence[str] | None) -> tuple[str, ...]:
     if not hasattr(estimator, "predict"):
         raise BadParameter("The model has no `predict`.", fix="Pass a fitted classifier or regressor.")
     known = getattr(estimator, "feature_names_in_", None)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 def attack_queries(
-    dataset: str | Path | Mapping[str, Any],
-    tables: Mapping[str, Any] | None = None,
+    dataset: str | Path | Mapping[str, object],
+    tables: Mapping[str, object] | None = None,
     *,
     attacks: Sequence[QueryAttack | str] = (),
     knows: Sequence[str] | None = None,

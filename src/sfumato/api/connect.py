@@ -89,8 +89,8 @@ class _Remote:
         return self._send("POST", path, body, key)
 
     def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, key: str | None = None
-    ) -> dict[str, Any]:
+        self, method: str, path: str, body: Mapping[str, object] | None = None, key: str | None = None
+    ) -> dict[str, object]:
         """Send a request; one with an idempotency key is sent again if the connection breaks, and pays once."""
         import httpx
 
@@ -108,7 +108,7 @@ class _Remote:
                 time.sleep(0.2 * 2**attempt)
         if not response.is_success:
             _raise(response)
-        found: dict[str, Any] = response.json()
+        found: dict[str, object] = response.json()
         return found
 
 

@@ -112,13 +112,13 @@ class FiguresProtection(Protection):
             "standing": str(self.judgement.standing), "verdicts": verdicts, "files": (manifest or {}).get("files", {}),
         }  # fmt: skip
 
-    def _stated(self) -> dict[str, Any]:
+    def _stated(self) -> dict[str, object]:
         return {} if self.guarantee is None else {"guarantee": self.guarantee.to_dict()}
 
     def report(self, *, audience: Audience = "internal") -> PlainReport:
         return figures_report(self._document(), audience=audience)
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self) -> dict[str, object]:
         verdicts = [verdict.to_dict() for verdict in self.evaluation.verdicts]
         tables = {name: {"lines": frame.height, "columns": frame.columns} for name, frame in self.tables.items()}
         return {
@@ -129,7 +129,7 @@ class FiguresProtection(Protection):
             "verdicts": verdicts,
         }
 
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
         if suffix is not None:
             raise BadParameter("Tables are written as CSV.", fix="Leave the format out.")
         # Without a guarantee, what the tables show was computed with the original and is protected by the method.

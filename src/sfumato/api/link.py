@@ -63,8 +63,8 @@ class LinkResult:
 
 
 def link(
-    release: Any,
-    auxiliary: Any,
+    release: object,
+    auxiliary: object,
     *,
     knows: Sequence[str] | None = None,
     secrets: Sequence[str] = (),
@@ -146,7 +146,7 @@ def link(
     return LinkResult(linkage=linkage)
 
 
-def outside_table(auxiliary: Any, rename: Mapping[str, str]) -> Table:
+def outside_table(auxiliary: object, rename: Mapping[str, str]) -> Table:
     """The outside file with the column names of the release."""
     table = read(auxiliary)
     table.require(tuple(rename))

@@ -36,7 +36,7 @@ def predict(model: Any, data: Any) -> Any:
     return to_native(replace(table, frame=predict_frame(_fitted(model), table.frame)))
 
 
-def _fitted(model: Any) -> Any:
+def _fitted(model: object) -> object:
     if isinstance(model, LearnResults):
         return model.model
     if isinstance(model, Protection):

@@ -32,7 +32,7 @@ PAGE = "report.html"
 T = TypeVar("T")
 
 
-def json_text(document: Mapping[str, Any]) -> str:
+def json_text(document: Mapping[str, object]) -> str:
     """A document for a private folder."""
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -73,11 +73,11 @@ class PlainReport:
         return Path(path)
 
 
-def load_document(folder: str | Path) -> dict[str, Any]:
+def load_document(folder: str | Path) -> dict[str, object]:
     """The report of a release for its owner as plain data, from the private folder."""
     file = private_folder(Path(folder)) / PRIVATE
     try:
-        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        document: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
     except OSError:
         raise FileMissing(
             f"There is no {file}.", fix="Reports are made from the private folder beside the release."
@@ -110,7 +110,7 @@ class Protection(ABC):
         return self._native()
 
     @abstractmethod
-    def _native(self) -> Any:
+    def _native(self) -> object:
         """What is released, met or not."""
 
     def _refuse_unmet(self, what: str) -> None:
@@ -252,14 +252,14 @@ class Protection(ABC):
         return ""
 
     @abstractmethod
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
         """Fill both folders and return the manifest, which is written last."""
 
     @abstractmethod
     def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The document that ``sfumato protect --json`` prints: for the owner, with counts of the original."""
 
-    def _places(self, folder: Path | None) -> dict[str, Any]:
+    def _places(self, folder: Path | None) -> dict[str, object]:
         """Where the release lies, or will lie, and its kind: the first keys of every document."""
         return {
             "kind": self.release_kind,

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def session(
-    dataset: str | Path | Mapping[str, Any],
-    tables: Mapping[str, Any] | None = None,
+    dataset: str | Path | Mapping[str, object],
+    tables: Mapping[str, object] | None = None,
     *,
     analyst: str | None = None,
     epsilon: Number | None = None,

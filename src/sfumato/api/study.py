@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from sfumato.errors import OutputExists
 from sfumato.progress import AUTO, Progress
@@ -13,8 +12,8 @@ from sfumato.studies.folder import save_study
 
 
 def study(
-    plan: StudyPlan | str | Path | Mapping[str, Any],
-    data: Any = None,
+    plan: StudyPlan | str | Path | Mapping[str, object],
+    data: object = None,
     *,
     out: str | Path | None = None,
     workers: int | None = None,

@@ -46,7 +46,7 @@ def verify(certificate: str | Path | Mapping[str, Any], *, ledger: Ledger | str 
     return verify_certificate(document, [entry.to_dict() for entry in book.entries()])
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read(path: Path) -> Mapping[str, object]:
     """The certificate in a file: a JSON object, or the JSON of an answer that holds one."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -158,7 +158,7 @@ def _sensitive(workspace: AppWorkspace) -> list[str]:
     return [str(name) for name, role in roles.items() if role == "sensitive"]
 
 
-def _balance(balance: Balance) -> dict[str, Any]:
+def _balance(balance: Balance) -> dict[str, object]:
     return {
         name: None if (loss := getattr(balance, name)) is None else {"text": str(loss), **loss.to_dict()}
         for name in ("cap", "spent", "left")

@@ -27,7 +27,7 @@ def describe_parts() -> dict[str, Any]:
     }
 
 
-def _part(kind: str, part: type[Part]) -> dict[str, Any]:
+def _part(kind: str, part: type[Part]) -> dict[str, object]:
     return {
         "name": part.part_name(),
         "definition": f"{kind}.{part.part_name()}",

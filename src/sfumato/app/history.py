@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from sfumato.data import replacing
 from sfumato.errors import BadParameter
@@ -171,7 +170,7 @@ class History:
         return version
 
     def _save(self) -> None:
-        document: dict[str, Any] = {
+        document: dict[str, object] = {
             "versions": [asdict(version) for version in self._versions],
             "branches": {name: asdict(branch) for name, branch in self._branches.items()},
             "current": self._current,

@@ -119,7 +119,7 @@ class Jobs:
         self._finish(job, "failed", error=outcome.get("error") or _unexpected("the process ended"))
 
     def _finish(
-        self, job: BackgroundJob, state: State, *, error: dict[str, Any] | None = None, result: Any = None
+        self, job: BackgroundJob, state: State, *, error: dict[str, object] | None = None, result: object = None
     ) -> None:
         with self._lock:
             if job.state == "running":
@@ -164,6 +164,6 @@ class Jobs:
             self._end(job, "cancelled")
 
 
-def _unexpected(what: str) -> dict[str, Any]:
+def _unexpected(what: str) -> dict[str, object]:
     message = f"Internal error ({what}). Its details may contain values of your data and are not shown."
     return {"code": "SFU-003", "message": message, "fix": "Run the command on the command line with SFUMATO_DEBUG=1."}

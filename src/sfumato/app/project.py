@@ -185,7 +185,7 @@ def _names(recipe: Path, data: Path) -> bool:
     return source is not None and Path(source.location).resolve() == data.resolve()
 
 
-def _document(recipe: Path) -> dict[str, Any]:
+def _document(recipe: Path) -> dict[str, object]:
     try:
         value = parse_yaml(recipe.read_text(encoding="utf-8")).value
     except (SfumatoError, OSError, UnicodeDecodeError):

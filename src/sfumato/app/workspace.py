@@ -26,10 +26,10 @@ class AppWorkspace:
         self.jobs = Jobs()
         self._project: RecipeProject | None = None
         self._lock = threading.RLock()
-        self._view: tuple[Any, TableView] | None = None
-        self._released: tuple[Any, TableView] | None = None
-        self._summaries: dict[Any, dict[str, Any]] = {}
-        self._forms: dict[str, Any] | None = None
+        self._view: tuple[object, TableView] | None = None
+        self._released: tuple[object, TableView] | None = None
+        self._summaries: dict[object, dict[str, object]] = {}
+        self._forms: dict[str, object] | None = None
 
     @property
     def project(self) -> RecipeProject | None:
@@ -56,7 +56,7 @@ class AppWorkspace:
             self.start_profile()
         return project
 
-    def start_profile(self, *, options: dict[str, Any] | None = None) -> None:
+    def start_profile(self, *, options: dict[str, object] | None = None) -> None:
         """Profile the data in a job; the first profile also writes the recipe.
 
         With ``options`` the file is read in another way, and the recipe is proposed anew. Undo brings the old one back.
@@ -65,7 +65,7 @@ class AppWorkspace:
         location, usual = project.source()
         again, options = options is not None, usual if options is None else options
 
-        def keep(result: dict[str, Any]) -> None:
+        def keep(result: dict[str, object]) -> None:
             project.store("profile.json", result["proposal"])
             if again or project.text() is None:
                 change = "read the file in another way" if again else "proposed from the data"
@@ -165,7 +165,7 @@ class AppWorkspace:
             "signed": asdict(signed) if signed is not None else None,
         }
 
-    def forms(self) -> dict[str, Any] | None:
+    def forms(self) -> dict[str, object] | None:
         """Fields and docs of all parts; None until the job that collects them is done."""
         job = self.jobs.latest("forms")
         if self._forms is None and job is not None and job.state == "done":

@@ -275,7 +275,7 @@ class Attack(Part):
         return False
 
     @classmethod
-    def exploited(cls, steps: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    def exploited(cls, steps: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
         """Names of the published steps (entries of a manifest) that this attack exploits."""
         return tuple(str(step.get("step")) for step in steps if cls.exploits(method_of(step)))
 
@@ -288,7 +288,7 @@ class Attack(Part):
         return (cls(),) if cls.exploited(scenario.steps) else ()
 
     @classmethod
-    def remedy(cls, detail: Mapping[str, Any]) -> str | None:
+    def remedy(cls, detail: Mapping[str, object]) -> str | None:
         """What the data owner can change to prevent this attack in particular, in one or two sentences.
 
         ``detail`` is :attr:`Guesses.detail` of the attack. None if the general advice for the kind of disclosure is

@@ -58,7 +58,7 @@ class AnswerGraph:
 
 
 def answer_graph(
-    audit: ValuesAudit, answers: Sequence[tuple[Ints, AnswerConstraint, Any]], possible: Flags
+    audit: ValuesAudit, answers: Sequence[tuple[Ints, AnswerConstraint, object]], possible: Flags
 ) -> AnswerGraph:
     """The graphs of answers: rows, constraint and form of each. ``possible``: people by values, by all answers."""
     people, values = possible.shape

@@ -36,7 +36,7 @@ class DurableAuditor:
     """
 
     def __init__(
-        self, auditor: Auditor, store: Store, *, dataset: str, place: Any = None, entry: PolicyEntry | None = None
+        self, auditor: Auditor, store: Store, *, dataset: str, place: object = None, entry: PolicyEntry | None = None
     ) -> None:
         self._auditor, self._store, self._dataset = auditor, store, dataset
         if entry is None:
@@ -112,11 +112,11 @@ def stored_decisions(store: Store, *, dataset: str) -> tuple[tuple[int, str, str
     return tuple((int(number), str(query), str(verdict)) for number, query, verdict in rows)
 
 
-def _digest(body: list[Any]) -> str:
+def _digest(body: list[object]) -> str:
     return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
 
-def recorded_rules(rules: AuditRules, frame: pl.DataFrame, secrets: Sequence[str]) -> dict[str, Any]:
+def recorded_rules(rules: AuditRules, frame: pl.DataFrame, secrets: Sequence[str]) -> dict[str, object]:
     """The rules as they are entered in the register.
 
     Of a file of known values it is entered which people it names, so that the file may be moved and not changed.

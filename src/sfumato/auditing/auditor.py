@@ -116,7 +116,7 @@ class Auditor:
         """Rows of the people whose value the adversary knows, by sensitive column."""
         self._family: dict[str, str] = {}
         self._met: dict[tuple[str, Query], list[bool]] = {}
-        self._decisions: dict[tuple[Any, ...], Decision] = {}
+        self._decisions: dict[tuple[object, ...], Decision] = {}
 
     def ask(self, query: str) -> Decision:
         """Decide one query and remember it."""
@@ -167,7 +167,7 @@ class Auditor:
         """Numbers that rows have in the table as it was given."""
         return self._file_rows[rows]
 
-    def declarations(self) -> dict[str, Any]:
+    def declarations(self) -> dict[str, object]:
         """What is declared about the secret columns, as plain data."""
         domains = {name: domain.model_dump(mode="json") for name, domain in sorted(self._domains.items())}
         return {"secrets": self.secrets, "domains": domains}
@@ -327,7 +327,7 @@ class Auditor:
         audits = {audit.family: audit for audit in (SumsAudit, ExtremesAudit)}
         return audits[family](numbers, _positions(numbers, series), self.rules, known)
 
-    def _coded(self, column: str) -> tuple[Sequence[Any], Ints]:
+    def _coded(self, column: str) -> tuple[Sequence[object], Ints]:
         """The possible values of a column and the position of everybody's among them."""
         series, labels, numbers = self.frame.get_column(column), self.declared(column), self._numbers[column]
         if labels is None:

@@ -72,7 +72,7 @@ class ValuesAudit(ColumnAudit):
     family = "values"
 
     def __init__(
-        self, column: str, codes: Ints, labels: Sequence[Any], *, numbers: NumberDomain | None, rules: AuditRules,
+        self, column: str, codes: Ints, labels: Sequence[object], *, numbers: NumberDomain | None, rules: AuditRules,
         seed: bytes, known: Ints,
     ) -> None:  # fmt: skip
         if len(labels) < rules.k:

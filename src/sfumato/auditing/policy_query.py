@@ -144,7 +144,7 @@ def parse_policy_query(
         raise QueryRefused("The query is nested too deeply.") from None
 
 
-def _rename_table(tree: Any, table: str) -> None:
+def _rename_table(tree: object, table: str) -> None:
     """Let FROM name ``table``, whatever it is called; columns may still be qualified by the name in the text."""
     node = tree.args["from_"].this if isinstance(tree, exp.Select) and tree.args.get("from_") else None
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):

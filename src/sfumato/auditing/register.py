@@ -170,7 +170,7 @@ def _content(frame: pl.DataFrame, salt: bytes) -> str:
 
 
 def _cells(series: pl.Series, salt: bytes) -> Cells:
-    def hashed(value: Any) -> int:
+    def hashed(value: object) -> int:
         text = json.dumps([series.name.lower(), _text(value)]).encode()
         return int.from_bytes(hashlib.blake2b(text, key=salt, digest_size=4).digest())
 

@@ -38,7 +38,7 @@ class SetPolicy(Policy):
     def needs_sensitive(self) -> bool:
         return self.in_people
 
-    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, Any]:
+    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, object]:
         """The parameters as they are entered in the register of tables, where a table has one policy for good."""
         return self.model_dump(mode="json")
 
@@ -68,7 +68,7 @@ class SetPolicy(Policy):
         number = asked.kind in ("sum", "avg") or asked.value is None or asked.value.number
         return asked.title, Kind.NUMBER if number or asked.value is None else asked.value.kind
 
-    def open_table(self, catalog: Catalog, source: Any, store: Store) -> TableResponder:
+    def open_table(self, catalog: Catalog, source: object, store: Store) -> TableResponder:
         from sfumato.auditing.table import PolicyTable
 
         return self.answer_table(PolicyTable(catalog, source, policy=self, store=store))

@@ -41,7 +41,7 @@ _ELSEWHERE = '{"kept": "in another ledger"}'
 class PolicyTable:
     """One private table, each row of which is a person, opened for a policy."""
 
-    def __init__(self, catalog: Catalog, source: Any, *, policy: SetPolicy, store: Store) -> None:
+    def __init__(self, catalog: Catalog, source: object, *, policy: SetPolicy, store: Store) -> None:
         [self.table] = catalog.private.values()
         self.catalog, self.policy, self.store = catalog, policy, store
         columns = self.table.schema.columns

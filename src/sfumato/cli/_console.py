@@ -127,7 +127,7 @@ def option_names() -> Iterator[None]:
         raise click.UsageError(refusal.message.replace(f"`{name}`", written, 1)) from None
 
 
-def show(results: Results[Any], *, as_json: bool, **more: Any) -> int:
+def show(results: Results[object], *, as_json: bool, **more: object) -> int:
     """Print the result of a verb for any kind of release; the exit code is 1 if something is not met."""
     if as_json:
         emit_json({**more, **results.to_dict()})

@@ -156,7 +156,7 @@ def command(
     return show(results, as_json=as_json)
 
 
-def _link(release: Path, candidates: Path | None, html: Path | None, *, as_json: bool, **options: Any) -> int:
+def _link(release: Path, candidates: Path | None, html: Path | None, *, as_json: bool, **options: object) -> int:
     """Link an outside file without the original."""
     from sfumato.api.kind import call
     from sfumato.api.link import link

@@ -75,8 +75,8 @@ def write_reports(survey: Survey, reports: pl.DataFrame, path: Path, *, force: b
 
 
 def randomize_answer(
-    survey: Survey, answers: Mapping[str, Any], *, memory: Path | None = None, source: RandomSource = OS_ENTROPY
-) -> dict[str, Any]:
+    survey: Survey, answers: Mapping[str, object], *, memory: Path | None = None, source: RandomSource = OS_ENTROPY
+) -> dict[str, object]:
     """The report of one person as plain data. ``memory`` is a file on the person's own device for repeated reports.
 
     The memory is locked while a report is drawn, and is on disk before the report is returned: processes that ask at

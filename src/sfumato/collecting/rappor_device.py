@@ -76,7 +76,9 @@ def report_of_device(plan: RapporPlan, word: str, *, memory: Path, source: Rando
     return _line(plan, own["cohort"], plan.rappor.report(permanent, source=source)[0])
 
 
-def trial_reports(plan: RapporPlan, words: list[str], *, source: RandomSource = OS_ENTROPY) -> Iterator[dict[str, Any]]:
+def trial_reports(
+    plan: RapporPlan, words: list[str], *, source: RandomSource = OS_ENTROPY
+) -> Iterator[dict[str, object]]:
     """One report of each of many devices, for trials with words that are known to one machine."""
     kept = plan.rappor.permanent(words, source=source)
     bits = plan.rappor.report(kept, source=source)

@@ -74,7 +74,7 @@ def _checked(survey: Survey, files: Sequence[Path]) -> Collection:
 def _partial_tally(survey: Survey) -> Callable[[Iterable[Any]], str]:
     """The tally of one part, as text."""
 
-    def tallied(batches: Iterable[Any]) -> str:
+    def tallied(batches: Iterable[object]) -> str:
         part = Collection(survey)
         for batch in batches:
             part.add_batch(batch)

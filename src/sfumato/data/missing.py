@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
 
 import polars as pl
 
 from sfumato.data.table import ColumnLabels, Table
 
 
-def is_missing(column: pl.Series, codes: tuple[Any, ...]) -> pl.Series:
+def is_missing(column: pl.Series, codes: tuple[object, ...]) -> pl.Series:
     """Which values are one of the codes; a pair is a range with both ends.
 
     A code is compared as the column is stored. In a column of text a number is its digits, and outer spaces do not

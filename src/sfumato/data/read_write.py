@@ -87,7 +87,7 @@ def format_of(path: Path, chosen: Format | str | None, options: dict[str, Any]) 
     return part
 
 
-def _from_folder(path: Path, options: dict[str, Any]) -> Table:
+def _from_folder(path: Path, options: dict[str, object]) -> Table:
     """A folder of texts; the option ``people`` is a table in it or beside it that says who each file is about."""
     from sfumato.data.text_folder import read_text_folder
 
@@ -104,7 +104,7 @@ def _from_folder(path: Path, options: dict[str, Any]) -> Table:
     return read_text_folder(path, people=place.name, table=read(place))
 
 
-def _from_file(path: Path, chosen: Format | str | None, options: dict[str, Any]) -> Table:
+def _from_file(path: Path, chosen: Format | str | None, options: dict[str, object]) -> Table:
     if path.is_dir() and chosen is None:
         return _from_folder(path, options)
     require_file(path)
@@ -131,7 +131,7 @@ def require_file(path: Path) -> None:
         raise FileMissing(f"There is no file {path}.", fix=fix, path=str(path))
 
 
-def _from_stdin(chosen: Format | str | None, options: dict[str, Any]) -> Table:
+def _from_stdin(chosen: Format | str | None, options: dict[str, object]) -> Table:
     from sfumato.data.formats.csv import Csv
 
     part = format_of(Path("-.csv"), chosen, options)
@@ -166,7 +166,7 @@ def from_url(url: str) -> Table:
     return read_postgres(address)
 
 
-def _from_object(source: Any) -> Table:
+def _from_object(source: object) -> Table:
     if isinstance(source, Table):
         return source
     if isinstance(source, pl.DataFrame):

@@ -114,7 +114,7 @@ class FileScan:
         return int(found[0])
 
 
-def scan(source: str | Path, *, format: Format | None = None, **options: Any) -> FileScan:  # noqa: A002
+def scan(source: str | Path, *, format: Format | None = None, **options: object) -> FileScan:  # noqa: A002
     """Prepare a CSV, Parquet or DuckDB file for querying without reading it into memory.
 
     A CSV file is read through once to find the kinds of its columns, by the same rules as :func:`sfumato.data.read`.
@@ -256,7 +256,7 @@ def _value(column: str) -> str:
     return f"nullif(trim({quoted_name(column)}, ' '), '')"
 
 
-def _guarded(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> list[tuple[Any, ...]]:
+def _guarded(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> list[tuple[object, ...]]:
     """Run a query over a file; DuckDB's message may quote the line, so only its number is kept."""
     import duckdb
 

@@ -88,7 +88,7 @@ class Source(DocumentedModel):
 
         location, options = file_and_options(source)
         if is_url(location) or location == "-" or Path(location).is_dir():
-            found: dict[str, Any] = {}
+            found: dict[str, object] = {}
         else:
             found = found_dialect(Path(location)) if isinstance(format_of(Path(location), None, {}), Csv) else {}
         if beside is not None and not is_url(location) and location != "-":

@@ -20,7 +20,7 @@ from sfumato.data.table import ColumnLabels, Table
 from sfumato.errors import NotThatFormat, WriteFailed
 
 
-def plain_code(code: Any) -> Any:
+def plain_code(code: object) -> object:
     """A code as a person writes it: 1, not 1.0."""
     return int(code) if isinstance(code, float) and code.is_integer() else code
 
@@ -96,7 +96,7 @@ def fitting(column: pl.Series, codes: Mapping[Any, str]) -> dict[Any, str]:
 
 
 def write_labelled(
-    writer: str, frame: pl.DataFrame, path: Path, labels: Mapping[str, ColumnLabels], **options: Any
+    writer: str, frame: pl.DataFrame, path: Path, labels: Mapping[str, ColumnLabels], **options: object
 ) -> None:
     """Call one of pyreadstat's writers; what it refuses becomes an error without its words, which may quote data."""
     pyreadstat = library("pyreadstat", extra="statistics", why="Writing files of SPSS, Stata and SAS")

@@ -113,7 +113,7 @@ def refuse_other_kind(document: YamlDocument, own: Iterable[str]) -> None:
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
     """The model that the last key of ``path`` belongs to; None if that is not plain to see."""
-    kind: Any = model
+    kind: object = model
     for key in path[:-1]:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             field = kind.model_fields.get(str(key))
@@ -181,7 +181,7 @@ def _plain(node: Any) -> Any:
     return str(node)
 
 
-def yaml_text(document: Any) -> str:
+def yaml_text(document: object) -> str:
     """Plain data as YAML 1.2 text."""
     from ruamel.yaml import YAML
 

@@ -160,7 +160,7 @@ class Data:
         return cls(table=Table(frame=frame), schema=Schema(columns={}))
 
     @classmethod
-    def declared(cls, source: Any, schema: Schema, *, whole: bool = False, **options: Any) -> Data:
+    def declared(cls, source: object, schema: Schema, *, whole: bool = False, **options: object) -> Data:
         """A table read as the schema declares it, for code with a guarantee: see :mod:`sfumato.data.declared`.
 
         Columns of a text file need a declared kind, except those that are removed; with ``whole`` also an entry in the

@@ -378,7 +378,7 @@ class Dataset(_Declared):
         return table.data, schema
 
 
-def _in_full(plain: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, ...], tuple[str, ...]]]:
+def _in_full(plain: Mapping[str, object]) -> tuple[dict[str, object], dict[tuple[str, ...], tuple[str, ...]]]:
     """The short form written out, and where its keys stood: one table at the top, with ``unit`` for the person."""
     rest = {key: value for key, value in plain.items() if key not in (*_TABLE_KEYS, "unit")}
     data = plain.get("data")

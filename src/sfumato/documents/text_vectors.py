@@ -118,7 +118,7 @@ def _character_terms(texts: pl.Series) -> tuple[Ints, Ints]:
     return document[:last][inside].astype(np.int64), term.astype(np.int64)
 
 
-def _weighted(document: Ints, term: Ints, sizes: Ints) -> list[Any]:
+def _weighted(document: Ints, term: Ints, sizes: Ints) -> list[object]:
     from scipy.sparse import csr_matrix, diags
 
     terms = int(term.max(initial=-1)) + 1

@@ -148,7 +148,7 @@ def sensitivity_of(value: Number) -> Fraction:
     return number
 
 
-def as_integers(value: Any) -> Ints:
+def as_integers(value: object) -> Ints:
     """The opened input as an array of machine integers, or of Python integers where those do not fit."""
     array = np.atleast_1d(np.asarray(value))
     if array.dtype == object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, TypeGuard
+from typing import TypeGuard
 from urllib.parse import urlsplit, urlunsplit
 
 from sfumato.engines.engine import Engine
@@ -13,7 +13,7 @@ from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
 
-def is_address(source: Any) -> TypeGuard[str]:
+def is_address(source: object) -> TypeGuard[str]:
     """Whether a source is the address of a table in a database server.
 
     >>> is_address("postgresql://ana@host/base#visits"), is_address("visits.parquet")
@@ -33,7 +33,7 @@ def without_password(address: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=""))
 
 
-def choose_engine(wanted: Engine | str | None, sources: Iterable[Any]) -> Engine:
+def choose_engine(wanted: Engine | str | None, sources: Iterable[object]) -> Engine:
     """The engine for private queries: the one given, the one of that name, or by default PostgreSQL for tables in a
     PostgreSQL server and DuckDB otherwise."""
     if isinstance(wanted, Engine):

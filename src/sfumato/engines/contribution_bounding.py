@@ -189,14 +189,14 @@ def _cut(own: Sums, term: Term) -> Sums:
 
 
 def sampled_rows(
-    found: Iterable[tuple[Any, Group, Group]], *, rows: int, groups: int | None
+    found: Iterable[tuple[object, Group, Group]], *, rows: int, groups: int | None
 ) -> list[tuple[Group, Group]]:
     """The definition of sampled rows, each as (unit, place of its group, place of the row): what counts of them.
 
     Within a group the first ``rows`` rows of a unit count, and of its groups the first ``groups`` (None: all), in the
     order of their places. Places start with a keyed hash.
     """
-    units: dict[Any, dict[Group, list[Group]]] = {}
+    units: dict[object, dict[Group, list[Group]]] = {}
     for unit, place, row in found:
         units.setdefault(unit, {}).setdefault(place, []).append(row)
     return [

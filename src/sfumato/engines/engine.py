@@ -91,7 +91,7 @@ class Engine(Part):
         self,
         source: str | Path,
         *,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         writes: Sequence[Path] = (),
         numbered: bool = False,
         temporary: Path | None = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 from sfumato.data.declared import BOOLEANS
 from sfumato.data.sql_quoting import quoted_name, quoted_text
@@ -25,7 +25,7 @@ _TYPES = {
 
 
 def blanked(
-    source: str, kinds: Mapping[str, Kind], codes: Mapping[str, Sequence[Any]], *, row_number: str | None = None
+    source: str, kinds: Mapping[str, Kind], codes: Mapping[str, Sequence[object]], *, row_number: str | None = None
 ) -> str:
     """The source with missing codes read as empty cells, by the rules of :func:`sfumato.data.missing.is_missing`."""
 

@@ -48,7 +48,7 @@ _EMPTY = "Every record was suppressed: the release has no rows."
 
 def evaluate_counts(
     subject: Subject,
-    manifest: Mapping[str, Any],
+    manifest: Mapping[str, object],
     *,
     attacks: Sequence[Attack],
     measures: Sequence[Measure],
@@ -72,7 +72,7 @@ def evaluate_counts(
 
 def counted_attacks(
     subject: Subject,
-    manifest: Mapping[str, Any],
+    manifest: Mapping[str, object],
     attacks: Sequence[Attack],
     limits: Limits,
     *,
@@ -97,7 +97,7 @@ def counted_attacks(
 
 
 def _battery(
-    subject: Subject, manifest: Mapping[str, Any], attacks: Sequence[Attack], limits: Limits, *, control: bool
+    subject: Subject, manifest: Mapping[str, object], attacks: Sequence[Attack], limits: Limits, *, control: bool
 ) -> tuple[Attack, ...]:
     """The attacks that would be run on this release in memory: they are chosen by the steps and a few rows."""
     if subject.original is None:
@@ -134,7 +134,7 @@ def fits_in_memory(memory: str, *tables: Rows | None) -> bool:
 def class_attacks(
     table: StoredTable,
     schema: Schema,
-    manifest: Mapping[str, Any],
+    manifest: Mapping[str, object],
     *,
     people: pl.Series | None = None,
     knows: Sequence[str] | None = None,

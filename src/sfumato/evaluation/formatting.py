@@ -98,7 +98,7 @@ def readable_name(name: str) -> str:
     return name if name[1:2] == "-" else name.replace("-", " ").replace("_", " ")
 
 
-def in_words(value: Any, *, colon: str = ": ") -> str:
+def in_words(value: object, *, colon: str = ": ") -> str:
     """Plain data as one line of text.
 
     >>> in_words({"levels": {"zip": 2}, "optimal": True})

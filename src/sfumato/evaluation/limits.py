@@ -200,7 +200,7 @@ def _accepted(limits: Limits, entries: Sequence[Mapping[str, Any]]) -> dict[str,
     }
 
 
-def _entry(item: Outcome | NotApplicable) -> dict[str, Any]:
+def _entry(item: Outcome | NotApplicable) -> dict[str, object]:
     """What judging needs of an entry of the ``attacks`` list."""
     if isinstance(item, Outcome):
         return {

@@ -118,7 +118,7 @@ class OutsideLinkage:
         """Expected number of right matches if everybody whom a row fits is in the release."""
         return fsum(self.chance)
 
-    def bands(self) -> Iterator[dict[str, Any]]:
+    def bands(self) -> Iterator[dict[str, object]]:
         """People by the number of fitting rows."""
         for low, high in ((0, 0), *CANDIDATE_BANDS):
             chosen = (self.fitting >= low) & (self.fitting <= (high if high is not None else self.released_rows))
@@ -296,17 +296,17 @@ def _class_of(matched: Match) -> Ints:
     return numbers
 
 
-def _codes(values: pl.Series, matched: Match) -> list[dict[Any, int]]:
+def _codes(values: pl.Series, matched: Match) -> list[dict[object, int]]:
     """For each equivalence class how often it contains each sensitive value."""
     frame = pl.DataFrame({"class": _class_of(matched), "value": values}).group_by("class", "value").len()
-    counts: list[dict[Any, int]] = [{} for _ in range(len(matched.starts) - 1)]
+    counts: list[dict[object, int]] = [{} for _ in range(len(matched.starts) - 1)]
     for number, value, count in frame.iter_rows():
         counts[number][value] = count
     return counts
 
 
-def _largest_share(codes: Sequence[Mapping[Any, int]], classes: Ints) -> float:
-    total: dict[Any, int] = {}
+def _largest_share(codes: Sequence[Mapping[object, int]], classes: Ints) -> float:
+    total: dict[object, int] = {}
     for number in classes:
         for value, count in codes[number].items():
             total[value] = total.get(value, 0) + count

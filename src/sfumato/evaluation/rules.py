@@ -37,7 +37,7 @@ def _column(parameters: Any) -> str | None:
     return str(column) if column is not None else None
 
 
-def _verdict(name: str, parameters: Any, counts: ReleaseCounts, lookup: ModelLookup) -> Verdict:
+def _verdict(name: str, parameters: object, counts: ReleaseCounts, lookup: ModelLookup) -> Verdict:
     if not counts.sizes and lookup(name).on_classes:
         return Verdict.not_checked(name, "The release has no equivalence class.")
     try:

@@ -68,5 +68,5 @@ class GraphModel(Part):
 
     @classmethod
     @abstractmethod
-    def independent_check(cls, parameters: Mapping[str, Any], files: GraphFiles) -> Verdict:
+    def independent_check(cls, parameters: Mapping[str, object], files: GraphFiles) -> Verdict:
         """The verdict on released files from plain counts. ``parameters`` are those of the manifest."""

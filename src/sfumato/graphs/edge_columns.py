@@ -24,7 +24,7 @@ DateUnit = Literal["year", "quarter", "month"]
 _CHOICES = "`drop`, `keep`, `{bands: [5, 20]}` for numbers or `{dates: year}` for dates"
 
 
-def check_declaration(declared: Any) -> str | None:
+def check_declaration(declared: object) -> str | None:
     """What is wrong with the declaration of a column; None if nothing is."""
     if declared in ("drop", "keep"):
         return None

@@ -117,7 +117,7 @@ class Graph:
         keys: Ints = rows * self.size + self.indices
         return keys
 
-    def has_edges(self, first: Any, second: Any) -> npt.NDArray[np.bool_]:
+    def has_edges(self, first: object, second: object) -> npt.NDArray[np.bool_]:
         """Whether each pair of nodes is linked."""
         wanted = np.asarray(first, dtype=np.int64) * self.size + np.asarray(second, dtype=np.int64)
         place = np.minimum(np.searchsorted(self._keys, wanted), max(len(self._keys) - 1, 0))

@@ -80,7 +80,7 @@ def _networkx_tables(source: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
     return _with_attributes(nodes, held), _with_attributes(edges, [about for _, _, about in ends])
 
 
-def _with_attributes(frame: pl.DataFrame, held: Sequence[Mapping[Any, Any]]) -> pl.DataFrame:
+def _with_attributes(frame: pl.DataFrame, held: Sequence[Mapping[object, object]]) -> pl.DataFrame:
     keys = sorted({str(key): key for about in held for key in about if str(key) not in frame.columns}.items())
     return frame.with_columns(pl.Series(text, [about.get(key) for about in held], strict=False) for text, key in keys)
 
@@ -193,7 +193,12 @@ def graph_from_tables(
 
 
 def declared_graph(
-    edges: Sequence[Any], *, nodes: Any, key: str | None = None, source: str | None = None, target: str | None = None
+    edges: Sequence[object],
+    *,
+    nodes: object,
+    key: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
 ) -> Graph:
     """The graph of edge tables and a node table for statistics with a guarantee: who is linked, and nothing else.
 
@@ -219,7 +224,7 @@ def declared_graph(
     return Graph.of(np.column_stack([merged // size, merged % size]), size=len(names))
 
 
-def _cells(table: Any, names: Sequence[str]) -> list[pl.Series]:
+def _cells(table: object, names: Sequence[str]) -> list[pl.Series]:
     _require_room(table)
     return read_declared(table, dict.fromkeys(names, "category")).frame.get_columns()
 
@@ -246,7 +251,7 @@ def edge_table(source: Any) -> pl.DataFrame:
     return read(source).frame
 
 
-def _require_room(source: Any) -> None:
+def _require_room(source: object) -> None:
     if isinstance(source, str | Path) and not is_url(str(source)):
         file = Path(file_and_options(source)[0])
         if file.is_file():

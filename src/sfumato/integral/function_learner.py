@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -45,7 +44,7 @@ def _table(records: Records, counts: Codes) -> pl.DataFrame:
     return pl.DataFrame({name: rows[:, index] for index, name in enumerate(names)})
 
 
-def _bytes(model: Any) -> bytes:
+def _bytes(model: object) -> bytes:
     if isinstance(model, str):
         return model.encode()
     if not isinstance(model, bytes):

@@ -68,9 +68,9 @@ class PrivateEstimator(_FitState):
     ledger: Any = None
     dataset: str | None = None
 
-    def _checked_rows(self, X: Any, y: Any = None, *, reset: bool) -> tuple[Array, Any]:  # noqa: N803
+    def _checked_rows(self, X: object, y: object = None, *, reset: bool) -> tuple[Array, object]:  # noqa: N803
         """The input in scikit-learn's form. Messages do not show values."""
-        options: dict[str, Any] = {"reset": reset, "dtype": None if self.categories else "numeric"}
+        options: dict[str, object] = {"reset": reset, "dtype": None if self.categories else "numeric"}
         if reset:
             options["ensure_min_samples"] = self._least_rows
         if self.categories:
@@ -86,7 +86,7 @@ class PrivateEstimator(_FitState):
                 ) from None
             raise
 
-    def _target_options(self) -> dict[str, Any]:
+    def _target_options(self) -> dict[str, object]:
         return {}
 
     def _domain(self) -> FeatureDomain:
@@ -116,7 +116,7 @@ class PrivateEstimator(_FitState):
         sums, self.privacy_ = charge_fit(self._account(), epsilon=self.epsilon, delta=self.delta, paid=paid)
         return sums
 
-    def _fitted_rows(self, X: Any) -> Array:  # noqa: N803
+    def _fitted_rows(self, X: object) -> Array:  # noqa: N803
         """The input of a fitted model."""
         check_is_fitted(self)
         return self._checked_rows(X, reset=False)[0]
@@ -137,7 +137,7 @@ class PrivateClassifier(PrivateEstimator, ABC):
     categories: Any = None
     classes: Any = None
 
-    def _codes(self, y: Any) -> npt.NDArray[np.int64]:
+    def _codes(self, y: object) -> npt.NDArray[np.int64]:
         """Positions of the labels in the declared classes, which become ``classes_``."""
         from sklearn.utils.multiclass import check_classification_targets
 
@@ -166,14 +166,14 @@ class PrivateClassifier(PrivateEstimator, ABC):
         return np.asarray(self.classes_[np.argmax(chances, axis=1)])
 
     @abstractmethod
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: object) -> npt.NDArray[np.float64]:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
 
 
 class ScoringClassifier(PrivateClassifier):
     """A private classifier whose probabilities follow from scores in log-odds."""
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: object) -> npt.NDArray[np.float64]:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -181,5 +181,5 @@ class ScoringClassifier(PrivateClassifier):
         return np.asarray(softmax(scores, axis=1))
 
     @abstractmethod
-    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+    def decision_function(self, X: object) -> npt.NDArray[np.float64]:  # noqa: N803
         """The score of every row: of the second class, or of each of three and more."""

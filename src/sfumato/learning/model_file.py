@@ -36,12 +36,12 @@ def model_document(model: Any) -> dict[str, Any]:
     }
 
 
-def model_text(model: Any) -> str:
+def model_text(model: object) -> str:
     """The text of a model file."""
     return json.dumps(model_document(model), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
+def save_model(model: object, path: str | Path, *, force: bool = False) -> None:
     """Write a fitted model."""
     with replacing(path, force=force) as temporary:
         temporary.write_text(model_text(model), encoding="utf-8")
@@ -56,7 +56,7 @@ def is_private_model(path: str | Path) -> bool:
     return isinstance(document, dict) and "sfumato_model" in document
 
 
-def load_model(path: str | Path) -> Any:
+def load_model(path: str | Path) -> object:
     """Read a model that :func:`save_model` wrote."""
     text = read_text_file(path, kind="model", fix="`sfumato learn` writes one.")
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +13,7 @@ def split_table(nodes: int, sizes: tuple[int, ...]) -> tuple[Ints, npt.NDArray[n
     return np.zeros(nodes, dtype=np.int64), np.zeros((nodes, max(sizes)), dtype=np.int8)
 
 
-def descend(codes: Ints, features: Any, right: Any, *, depth: int) -> Ints:
+def descend(codes: Ints, features: object, right: object, *, depth: int) -> Ints:
     """The leaf of every row, 0 .. 2**depth - 1. Children of node i are 2i + 1 and 2i + 2."""
     chosen, turns = np.asarray(features), np.asarray(right)
     columns = np.arange(codes.shape[1])

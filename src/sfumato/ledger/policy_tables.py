@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from sfumato.data.url import file_and_options
 from sfumato.engines.choice import is_address
@@ -26,7 +25,7 @@ POLICY_TABLES = (
 KEEP_POLICY = "Use the metadata that the first answer was given under: what others disclose together with the earlier "
 
 
-def refuse_registered(store: Store, *, dataset: str, places: Iterable[Any]) -> None:
+def refuse_registered(store: Store, *, dataset: str, places: Iterable[object]) -> None:
     """Refuse differential privacy for a table that another policy has answered about: by its name or its file."""
     with store.write() as transaction:
         transaction.query(POLICY_TABLES)
@@ -39,7 +38,7 @@ def refuse_registered(store: Store, *, dataset: str, places: Iterable[Any]) -> N
         )
 
 
-def file_of(source: Any) -> str:
+def file_of(source: object) -> str:
     """The file of a table; empty for frames and databases."""
     if isinstance(source, Path) or (isinstance(source, str) and not is_address(source)):
         return str(Path(file_and_options(source)[0]).resolve())  # whatever dialect is declared

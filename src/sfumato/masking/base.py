@@ -142,7 +142,7 @@ class Step(Part):
         return apply_by_columns(self, table, context)
 
     @classmethod
-    def verify_release(cls, published: Mapping[str, Any], release: pl.DataFrame) -> tuple[Verdict, ...]:
+    def verify_release(cls, published: Mapping[str, object], release: pl.DataFrame) -> tuple[Verdict, ...]:
         """What the step guarantees, recomputed from the released table alone; empty if it guarantees nothing.
 
         ``published`` is the step's entry in the manifest. The check shares no code with :meth:`apply`. It runs on the
@@ -164,7 +164,7 @@ class Step(Part):
             return f"changed by {cls.part_name()}"
 
     @classmethod
-    def rows_in_words(cls, published: Mapping[str, Any]) -> str:
+    def rows_in_words(cls, published: Mapping[str, object]) -> str:
         """What a published step did to the rows, in words; empty if it kept all of them.
 
         ``published`` is the step's entry in the manifest, so the words are public.
@@ -183,7 +183,7 @@ class Step(Part):
         return tuple(name for name in columns if named is None or name in named)
 
     @classmethod
-    def joint_columns(cls, published: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    def joint_columns(cls, published: Mapping[str, object]) -> tuple[tuple[str, ...], ...]:
         """Groups of columns that a published step masked together, so that no column can be rerun without the others.
 
         ``published`` is the step's entry in the manifest. Empty if each column is masked by itself.
@@ -203,7 +203,7 @@ class Step(Part):
         return parameters
 
     @classmethod
-    def channels(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+    def channels(cls, published: Mapping[str, object], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
         """log P(released | original) under the published parameters, for the columns of ``knowledge`` that the step
         masked; empty if no formula is known. Attacks then estimate it by rerunning the step.
 
@@ -232,7 +232,7 @@ class Step(Part):
         return (image(names, masked[knowledge.target_rows], knowledge.released),)
 
     @classmethod
-    def pooled_label(cls, parameters: Mapping[str, Any]) -> str | None:
+    def pooled_label(cls, parameters: Mapping[str, object]) -> str | None:
         """The label that replaces several different values which have no common parent in a hierarchy, or None."""
         return None
 

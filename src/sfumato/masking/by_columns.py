@@ -6,7 +6,6 @@ The step is the one that runs in memory, with the same random numbers, so the ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,8 +26,8 @@ def apply_by_columns(step: Step, table: StoredTable, context: Context) -> Stored
     passes = step.column_passes(table.empty)
     if not passes:
         raise _needs_all_rows(step)
-    public: dict[str, Any] = {}
-    private: dict[str, Any] = {}
+    public: dict[str, object] = {}
+    private: dict[str, object] = {}
     touched: frozenset[str] = frozenset()
     for part, names in passes:
         _check_memory(step, table, names)
@@ -73,7 +72,7 @@ def _needs_all_rows(step: Step) -> NotApplicable:
     )
 
 
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(first: Mapping[str, object], second: Mapping[str, object]) -> dict[str, object]:
     """The outcomes of two passes as one: lists are joined, tables united, counts added."""
     merged = dict(first)
     for key, value in second.items():

@@ -63,7 +63,7 @@ def _items(frame: pl.DataFrame, columns: Iterable[str], least: int) -> dict[Item
     for name in columns:
         column = frame.get_column(name)
         if column.dtype == pl.Boolean:
-            values: list[Any] = [True]
+            values: list[object] = [True]
         elif column.dtype.is_integer():
             distinct = column.drop_nulls().unique().sort().to_list()
             values = [1] if set(distinct) <= {0, 1} else distinct if len(distinct) <= _MOST_VALUES else []

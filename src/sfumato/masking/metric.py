@@ -206,7 +206,7 @@ def _widths(hierarchy: BoundHierarchy, number: int) -> Floats:
     return np.clip(width, 0.0, None) / (most - least) if most > least else np.zeros(level.size)
 
 
-def metric_of(written: str | Mapping[str, Any]) -> LossMetric:
+def metric_of(written: str | Mapping[str, object]) -> LossMetric:
     """Build a metric from its name, or from a name with parameters: ``{classification: {column: risk}}``."""
     if not isinstance(written, str) and len(written) != 1:
         raise BadParameter("a metric is a name, or one name with its parameters: {classification: {column: risk}}")
@@ -216,7 +216,7 @@ def metric_of(written: str | Mapping[str, Any]) -> LossMetric:
     return part
 
 
-def _buildable(written: str | dict[str, Any]) -> str | dict[str, Any]:
+def _buildable(written: str | dict[str, object]) -> str | dict[str, object]:
     try:
         metric_of(written)
     except SfumatoError as refusal:

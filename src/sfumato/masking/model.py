@@ -172,7 +172,7 @@ class PrivacyModel(Part):
         value."""
 
     @staticmethod
-    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+    def independent_check(parameters: Mapping[str, object], counts: ReleaseCounts) -> ConditionResult:
         """Evaluate the condition again, by a plain formula over counts that shares no code with :meth:`bind`.
 
         ``parameters`` are the published parameters of the manifest, unvalidated. Raise
@@ -245,7 +245,7 @@ def sensitive_column(model: str, table: EquivalenceClasses, column: str | None) 
     if column is not None:
         table.track(column)
         return column
-    names: Mapping[str, Any] = table.tracked
+    names: Mapping[str, object] = table.tracked
     if len(names) != 1:
         raise NotApplicable(
             f"{model} needs one sensitive column; the table has {len(names)}.",

@@ -71,7 +71,7 @@ def protect_file(
     source: str | Path,
     target: str | Path,
     rng: KeyedRng,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     engine: Engine | str = "duckdb",
     order: Literal["shuffled", "kept"] = "shuffled",
     lineage: Path | None = None,

@@ -70,7 +70,7 @@ class PartyServer(ThreadingHTTPServer):
         finally:
             self._free.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """A connection that broke off, or a client without a valid certificate."""
         kind = sys.exc_info()[0]
         _log.info("connection refused or lost (%s)", "unknown" if kind is None else kind.__name__)
@@ -156,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise QueryRefused("The certificate names no analyst.", fix="Use one with a common name.")
         return name
 
-    def _body(self) -> dict[str, Any]:
+    def _body(self) -> dict[str, object]:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit() or int(length) > _LARGEST:
             raise QueryRefused("The message has no length, or is too long.")
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise QueryRefused("The message is not a JSON object.")
         return body
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
         path = self.path if getattr(self, "path", None) in _PATHS else "?"
         _log.info("%s %s", path, args[1] if len(args) > 1 else "")
 

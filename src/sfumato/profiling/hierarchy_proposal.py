@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import polars as pl
 
@@ -28,7 +27,7 @@ _RANGE = re.compile(
 _BELOW = ("<", "≤", "under", "below", "up to")
 
 
-def propose_hierarchy(facts: Facts, kind: Kind) -> Mapping[str, Any] | None:
+def propose_hierarchy(facts: Facts, kind: Kind) -> Mapping[str, object] | None:
     """A hierarchy for a column of numbers, dates or ordered values; None if it has no order or no coarser level.
 
     Widths and break points are rounded, so that they do not repeat values of the data.
@@ -46,7 +45,7 @@ def propose_hierarchy(facts: Facts, kind: Kind) -> Mapping[str, Any] | None:
             return None
 
 
-def _calendar(values: pl.Series) -> Mapping[str, Any]:
+def _calendar(values: pl.Series) -> Mapping[str, object]:
     """Month, year and decade; quarter instead of decade if the dates span at most three years."""
     units = ["month", "year", "decade"]
     if values.dtype.is_temporal() and values.dtype != pl.Time:
@@ -57,7 +56,7 @@ def _calendar(values: pl.Series) -> Mapping[str, Any]:
     return {"dates": units}
 
 
-def _bands(facts: Facts) -> Mapping[str, Any] | None:
+def _bands(facts: Facts) -> Mapping[str, object] | None:
     """Intervals of a round width and its multiples, or quantile bands for skewed numbers."""
     numbers = facts.sample.cast(pl.Float64)
     numbers = numbers.filter(numbers.is_finite())
@@ -112,7 +111,7 @@ def _plain(value: float) -> int | float:
     return int(value) if value == int(value) else float(f"{value:.6g}")
 
 
-def _groups(values: pl.Series) -> Mapping[str, Any] | None:
+def _groups(values: pl.Series) -> Mapping[str, object] | None:
     """Pairs of neighbours, then pairs of these: of an enumeration, or of texts that are all ranges such as 18-24."""
     order = _order(values)
     if order is None or not 3 <= len(order) <= _MOST_ORDERED:

@@ -166,7 +166,7 @@ class Proposal:
             f"<ul>{lines}</ul>" if lines else ""
         )
 
-    def recipe(self, *, k: int | None = None, data: str | None = None, step: Mapping[str, Any] | None = None) -> str:
+    def recipe(self, *, k: int | None = None, data: str | None = None, step: Mapping[str, object] | None = None) -> str:
         """The proposed recipe as YAML text with the reasons as comments.
 
         ``k`` is the parameter of k-anonymity; without it the model is left as a comment for the data owner to fill in.
@@ -196,7 +196,7 @@ class Proposal:
         }
 
 
-def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, max_size: int = 4) -> Proposal:
+def propose(data: object, *, whole: int | None = None, progress: Progress = AUTO, max_size: int = 4) -> Proposal:
     """Propose roles, kinds and hierarchies from the names and values of the columns, for review.
 
     ``data`` is a table, or anything that can be read as one: a path, a pandas, Polars or Arrow frame. Columns that no

@@ -39,7 +39,7 @@ def to_yaml(
     unit: str | None = None,
     k: int | None = None,
     preset: str | None = None,
-    step: Mapping[str, Any] | None = None,
+    step: Mapping[str, object] | None = None,
     reasons: Sequence[str] = (),
 ) -> str:
     """The proposal as recipe text. Without ``source`` the recipe names no data and is run on a table passed to it.
@@ -221,7 +221,7 @@ def column_lines(column: ColumnProposal) -> Iterator[str]:
         yield from comment(text, indent="  # ")
     if column.role is Role.QUASI and column.hierarchy is None and column.distinct > 2:
         yield "  # no hierarchy: the only coarser value is *; a file or a taxonomy would preserve more detail"
-    setting: dict[str, Any] = {"role": column.role.value, "kind": column.kind.value}
+    setting: dict[str, object] = {"role": column.role.value, "kind": column.kind.value}
     if column.kind is Kind.CATEGORY and column.role is Role.IDENTIFIER:
         del setting["kind"]
     if column.hierarchy is not None:
@@ -297,7 +297,7 @@ def _texts(proposal: Proposal) -> Iterator[str]:
         yield f"# measures: [text-recall: {yaml_flow({'column': names[0]})}]"
 
 
-def _generalize(proposal: Proposal) -> dict[str, Any]:
+def _generalize(proposal: Proposal) -> dict[str, object]:
     """Settings of the step: the best levels are proven only if there are not too many combinations."""
     combinations = 1
     for column in proposal.columns:

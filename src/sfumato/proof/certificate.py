@@ -46,7 +46,7 @@ class Verification:
                 "rules": list(self.rules), "ledger": self.ledger}  # fmt: skip
 
 
-def sealed(certificate: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(certificate: Mapping[str, object]) -> dict[str, object]:
     """A certificate with the SHA-256 of its contents."""
     content = {name: value for name, value in certificate.items() if name != "sha256"}
     return {**content, "sha256": digest(content)}
@@ -59,7 +59,7 @@ def digest(content: Any) -> str:
 
 
 def verify_certificate(
-    certificate: Mapping[str, Any], ledger: Iterable[Mapping[str, Any]] | None = None
+    certificate: Mapping[str, object], ledger: Iterable[Mapping[str, object]] | None = None
 ) -> Verification:
     """Derive everything again. ``ledger`` are all entries of the ledger, in order, each with the columns of an export.
 
@@ -223,7 +223,7 @@ def _check_draw(
     return stated
 
 
-def _check_chain(whole: Fields, ledger: Iterable[Mapping[str, Any]]) -> None:
+def _check_chain(whole: Fields, ledger: Iterable[Mapping[str, object]]) -> None:
     """H1: every hash of the ledger again, and in it the entry of each charge with its cost."""
     charges = {
         Fields.read(charge.value("entry"), charge.node).value("hash"): charge for charge in whole.each("charges")

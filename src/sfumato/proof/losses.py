@@ -28,7 +28,7 @@ class NotProved(Exception):
         self.node, self.reason = node, reason
 
 
-def number(value: Any, node: str) -> Fraction:
+def number(value: object, node: str) -> Fraction:
     """An exact rational as a certificate writes it: a whole number, or text such as ``"3/10"`` or ``"0x3/0xa"``."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Fraction(value)

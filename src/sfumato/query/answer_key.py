@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from sfumato.data.url import file_and_options
 from sfumato.engines.choice import is_address, without_password
@@ -16,7 +15,7 @@ from sfumato.query.plan.noise import NoisePlan
 __all__ = ["answer_key", "data_version", "restore_table", "store_table"]
 
 
-def data_version(sources: Iterable[Any], *, public: str, declared: object, session: str) -> str:
+def data_version(sources: Iterable[object], *, public: str, declared: object, session: str) -> str:
     """Changes when the data changes: a file by its size and time, a frame with every session, a database when the
     owner declares another version."""
     parts = [public]

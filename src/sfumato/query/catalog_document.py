@@ -19,7 +19,7 @@ from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 __all__ = ["catalog_from_dict", "catalog_to_dict"]
 
 
-def catalog_to_dict(catalog: Catalog) -> dict[str, Any]:
+def catalog_to_dict(catalog: Catalog) -> dict[str, object]:
     """A catalog as plain data. Public tables are Arrow streams in base64.
 
     >>> column = Column(role="plain", kind="integer", domain={"low": 0, "high": 99})
@@ -71,7 +71,7 @@ def _column(table: PrivateTable, name: str) -> dict[str, Any]:
     return {"name": name, "role": str(column.role), "kind": str(column.kind), "domain": shown}
 
 
-def _declared(shown: Mapping[str, Any]) -> Column:
+def _declared(shown: Mapping[str, object]) -> Column:
     column = Column(role=shown["role"], kind=shown["kind"], domain=shown["domain"])
     # Days and moments are text in JSON.
     return column if column.values is None else column.model_copy(update={"domain": ValuesDomain(values=column.values)})

@@ -36,7 +36,7 @@ _KEYS = {"kind": "keys", "rule": "S5", "step": 1}
 """What partition selection counts: each unit once for each of its keys."""
 
 
-def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> dict[str, Any]:
+def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> dict[str, object]:
     """The certificate of an answer that was paid for by these charges, each of which counts once."""
     once = list({charge["entry"]["hash"]: charge for charge in charges}.values())
     return sealed({
@@ -74,7 +74,7 @@ def _loss(loss: PrivacyLoss) -> dict[str, str | None]:
     }  # fmt: skip
 
 
-def _stated(loss: dict[str, Any]) -> PrivacyLoss:
+def _stated(loss: dict[str, object]) -> PrivacyLoss:
     read = StatedLoss.read(loss, "loss")
     curve = Curve(rho=read.rho, gaussian=read.squared_mu, delta=read.curve_delta)
     return PrivacyLoss(measure=PrivacyMeasure(read.measure), size=read.size, delta=read.delta, curve=curve)
@@ -148,7 +148,7 @@ def _measures(aggregate: Aggregate) -> dict[str, Any]:
     return {**numbers, "kind": kind, "rule": _rule(REACHES, kind), "step": _exact(aggregate.step)}
 
 
-def _noise(mechanism: Mechanism) -> dict[str, Any]:
+def _noise(mechanism: Mechanism) -> dict[str, object]:
     """The mechanism with all its parameters, and those of its sampler."""
     given = {name: _plain(getattr(mechanism, name)) for name in type(mechanism).model_fields}
     steps = getattr(mechanism, "steps", None)

@@ -24,7 +24,7 @@ _POLARS: dict[Kind, Any] = {
 }  # fmt: skip
 
 
-def read_declared(source: Any, table: PrivateTable) -> pl.DataFrame:
+def read_declared(source: object, table: PrivateTable) -> pl.DataFrame:
     """The declared columns, each value cast to its declared kind, as private queries read them."""
     kinds: Mapping[str, Kind] = {name: column.kind for name, column in table.schema.columns.items() if column.kind}
     items = tuple((f"c{i}", Read((table.name, name), TYPES[kind])) for i, (name, kind) in enumerate(kinds.items()))

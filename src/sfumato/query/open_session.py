@@ -7,7 +7,7 @@ Every door opens its sessions here: command line, Python, server, app and partie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from sfumato.dataset.document import Dataset
 from sfumato.engines.engine import Engine
@@ -25,7 +25,7 @@ def open_session(
     *,
     analyst: str,
     ledger: Ledger | None = None,
-    tables: Mapping[str, Any] | None = None,
+    tables: Mapping[str, object] | None = None,
     engine: Engine | str | None = None,
     response_interval: float | None = None,
 ) -> Session:

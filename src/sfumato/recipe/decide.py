@@ -97,7 +97,7 @@ def decide(
 
 
 def _chosen(
-    columns: Mapping[str, Any], roles: Mapping[str, Role | str], rest: Role | str | None, *, new: bool
+    columns: Mapping[str, object], roles: Mapping[str, Role | str], rest: Role | str | None, *, new: bool
 ) -> dict[str, Role]:
     chosen = {}
     for name, role in roles.items():
@@ -114,7 +114,7 @@ def _chosen(
     return chosen
 
 
-def _matching(pattern: str, columns: Mapping[str, Any]) -> list[str]:
+def _matching(pattern: str, columns: Mapping[str, object]) -> list[str]:
     """The columns that a pattern stands for, without identifiers: those are decided by name."""
     found = [name for name in columns if fnmatchcase(name, pattern)]
     if not found:
@@ -125,7 +125,7 @@ def _matching(pattern: str, columns: Mapping[str, Any]) -> list[str]:
     return [name for name in found if _current(columns[name]) != Role.IDENTIFIER.value]
 
 
-def _current(column: Any) -> Any:
+def _current(column: object) -> object:
     return column.get("role", Role.UNDECIDED.value) if isinstance(column, dict) else column
 
 
@@ -169,7 +169,7 @@ def _role(role: Role | str) -> Role:
     return Role(role)
 
 
-def _where(document: Any, table: str | None) -> tuple[str, ...]:
+def _where(document: object, table: str | None) -> tuple[str, ...]:
     """The keys that lead to the columns: of a recipe, or of one table of a data set."""
     tables = document.get("tables") if isinstance(document, dict) else None
     if not isinstance(tables, dict):

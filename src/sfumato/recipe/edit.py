@@ -85,14 +85,14 @@ def set_column(recipe: str, column: str, key: str, value: Any) -> str:
     return _verified(text, {**before, "columns": {**columns, names[column]: changed}}, f"columns.{column}")
 
 
-def _document(recipe: str) -> dict[str, Any]:
+def _document(recipe: str) -> dict[str, object]:
     value = parse_yaml(recipe).value
     if not isinstance(value, dict):
         raise BadParameter("The recipe is not a mapping.", fix="`sfumato init FILE` writes a recipe.")
     return value
 
 
-def _verified(text: str, wanted: dict[str, Any], where: str) -> str:
+def _verified(text: str, wanted: dict[str, object], where: str) -> str:
     """The text if it means what was wanted. Anchors and shared declarations, for example, cannot be edited so."""
     try:
         meant = parse_yaml(text).value
@@ -103,7 +103,7 @@ def _verified(text: str, wanted: dict[str, Any], where: str) -> str:
     return text
 
 
-def _written(key: str, value: Any) -> str:
+def _written(key: str, value: object) -> str:
     """A top-level key with its value: lists of parts on lines of their own, everything else on one line."""
     if isinstance(value, list) and value:
         return "\n".join([f"{yaml_scalar(key)}:", *(_item(entry) for entry in value)])
@@ -146,7 +146,7 @@ def _name(entry: Any) -> Any:
     return next(iter(entry)) if isinstance(entry, dict) and entry else entry
 
 
-def _compose(text: str) -> Any:
+def _compose(text: str) -> object:
     from ruamel.yaml import YAML
 
     return YAML().compose(text)

@@ -184,8 +184,8 @@ def _from_document(document: YamlDocument, base: Path | None) -> GraphRecipe:
 
 
 def _from_tables(
-    document: YamlDocument, value: Mapping[str, Any], dataset: Dataset, problems: list[Problem]
-) -> Mapping[str, Any]:
+    document: YamlDocument, value: Mapping[str, object], dataset: Dataset, problems: list[Problem]
+) -> Mapping[str, object]:
     """The section ``graph`` with the files of tables that it names: a graph is a table with two links to people."""
     people = dataset.tables.get(dataset.person or "")
     if people is None or people.key is None:

@@ -179,7 +179,7 @@ class Recipe:
         return yaml_text(self.to_dict())
 
 
-def _column_to_dict(column: Column, *, public: bool = False) -> dict[str, Any]:
+def _column_to_dict(column: Column, *, public: bool = False) -> dict[str, object]:
     plain = column.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     plain["role"] = str(column.role)
     if not column.missing_codes:

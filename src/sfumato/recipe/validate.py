@@ -78,7 +78,7 @@ def recipe_from_text(text: str, *, base: Path | None = None, source: str = "reci
     return recipe_from_document(parse_yaml(text, source=source), base=base)
 
 
-def recipe_from_dict(document: Mapping[str, Any], *, base: Path | None = None) -> Recipe:
+def recipe_from_dict(document: Mapping[str, object], *, base: Path | None = None) -> Recipe:
     """Validate plain data (no line numbers then)."""
     return recipe_from_document(YamlDocument(value=dict(document), source="recipe"), base=base)
 

@@ -34,7 +34,7 @@ class RowQueries(Protocol):
     def combinations(self, columns: Sequence[str]) -> Mapping[tuple[str | None, ...], int]:
         """Number of rows with each combination of the values of some columns, as text."""
 
-    def having(self, values: Mapping[str, Any]) -> int:
+    def having(self, values: Mapping[str, object]) -> int:
         """Number of rows with all these values; 0 if a column is not released."""
 
     def correlation(self, one: str, other: str) -> float | None:

@@ -95,7 +95,7 @@ _MANIFEST: Mapping[str, Why] = {
 """Reasons of the keys of a manifest. A key that is not here is refused."""
 
 
-def leaving_manifest(manifest: Mapping[str, Any]) -> dict[str, Leaving[Any]]:
+def leaving_manifest(manifest: Mapping[str, object]) -> dict[str, Leaving[object]]:
     """The manifest of a release with its reasons.
 
     Steps and verdicts of a release with a promise were made for readers: steps by the mechanism that was paid for,
@@ -128,7 +128,7 @@ class PublicFolder:
         """Write a table as CSV."""
         table.value.write_csv(self.place(name, table.why))
 
-    def json(self, name: str, document: Mapping[str, Leaving[Any]]) -> dict[str, Any]:
+    def json(self, name: str, document: Mapping[str, Leaving[object]]) -> dict[str, object]:
         """Write a JSON document, every key of which has its reason."""
         for key, value in document.items():
             self.allow(f"`{key}` of {name}", value.why if isinstance(value, Leaving) else value)

@@ -25,7 +25,7 @@ class Release:
     """Plain data: ``sfumato`` (version), ``columns`` (role, kind, public hierarchy), ``models``, ``steps`` (name,
     parameters and public outcome of each), ``verdicts``, ``rows``."""
 
-    def step(self, name: str) -> Mapping[str, Any] | None:
+    def step(self, name: str) -> Mapping[str, object] | None:
         """The last step of that name in the manifest, or None."""
         steps = [step for step in self.manifest.get("steps", ()) if step["step"] == name]
         return steps[-1] if steps else None

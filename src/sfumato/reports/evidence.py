@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from sfumato.evaluation.formatting import attack_label, join_words, percent
 from sfumato.reports import text
@@ -220,7 +220,7 @@ EVIDENCE |= {
 }
 
 
-def _differential_privacy(report: ReportData) -> list[dict[str, Any]]:
+def _differential_privacy(report: ReportData) -> list[dict[str, object]]:
     """Parameters of the steps that have an epsilon."""
     steps = ({**step, **step.get("parameters", {})} for step in report.manifest.get("steps", ()))
     return [step for step in steps if step.get("epsilon") is not None]

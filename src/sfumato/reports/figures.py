@@ -60,10 +60,10 @@ def drawings(figure: Figure) -> tuple[str, ...]:
 
 
 def risk_figure(
-    attacks: Sequence[Mapping[str, Any]],
+    attacks: Sequence[Mapping[str, object]],
     *,
-    before: Sequence[Mapping[str, Any]] = (),
-    limits: Sequence[Mapping[str, Any]] = (),
+    before: Sequence[Mapping[str, object]] = (),
+    limits: Sequence[Mapping[str, object]] = (),
     counts: bool = True,
 ) -> Figure | None:
     """Risk of each attack before and after, with interval, baseline and limit; ``counts`` shows numbers of targets."""

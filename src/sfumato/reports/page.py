@@ -65,14 +65,14 @@ def report_json(report: ReportData, audience: Audience) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)
 
 
-def leaving_report(report: ReportData) -> tuple[dict[str, Leaving[Any]], Leaving[str]]:
+def leaving_report(report: ReportData) -> tuple[dict[str, Leaving[object]], Leaving[str]]:
     """The external report as JSON and as a page, each with the reason why it may leave."""
     visible = report.for_audience("external")
     words = {key: Leaving(value, visible.why) for key, value in _words(visible).items()}
     return {**words, **visible.leaving()}, Leaving(report_html(visible, "external"), visible.why)
 
 
-def _words(report: ReportData) -> dict[str, Any]:
+def _words(report: ReportData) -> dict[str, object]:
     """The summary in words, and the pictures as data."""
     return {
         "report": 1,
@@ -103,12 +103,12 @@ def _risk_figure(report: ReportData) -> Figure | None:
     )
 
 
-def _context(report: ReportData) -> dict[str, Any]:
+def _context(report: ReportData) -> dict[str, object]:
 
     from sfumato.data.yaml_documents import yaml_text
 
     headline = text.headline(report)
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "report": report,
         "internal": report.audience == "internal",
         "answer": text.summary(report),
@@ -199,7 +199,7 @@ def _steps(report: ReportData) -> list[dict[str, Any]]:
     return steps
 
 
-def _abridged(value: Any, most: int = 60) -> Any:
+def _abridged(value: object, most: int = 60) -> object:
     """Plain data with long tables cut: a hierarchy of ten thousand lines is in the manifest, not on the page."""
     if isinstance(value, Mapping):
         # what is empty goes without saying

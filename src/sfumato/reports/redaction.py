@@ -48,7 +48,7 @@ def _rounded(value: float | None, digits: int, how: Literal["down", "near", "up"
             return round(value, digits)
 
 
-def external_attack(attack: Plain) -> dict[str, Any]:
+def external_attack(attack: Plain) -> dict[str, object]:
     """An entry of the ``attacks`` list without counts of the original."""
     kept = {key: attack[key] for key in _ATTACK_KEYS if key in attack}
     for key in ("risk", "baseline", "control", "reference"):
@@ -63,14 +63,14 @@ def external_attack(attack: Plain) -> dict[str, Any]:
     return kept
 
 
-def external_measures(measures: Iterable[Plain]) -> list[dict[str, Any]]:
+def external_measures(measures: Iterable[Plain]) -> list[dict[str, object]]:
     """The measures that may be published, rounded, without values by column."""
     kept = []
     for measure in measures:
         kind = measure_of(str(measure.get("measure")))
         if not kind.publishable:
             continue
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "measure": measure["measure"],
             "value": _rounded(measure.get("value"), _MEASURE_DIGITS),
             "columns": {},
@@ -84,7 +84,7 @@ def external_measures(measures: Iterable[Plain]) -> list[dict[str, Any]]:
     return kept
 
 
-def external_limit(limit: Plain) -> dict[str, Any]:
+def external_limit(limit: Plain) -> dict[str, object]:
     """A limit with the upper end of the interval that it was compared with."""
     kept = {key: limit[key] for key in _LIMIT_KEYS if key in limit}
     if kept.get("accepted"):
@@ -92,7 +92,7 @@ def external_limit(limit: Plain) -> dict[str, Any]:
     return {**kept, "value": _rounded(kept.get("value"), _DIGITS, "up")}
 
 
-def _verdict(verdict: Plain) -> dict[str, Any]:
+def _verdict(verdict: Plain) -> dict[str, object]:
     return {key: verdict[key] for key in ("model", "column", "state", "wanted") if key in verdict}
 
 
@@ -119,7 +119,7 @@ SECTIONS: Mapping[str, Section] = {
 """The sections of documents that outside readers may see. All others are the owner's."""
 
 
-def external(document: Plain, *, promised: bool = False) -> dict[str, Leaving[Any]]:
+def external(document: Plain, *, promised: bool = False) -> dict[str, Leaving[object]]:
     """What others may read of a document, with the reason of each section.
 
     ``promised`` says whether the document is about a release that promises differential privacy.

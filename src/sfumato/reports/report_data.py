@@ -167,7 +167,7 @@ class ReportData:
         """Why text that is made from this report may leave: for the weakest reason of its fields."""
         return Why.MEASURED if any(getattr(self, name) for name in _MEASURED) else Why.RELEASED
 
-    def leaving(self) -> dict[str, Leaving[Any]]:
+    def leaving(self) -> dict[str, Leaving[object]]:
         """The fields of an external report with their reasons."""
         plain = self.to_dict()
         owner = [name for name in plain if name not in SECTIONS and plain[name]]

@@ -6,7 +6,7 @@ what is written. Keys of the owner are empty or missing in the external report.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -238,7 +238,7 @@ class ReportDocument(_Entry):
     """Owner: how the report answers the points of laws and guidelines."""
 
 
-def report_schema() -> dict[str, Any]:
+def report_schema() -> dict[str, object]:
     """The JSON Schema of ``report.json``."""
     schema = ReportDocument.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "sfumato report"}

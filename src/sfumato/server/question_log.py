@@ -54,7 +54,7 @@ class Question:
                 "options": dict(self.options), "state": self.state, "error": self.error,
                 "charges": len(self.entries or ()), "at": self.at, "finished": self.finished}  # fmt: skip
 
-    def audited(self) -> dict[str, Any]:
+    def audited(self) -> dict[str, object]:
         """The question as owners and auditors see it, with the ledger entries that were charged."""
         return {**self.to_dict(), "entries": list(self.entries or ())}
 
@@ -66,7 +66,7 @@ class QuestionLog:
         self._state = state
 
     def begin(
-        self, *, analyst: str, dataset: str, sql: str, options: Mapping[str, Any], idempotency_key: str | None
+        self, *, analyst: str, dataset: str, sql: str, options: Mapping[str, object], idempotency_key: str | None
     ) -> tuple[Question, bool]:
         """The row of a question, and whether it is new; the row of the first request for a known idempotency key."""
         body = json.dumps(options, sort_keys=True)

@@ -113,7 +113,7 @@ class QueryService:
         """The public schema: tables, columns and declared domains."""
         return self.registered.session(self.registered.for_schema(principal, dataset)).catalog
 
-    def explain(self, principal: Principal, dataset: str, sql: str, **options: Any) -> Explanation:
+    def explain(self, principal: Principal, dataset: str, sql: str, **options: object) -> Explanation:
         """Cost and expected error of a question. Reads no data, costs nothing and is not logged."""
         session = self._readable(principal, dataset, sql)
         try:
@@ -121,7 +121,7 @@ class QueryService:
         except RecursionError:
             raise _too_deep() from None
 
-    def analyze(self, principal: Principal, dataset: str, sql: str, **options: Any) -> str:
+    def analyze(self, principal: Principal, dataset: str, sql: str, **options: object) -> str:
         """The privacy analysis of a question. Reads no data, costs nothing and is not logged."""
         session = self._readable(principal, dataset, sql)
         try:
@@ -142,7 +142,7 @@ class QueryService:
         *,
         max_epsilon: Number | None = None,
         idempotency_key: str | None = None,
-        **options: Any,
+        **options: object,
     ) -> Answer:
         """The answer to a question; ``options`` are those of :meth:`sfumato.query.session.Session.ask`.
 
@@ -153,7 +153,7 @@ class QueryService:
         return self.run(principal, begun, max_epsilon=max_epsilon).answer
 
     def begin(
-        self, principal: Principal, dataset: str, sql: str, *, idempotency_key: str | None = None, **options: Any
+        self, principal: Principal, dataset: str, sql: str, *, idempotency_key: str | None = None, **options: object
     ) -> Question:
         """Authorize and log a question without running it; :meth:`run` answers it."""
         return self._begin(principal, dataset, (sql,), sql, options, idempotency_key)
@@ -183,7 +183,7 @@ class QueryService:
         dataset: str,
         queries: Sequence[str],
         text: str,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
         idempotency_key: str | None,
     ) -> Question:
         self.registered.for_question(principal, dataset)

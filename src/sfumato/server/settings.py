@@ -120,7 +120,7 @@ class ServerSettings(_Section):
 
 
 def load_settings(
-    path: Path | None, *, given: Mapping[str, Any], environment: Mapping[str, str] | None = None
+    path: Path | None, *, given: Mapping[str, object], environment: Mapping[str, str] | None = None
 ) -> ServerSettings:
     """The settings from a file, the environment and the command line, the latter first."""
     document = YamlDocument(value={}, source="settings")
@@ -132,8 +132,8 @@ def load_settings(
     return validated(ServerSettings, replace(document, value=stated))
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for name in ServerSettings.model_fields:
         value = environment.get(PREFIX + name.upper())
         if value is not None and name != "oidc":

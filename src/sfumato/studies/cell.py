@@ -21,7 +21,7 @@ from sfumato.recipe import Limits, Recipe
 from sfumato.rng import Rng
 
 
-def run_cell(recipe: Recipe, data: Data, *, n_targets: int, seconds: float | None = None) -> dict[str, Any]:
+def run_cell(recipe: Recipe, data: Data, *, n_targets: int, seconds: float | None = None) -> dict[str, object]:
     """Make and evaluate the release of a recipe. A refusal is a result of the cell and does not stop the study.
 
     Measures come first. Attacks run in the order of the battery, cheap ones first, within ``seconds``. If the recipe
@@ -38,7 +38,7 @@ def run_cell(recipe: Recipe, data: Data, *, n_targets: int, seconds: float | Non
     return {**cell, "seconds": round(time.perf_counter() - begin, 3), "allowed": seconds}
 
 
-def refused_cell(refusal: SfumatoError) -> dict[str, Any]:
+def refused_cell(refusal: SfumatoError) -> dict[str, object]:
     """The result of a candidate that was refused: the error instead of attacks and measures."""
     stopped = [str(refusal)] if isinstance(refusal, OutOfTime) else []
     return {
@@ -47,7 +47,7 @@ def refused_cell(refusal: SfumatoError) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _run(recipe: Recipe, data: Data, n_targets: int, progress: Progress) -> dict[str, Any]:
+def _run(recipe: Recipe, data: Data, n_targets: int, progress: Progress) -> dict[str, object]:
     rng, begin = Rng(recipe.seed), time.perf_counter()
     made = make_release(recipe.uncharged(), data, rng=rng, progress=progress)
     pair = ReleasePair(original=data, release=made.release, lineage=made.masked.lineage)

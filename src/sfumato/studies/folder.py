@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from sfumato.data.atomic import replacing
 from sfumato.data.yaml_documents import yaml_text
@@ -37,7 +36,7 @@ def save_study(study: Study, folder: str | Path) -> Path:
     return target
 
 
-def anchored(node: Any) -> Any:
+def anchored(node: object) -> object:
     """A recipe document with absolute paths of existing files, so that it runs from any folder."""
     if isinstance(node, dict):
         return {key: anchored(value) for key, value in node.items()}

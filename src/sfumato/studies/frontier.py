@@ -174,7 +174,7 @@ class Study:
         }
 
 
-def points_of(plan: StudyPlan, cells: Mapping[tuple[int, int], Mapping[str, Any]]) -> tuple[Point, ...]:
+def points_of(plan: StudyPlan, cells: Mapping[tuple[int, int], Mapping[str, object]]) -> tuple[Point, ...]:
     """Average the cells of each candidate and mark the efficient ones."""
     points = [
         _point(plan, candidate, [cells[number, seed] for seed in plan.seeds])
@@ -289,7 +289,7 @@ def _risk(plan: StudyPlan, cell: Mapping[str, Any]) -> tuple[float, float, float
     return float(low), value, max(high for _, _, high, _ in risks), name
 
 
-def _declared(attack: Mapping[str, Any]) -> bool:
+def _declared(attack: Mapping[str, object]) -> bool:
     """Whether the attack finds people by columns that are declared as known."""
     return bool(attack["discloses"] == "identity" and not attack.get("any_columns"))
 

@@ -126,7 +126,7 @@ def _steps(k: int) -> tuple[dict[str, dict[str, Any]], ...]:
     )
 
 
-def _trial(step: Mapping[str, Any], sample: Data, k: int, seed: int) -> MethodTrial:
+def _trial(step: Mapping[str, object], sample: Data, k: int, seed: int) -> MethodTrial:
     [(name, setting)] = step.items()
     try:
         part = registry("method").get(name).build(setting)

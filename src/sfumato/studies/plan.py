@@ -144,7 +144,7 @@ def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
     )
 
 
-def _with_utilities(recipe: Recipe, requested: object, add: Any) -> tuple[Recipe, tuple[str, ...]]:
+def _with_utilities(recipe: Recipe, requested: object, add: object) -> tuple[Recipe, tuple[str, ...]]:
     """The recipe with all requested utility measures, and their names."""
     names: list[str] = []
     for name in requested if isinstance(requested, list) and requested else [requested]:

@@ -27,8 +27,8 @@ from sfumato.studies.workers import Job, run_jobs
 
 
 def run_study(
-    plan: StudyPlan | str | Path | Mapping[str, Any],
-    data: Any = None,
+    plan: StudyPlan | str | Path | Mapping[str, object],
+    data: object = None,
     *,
     folder: str | Path | None = None,
     workers: int | None = None,
@@ -90,7 +90,7 @@ def run_study(
 _NO_TIME = OutOfTime("Not run: the time for the whole study was used up.", fix="Allow more with `total`; run it again.")
 
 
-def _original(plan: StudyPlan, data: Any) -> Data:
+def _original(plan: StudyPlan, data: object) -> Data:
     source = data if data is not None else (plan.recipe.source.location if plan.recipe.source else None)
     if source is None:
         raise BadParameter("`data` is required.", fix="Add `data:` to the study, or pass a file or a table.")
@@ -118,7 +118,7 @@ class _Budget:
 
 def _known_cells(
     plan: StudyPlan, content: str, store: CellStore, seconds: float | None
-) -> tuple[dict[tuple[int, int], dict[str, Any]], list[Job]]:
+) -> tuple[dict[tuple[int, int], dict[str, object]], list[Job]]:
     """The finished cells, and those that are still to run."""
     cells, jobs = {}, []
     for number, candidate in enumerate(plan.candidates):

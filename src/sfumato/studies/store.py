@@ -75,7 +75,7 @@ class CellStore:
             return None
         return cell
 
-    def put(self, key: str, cell: Mapping[str, Any]) -> None:
+    def put(self, key: str, cell: Mapping[str, object]) -> None:
         if self.folder is not None:
             with replacing(self.folder / f"{key[:32]}.json", force=True) as path:
                 path.write_text(json.dumps(cell, allow_nan=False), encoding="utf-8")

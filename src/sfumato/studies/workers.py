@@ -146,7 +146,7 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def _run_recipe(recipe: dict[str, Any], n_targets: int, seconds: float | None) -> dict[str, Any]:
+def _run_recipe(recipe: dict[str, object], n_targets: int, seconds: float | None) -> dict[str, object]:
     parsed = Recipe.parse(recipe)
     if "dataset" not in _DATA:
         _DATA["dataset"] = Data.of(Table(frame=_DATA["frame"]), parsed.schema)

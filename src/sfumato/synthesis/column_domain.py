@@ -75,7 +75,7 @@ class ColumnCells:
         return series.set(pl.Series(codes == 0), None)
 
 
-def category_cells(name: str, dtype: pl.DataType, values: Sequence[Any]) -> ColumnCells:
+def category_cells(name: str, dtype: pl.DataType, values: Sequence[object]) -> ColumnCells:
     """Cells for declared or learned categories."""
     kept = pl.Series(list(values), dtype=dtype, strict=False).drop_nulls().unique(maintain_order=True)
     if not len(kept):

@@ -113,7 +113,7 @@ class SynthesisModel:
         low = np.maximum(low_a[:, None] + low_b[None, :] - total, 0.0)
         return low, np.minimum(high_a[:, None], high_b[None, :])
 
-    def errors_by_level(self) -> dict[str, list[dict[str, Any]]]:
+    def errors_by_level(self) -> dict[str, list[dict[str, object]]]:
         """The errors as a manifest publishes them."""
         return {"marginals": self.errors()}
 

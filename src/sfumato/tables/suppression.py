@@ -164,7 +164,7 @@ class _Movements:
         self.largest = np.concatenate([np.zeros(0), *(one.high for one in self.people)]) / self.scale
         self.solved = 0
         """Linear programs that were solved: the search is limited by work, not by time."""
-        self._last: tuple[Mask, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Any]] | None = None
+        self._last: tuple[Mask, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], object]] | None = None
         self._possible: dict[tuple[int, int | None], float] = {}
         self.goals = []
         for cell in map(int, self.sensitive):

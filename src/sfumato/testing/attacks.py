@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -48,7 +47,7 @@ class AttackBench:
 
     def __init__(self, attack: Attack) -> None:
         self.attack = attack
-        self._masked: dict[int, tuple[pl.DataFrame, list[dict[str, Any]]]] = {}
+        self._masked: dict[int, tuple[pl.DataFrame, list[dict[str, object]]]] = {}
 
     @cached_property
     def weak_step(self) -> Step | None:
@@ -97,7 +96,7 @@ class AttackBench:
             control=Table(frame=population_frame(_ROWS, seed=2)) if control else None,
         )
 
-    def _mask(self, people: Data) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    def _mask(self, people: Data) -> tuple[pl.DataFrame, list[dict[str, object]]]:
         step = self.weak_step
         if step is None:
             return people.table.frame, []

@@ -64,7 +64,7 @@ def files_and_frames_agree(engine: Engine) -> None:
         parquet, csv = Path(folder, "t.parquet"), Path(folder, "t.csv")
         _FRAME.write_parquet(parquet)
         _FRAME.write_csv(csv)
-        sources: list[Any] = [_FRAME.to_arrow()]
+        sources: list[object] = [_FRAME.to_arrow()]
         for file in (parquet, csv, str(csv)):
             if Path(file).suffix in engine.suffixes:
                 sources.append(file)

@@ -99,7 +99,7 @@ def both_computations_of_the_loss_agree(mechanism: Mechanism) -> None:
 def second_loss_does_not_come_from_the_first(mechanism: Mechanism) -> None:
     """The same mechanism without ``loss`` and ``loss_at`` computes the same loss from bounds."""
 
-    def unavailable(self: Mechanism, sensitivity: Any = 1) -> PrivacyLoss:
+    def unavailable(self: Mechanism, sensitivity: object = 1) -> PrivacyLoss:
         raise AssertionError("`loss_from_bounds` uses `loss`, so it is no second computation")
 
     bounds, _ = contribution_bounds(mechanism)

@@ -218,7 +218,7 @@ def _independent_check_agrees(model: PrivacyModel, data: Data) -> State:
 def unreadable_parameters_are_not_checked(model: PrivacyModel) -> None:
     """A manifest of somebody else may hold anything; nothing of it may be taken for a model that holds."""
     counts = count_classes(model_sample(), quasi=("zip", "sex"), sensitive=("grade",))
-    published: tuple[Any, ...] = ({}, None, {"unheard-of": 1})
+    published: tuple[object, ...] = ({}, None, {"unheard-of": 1})
     for parameters in published:
         [verdict] = verify([{model.part_name(): parameters}], counts, lookup=lambda name: type(model))
         assert verdict.state is State.NOT_CHECKED, f"parameters {parameters} are checked"

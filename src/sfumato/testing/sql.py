@@ -142,7 +142,7 @@ BOUNDED: Mapping[str, int] = {
 """Questions, and how far one person may move the last number of a row."""
 
 
-def true_rows(sql: str, tables: Mapping[str, pl.DataFrame]) -> list[tuple[Any, ...]]:
+def true_rows(sql: str, tables: Mapping[str, pl.DataFrame]) -> list[tuple[object, ...]]:
     """The rows of a question without noise and limits, by DuckDB."""
     with open_duckdb() as connection:
         connection.execute("CREATE MACRO clip(x, a, b) AS CASE WHEN x IS NOT NULL THEN least(greatest(x, a), b) END")
@@ -195,11 +195,11 @@ def check_sql_neighbours(system: System) -> list[str]:
     return refused
 
 
-def _order(row: Sequence[Any]) -> str:
+def _order(row: Sequence[object]) -> str:
     return repr([str(round(value)) if isinstance(value, int | float) else str(value) for value in row])
 
 
-def _alike(found: Sequence[Any], expected: Sequence[Any]) -> bool:
+def _alike(found: Sequence[object], expected: Sequence[object]) -> bool:
     return len(found) == len(expected) and all(
         isclose(float(one), float(two), rel_tol=0.02, abs_tol=0.02)
         if isinstance(one, int | float) and isinstance(two, int | float)

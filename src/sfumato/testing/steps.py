@@ -73,7 +73,7 @@ def _kept(change: Change, data: Data) -> tuple[np.ndarray[Any, Any], np.ndarray[
     return rows, np.flatnonzero(rows >= 0)
 
 
-def _leaves(node: Any) -> list[Any]:
+def _leaves(node: object) -> list[object]:
     """All keys and values of nested plain data."""
     if isinstance(node, dict):
         return [leaf for key, value in node.items() for leaf in [key, *_leaves(value)]]
@@ -277,7 +277,7 @@ def channels_are_calibrated(step: Step) -> None:
     check_channels(step)
 
 
-def check_channels(step: Step, published: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+def check_channels(step: Step, published: Mapping[str, object] | None = None) -> tuple[str, ...]:
     """Compare the channels of a step with its own draws, and return the columns that they cover.
 
     ``published`` are the parameters that the adversary reads; those of the step if left out. Tests pass wrong ones,

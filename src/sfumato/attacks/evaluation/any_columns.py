@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +45,7 @@ def evaluate_any_columns(
     columns are linked by the methods that the attack names, on ``n_targets`` targets.
     """
     people = _people(attack, scenario, progress)
-    detail: dict[str, Any] = {}
+    detail: dict[str, object] = {}
     options: list[tuple[ColumnCodes, ...]]
     if not people.columns:
         options, detail["searched"] = [()], "no released column distinguishes rows"
@@ -106,7 +105,7 @@ def _people(attack: Attack, scenario: AttackScenario, progress: Progress) -> Cod
     return people
 
 
-def _entry(found: ColumnSet) -> dict[str, Any]:
+def _entry(found: ColumnSet) -> dict[str, object]:
     return {"columns": list(found.columns), "share": round(found.share, 4)}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +39,7 @@ def strongest(
     trial: Callable[[Attack, Rows, Progress], Guesses],
     correct: Callable[[Guesses, Rows], npt.NDArray[np.bool_] | npt.NDArray[np.float64]],
     progress: Progress,
-) -> tuple[Attack, Rows, dict[str, Any]]:
+) -> tuple[Attack, Rows, dict[str, object]]:
     """The alternative that is correct most often on the first targets, the remaining targets, and the results.
 
     An alternative that does not apply or runs out of time is dropped. With too few targets the first one is selected.

@@ -96,7 +96,7 @@ class Outcome:
         """Whether time was up before all targets were processed. The processed ones are a random sample."""
         return self.planned is not None and self.planned > self.main.trials
 
-    def riskiest(self, count: int = 10) -> list[dict[str, Any]]:
+    def riskiest(self, count: int = 10) -> list[dict[str, object]]:
         """The targets found with the highest confidence: original row (from 0) and confidence. Confidential."""
         order = np.lexsort((self.rows, -self.confidence))
         chosen = order[self.hit[order] > 0][:count]

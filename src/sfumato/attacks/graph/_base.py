@@ -65,7 +65,7 @@ class NodeMatches:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of_nodes(cls, nodes: Ints, size: int, **detail: Any) -> NodeMatches:
+    def of_nodes(cls, nodes: Ints, size: int, **detail: object) -> NodeMatches:
         """One released node for each target; a negative number means no guess."""
         return cls(labels=np.arange(size), guess=nodes, made=nodes >= 0, detail=detail)
 

@@ -50,7 +50,7 @@ class HiddenResults(ResultAttack):
         return method is HideResults
 
     @classmethod
-    def remedy(cls, detail: Mapping[str, Any]) -> str | None:
+    def remedy(cls, detail: Mapping[str, object]) -> str | None:
         return (
             "Hiding keeps a result out of the named algorithm only. Generalize or remove a column of the result, and "
             "publish no other version of the data."

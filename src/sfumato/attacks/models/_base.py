@@ -65,12 +65,12 @@ class AttackedModel:
     def is_classifier(self) -> bool:
         return hasattr(self.estimator, "classes_")
 
-    def design(self, frame: pl.DataFrame) -> Any:
+    def design(self, frame: pl.DataFrame) -> object:
         """The features as the estimator was given them: with names if it knows names."""
         chosen = frame.select(self.features)
         return chosen if hasattr(self.estimator, "feature_names_in_") else chosen.to_numpy()
 
-    def refit(self, frame: pl.DataFrame) -> Any:
+    def refit(self, frame: pl.DataFrame) -> object:
         """The same algorithm with the same parameters, fitted to other data.
 
         The attacker's models cost the people in the training data nothing: a private estimator keeps no ledger here.
@@ -96,7 +96,7 @@ class AttackedModel:
             chance = np.where(estimator.predict(self.design(frame)) == truth, 0.9, 0.1)
         return np.asarray(np.log(np.clip(chance, 1e-9, 1 - 1e-9)))
 
-    def confidence(self, estimator: Any, frame: pl.DataFrame) -> Floats:
+    def confidence(self, estimator: object, frame: pl.DataFrame) -> Floats:
         """How well the estimator fits each person: the logit of the true class, or minus the absolute residual."""
         fit = self.log_likelihood(estimator, frame)
         if hasattr(estimator, "classes_"):
@@ -148,7 +148,7 @@ def membership_targets(model: AttackedModel, rng: Rng, n_targets: int) -> tuple[
 
 
 def membership_outcome(
-    attack: ModelAttack, model: AttackedModel, scores: Floats, member: npt.NDArray[np.bool_], detail: dict[str, Any]
+    attack: ModelAttack, model: AttackedModel, scores: Floats, member: npt.NDArray[np.bool_], detail: dict[str, object]
 ) -> Outcome:
     """Members are guessed where the score is positive; a score of 0 counts half."""
     guessed = np.where(scores == 0, 0.5, scores > 0)

@@ -84,7 +84,7 @@ class QueryAttack(Part):
         return ""
 
     @classmethod
-    def sql_settings(cls, targets: int) -> tuple[dict[str, Any], ...]:
+    def sql_settings(cls, targets: int) -> tuple[dict[str, object], ...]:
         """Parameters with which the attack runs by default against a query service, where each answer takes time."""
         return ({"targets": targets} if "targets" in cls.model_fields else {},)
 

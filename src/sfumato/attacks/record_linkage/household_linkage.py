@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,7 @@ class HouseholdLinkage(Attack):
         return (cls(),) if matchable and scenario.household is not None else ()
 
     @classmethod
-    def remedy(cls, detail: Mapping[str, Any]) -> str:
+    def remedy(cls, detail: Mapping[str, object]) -> str:
         column = detail.get("column")
         named = f"“{column}”" if column else "the household column"
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -60,7 +60,7 @@ class PosteriorLinkage(Linking):
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         evidence = collect(view, progress)
-        detail: dict[str, Any] = {"columns": list(evidence.columns)}
+        detail: dict[str, object] = {"columns": list(evidence.columns)}
         if evidence.estimated:
             detail["estimated"] = list(evidence.estimated)
         draw = rng.child("ties").generator

@@ -139,12 +139,12 @@ def _only_k(manifest: Mapping[str, Any]) -> int | None:
     return int(stated["k"] if isinstance(stated, Mapping) else stated)
 
 
-def branches_beneath(release: Release, name: str, kind: pl.DataType) -> dict[Any, _Branches]:
+def branches_beneath(release: Release, name: str, kind: pl.DataType) -> dict[object, _Branches]:
     """For each released label that a published hierarchy divides: its branches."""
     bound = _domain(release, name, kind)
     if bound is None:
         return {}
-    found: dict[Any, _Branches] = {}
+    found: dict[object, _Branches] = {}
     for finer, coarser in zip(bound.levels, bound.levels[1:], strict=False):
         parent = np.full(finer.size, -1, dtype=np.int64)
         parent[finer.codes] = coarser.codes

@@ -94,7 +94,7 @@ class Downcoding(Attack):
         with progress.task("downcoding", groups.height) as tick:
             for place, (*labels, rows) in enumerate(groups.iter_rows()):
                 tick(1)
-                conditions: list[tuple[str, str, Any]] = [
+                conditions: list[tuple[str, str, object]] = [
                     (name, "=", label) for name, label in zip(names, labels, strict=True) if label is not None
                 ]
                 chance, name, one = max(

@@ -95,7 +95,7 @@ class RankWindow(Linking):
         guessed = np.where(row >= 0, order[np.maximum(row, 0)], -1)
         # A single candidate is certain; otherwise the confidence decreases with the number of candidates and ties.
         confidence = np.where(size == 1, 1.0, 1 / np.maximum(size, 1) ** 0.5 / np.maximum(ties, 1))
-        detail: dict[str, Any] = {
+        detail: dict[str, object] = {
             "p": percent,
             "columns": list(names),
             "exact": exact,

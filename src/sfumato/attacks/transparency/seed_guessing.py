@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -88,7 +88,7 @@ class SeedGuessing(Linking):
         )
 
     @classmethod
-    def remedy(cls, detail: Mapping[str, Any]) -> str | None:
+    def remedy(cls, detail: Mapping[str, object]) -> str | None:
         return "Run `sfumato protect` again: it mixes the seed with a secret key." if detail.get("found") else None
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:

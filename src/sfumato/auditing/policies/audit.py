@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class Audit(AuditRules, SetPolicy):
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         return _AuditResponder(np.asarray(values), self)
 
-    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, Any]:
+    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, object]:
         from sfumato.auditing.audit_log import recorded_rules
 
         return recorded_rules(self, frame, sensitive)

@@ -53,7 +53,7 @@ class Perturbed(SetPolicy):
     def source(self, data: Any) -> Any:
         return data if self.file is None else self.file
 
-    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, Any]:
+    def recorded(self, frame: pl.DataFrame, sensitive: tuple[str, ...]) -> dict[str, object]:
         return self.model_dump(mode="json", exclude={"file"})  # the register knows the copy by its content
 
     def mask_table(self, frame: pl.DataFrame, sensitive: tuple[str, ...], rng: Rng) -> pl.DataFrame:

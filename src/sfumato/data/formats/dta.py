@@ -95,7 +95,7 @@ def _number(value: Any) -> Any:
     return float(_FIRST + ord(value) - ord("a")) if isinstance(value, str) else value
 
 
-def _is_tag(code: Any) -> bool:
+def _is_tag(code: object) -> bool:
     return isinstance(code, int) and _FIRST <= code < _FIRST + 26
 
 

@@ -65,7 +65,7 @@ class Jsonl(Format):
         table.frame.with_columns(numbers.cast(pl.Float64).fill_nan(None)).write_ndjson(path)
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> dict[str, object]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import polars as pl
 
@@ -78,12 +78,12 @@ def _display(own: str, whole: bool, coded: bool) -> str:
     return "F12.0" if whole else "F16.4"
 
 
-def _code(entry: dict[str, Any]) -> Any:
+def _code(entry: dict[str, object]) -> object:
     low, high = plain_code(entry["lo"]), plain_code(entry["hi"])
     return low if low == high else (low, high)
 
 
-def _ranges(entry: ColumnLabels, column: pl.Series) -> list[Any]:
+def _ranges(entry: ColumnLabels, column: pl.Series) -> list[object]:
     """The missing codes as SPSS wants them: at most three, or one range and one code."""
     codes = [code for code in entry.missing if isinstance(code, str) != column.dtype.is_numeric()]
     ranges = [code for code in codes if isinstance(code, tuple)]

@@ -51,7 +51,7 @@ class TaxonomyHierarchy(Hierarchy):
         return BoundHierarchy.from_labels(column, leaves, [*labels, [ROOT] * len(leaves)])
 
 
-def _paths(node: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _paths(node: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Every value with its groups, nearest first."""
     match node:
         case dict():

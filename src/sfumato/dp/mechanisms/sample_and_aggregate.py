@@ -89,7 +89,7 @@ class SampleAndAggregate(Mechanism):
         places = below(self.blocks, len(units))
         return [[units[int(i)] for i in np.flatnonzero(places == block)] for block in range(self.blocks)]
 
-    def evaluate(self, function: Callable[[list[Any]], float], units: Sequence[Any]) -> SecretValue[list[float]]:
+    def evaluate(self, function: Callable[[list[Any]], float], units: Sequence[object]) -> SecretValue[list[float]]:
         """The function's value on each block; a failure or NaN counts as ``low``."""
         values: list[float] = []
         for block in self.split(units):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +102,7 @@ class MicroaggregateUnits(Step):
         )
 
     @classmethod
-    def verify_release(cls, published: Mapping[str, Any], release: pl.DataFrame) -> tuple[Verdict, ...]:
+    def verify_release(cls, published: Mapping[str, object], release: pl.DataFrame) -> tuple[Verdict, ...]:
         return (unit_verdict(published, release),)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -87,5 +87,5 @@ class SuppressAssociations(Step):
         )
 
     @classmethod
-    def verify_release(cls, published: Mapping[str, Any], release: pl.DataFrame) -> tuple[Verdict, ...]:
+    def verify_release(cls, published: Mapping[str, object], release: pl.DataFrame) -> tuple[Verdict, ...]:
         return (association_verdict(published, release),)

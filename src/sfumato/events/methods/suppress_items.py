@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -72,5 +71,5 @@ class SuppressItems(Step):
         )
 
     @classmethod
-    def verify_release(cls, published: Mapping[str, Any], release: pl.DataFrame) -> tuple[Verdict, ...]:
+    def verify_release(cls, published: Mapping[str, object], release: pl.DataFrame) -> tuple[Verdict, ...]:
         return (item_set_verdict(published, release),)

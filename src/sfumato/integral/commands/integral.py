@@ -185,7 +185,7 @@ def compare(
     return 0 if decision.publish else 1
 
 
-def _private_models(paths: tuple[Path, Path]) -> tuple[Any, ...]:
+def _private_models(paths: tuple[Path, Path]) -> tuple[object, ...]:
     """Both models if `sfumato learn` wrote them; nothing if they are models of `sfumato integral fit`."""
     from sfumato.errors import NotComparable
     from sfumato.learning.model_file import is_private_model, load_model
@@ -300,7 +300,7 @@ def _learner(text: str, settings: tuple[str, ...]) -> Learner:
 
     name, _, value = text.partition("=")
     kind = registry("learner").get(name)
-    parameters: dict[str, Any] = {kind.main: value} if value and kind.main is not None else {}
+    parameters: dict[str, object] = {kind.main: value} if value and kind.main is not None else {}
     for setting in settings:
         key, sign, given = setting.partition("=")
         if not sign:

@@ -80,7 +80,7 @@ class AdditiveModel(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
         self.intercept_ = np.sum(means, axis=0)
         return self
 
-    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+    def decision_function(self, X: object) -> Floats:  # noqa: N803
         """The score of every row: of the second class, or of each of three and more."""
         rows = self._fitted_rows(X)
         codes = bins_of(self.bins_, fine_codes(self._domain(), rows))

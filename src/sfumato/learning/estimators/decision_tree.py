@@ -75,7 +75,7 @@ class DecisionTree(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         self.leaves_ = smooth / smooth.sum(axis=1, keepdims=True)
         return self
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: object) -> Floats:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
         rows = self._fitted_rows(X)
         lines = bins_of(self.bins_, fine_codes(self._domain(), rows))

@@ -83,7 +83,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
     def _n_features_out(self) -> int:
         return self.n_clusters
 
-    def fit_predict(self, X: Any, y: Any = None) -> Ints:  # noqa: N803
+    def fit_predict(self, X: object, y: object = None) -> Ints:  # noqa: N803
         """Fit, and return the nearest centre of every row. The centres are private, the labels of rows are not."""
         return self.fit(X).predict(X)
 
@@ -93,13 +93,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         labels = pairwise_distances_argmin(self._domain().scaled(rows), self.cluster_centers_)
         return np.asarray(labels, dtype=np.int64)
 
-    def transform(self, X: Any) -> Floats:  # noqa: N803
+    def transform(self, X: object) -> Floats:  # noqa: N803
         """Distances of every row to all centres, of scaled features."""
         rows = self._fitted_rows(X)
         features = self._domain().scaled(rows)
         return np.asarray(np.linalg.norm(features[:, None, :] - np.asarray(self.cluster_centers_), axis=2))
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+    def score(self, X: object, y: object = None) -> float:  # noqa: N803
         """Minus the sum of squared distances to the nearest centres, of scaled features."""
         return -float((self.transform(X).min(axis=1) ** 2).sum())
 

@@ -58,7 +58,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     categories: Any = None
     target_bounds: Any = None
 
-    def _target_options(self) -> dict[str, Any]:
+    def _target_options(self) -> dict[str, object]:
         return {"y_numeric": True}
 
     def fit(self, X: Any, y: Any) -> LinearRegression:  # noqa: N803

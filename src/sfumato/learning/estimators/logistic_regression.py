@@ -83,7 +83,7 @@ class LogisticRegression(ClassifierMixin, ScoringClassifier):  # type: ignore[mi
         self.coef_, self.intercept_ = weights[:-1].T, weights[-1]
         return self
 
-    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+    def decision_function(self, X: object) -> Floats:  # noqa: N803
         """The linear score of every row: of the second class, or of each of three and more."""
         rows = self._fitted_rows(X)
         features = np.clip((self._domain().scaled(rows) - self.center_) / self.scale_, -1, 1)

@@ -69,7 +69,7 @@ class NaiveBayes(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         self.feature_log_prob_ = [_log_shares(table.reshape(classes, -1), floor) for table in tables]
         return self
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: object) -> Floats:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
         rows = self._fitted_rows(X)
         lines = bins_of(self.bins_, fine_codes(self._domain(), rows))

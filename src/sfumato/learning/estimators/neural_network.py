@@ -100,7 +100,7 @@ class NeuralNetwork(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
         )
         return sums
 
-    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+    def decision_function(self, X: object) -> Floats:  # noqa: N803
         """The score of every row: of the second class, or of each of three and more."""
         rows = self._fitted_rows(X)
         inputs = np.column_stack([self._domain().scaled(rows), np.ones(len(rows))])

@@ -63,7 +63,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def transform(self, X: Any) -> Floats:  # noqa: N803
+    def transform(self, X: object) -> Floats:  # noqa: N803
         """Coordinates of the rows in the components."""
         rows = self._fitted_rows(X)
         return np.asarray((self._domain().scaled(rows) - self.mean_) @ self.components_.T)

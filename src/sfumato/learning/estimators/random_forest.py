@@ -77,7 +77,7 @@ class RandomForest(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         self.leaves_ = _evidence(noisy.reshape(self.n_estimators, -1, classes), noise)
         return self
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: object) -> Floats:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
         rows = self._fitted_rows(X)
         lines = bins_of(self.bins_, fine_codes(self._domain(), rows))

@@ -52,7 +52,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  #
         self.scale_ = half * np.sqrt(np.clip(variance, 0.002**2, 1))
         return self
 
-    def transform(self, X: Any) -> Floats:  # noqa: N803
+    def transform(self, X: object) -> Floats:  # noqa: N803
         """Rows minus the mean, in standard deviations."""
         rows = self._fitted_rows(X)
         return np.asarray((np.asarray(rows, dtype=np.float64) - self.mean_) / self.scale_)

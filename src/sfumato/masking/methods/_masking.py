@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -129,7 +129,7 @@ class Masking(Step):
         data.table.require(self.strata)
         return split(data.table.frame, self.strata)
 
-    def public_columns(self, names: tuple[str, ...]) -> dict[str, Any]:
+    def public_columns(self, names: tuple[str, ...]) -> dict[str, object]:
         """The columns that were masked, for the manifest."""
         return {"columns": list(names)}
 

@@ -60,7 +60,7 @@ class TransitionMatrix:
 
     @classmethod
     def generated(
-        cls, categories: Sequence[Any], *, keep: float, groups: Sequence[Sequence[int]] | None = None
+        cls, categories: Sequence[object], *, keep: float, groups: Sequence[Sequence[int]] | None = None
     ) -> TransitionMatrix:
         """Each category stays with probability ``keep``, else it becomes another of its group with equal probability.
 

@@ -310,7 +310,7 @@ def _refuse_unreachable(space: LatticeSpace) -> None:
 
 def _unmet(space: LatticeSpace, within: LevelRange, share: float, finished: bool) -> Unmet:
     """The error for an infeasible search: which model fails, and the best feasible value."""
-    facts: dict[str, Any] = {}
+    facts: dict[str, object] = {}
     parts: list[str] = []
     for rule in space.rules:
         worst = space.worst(rule, within.high)

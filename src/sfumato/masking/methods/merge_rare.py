@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 from pydantic import Field
@@ -50,7 +50,7 @@ class MergeRare(Masking):
     """Label of the merged category."""
 
     @classmethod
-    def pooled_label(cls, parameters: Mapping[str, Any]) -> str:
+    def pooled_label(cls, parameters: Mapping[str, object]) -> str:
         return str(parameters.get("label", "other"))
 
     def apply(self, data: Data, context: Context) -> Change:

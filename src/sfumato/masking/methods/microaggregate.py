@@ -215,7 +215,7 @@ class Microaggregate(Masking):
                             rows_done[name].append(part)
                     tick(1)
         new = [_assemble(frame.get_column(name), masked[name], rows_done[name]) for name in masked]
-        public: dict[str, Any] = {"columns": list(masked), "groups": [[list(names), k] for names, k in tasks]}
+        public: dict[str, object] = {"columns": list(masked), "groups": [[list(names), k] for names, k in tasks]}
         table = data.table.with_frame(frame.with_columns(new))
         return Change(table=table, public=public, private={"cells_blanked_for_rare_gaps": blanked})
 

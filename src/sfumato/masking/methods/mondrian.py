@@ -228,7 +228,7 @@ def _cut_all(
             edges = [0, *shares.tolist(), len(starts)]
 
             def work(a: int, b: int, starts: Ints = starts, ends: Ints = ends, tried: Ints = tried,
-                     cut: Any = cut, chosen: Ints = chosen) -> None:  # fmt: skip
+                     cut: object = cut, chosen: Ints = chosen) -> None:  # fmt: skip
                 cut_cells(
                     starts[a:b], ends[a:b], tried[a:b], place, weight, unit, *spare, cut, chosen[a:b],
                     axes.hierarchical, axes.start, axes.groups, axes.loss, axes.position, axes.weight,

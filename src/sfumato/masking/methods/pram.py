@@ -117,7 +117,7 @@ class Pram(Masking):
         data.table.require(self.strata)
         strata = split(frame, self.strata)
         masked: list[pl.Series] = []
-        published: dict[str, Any] = {}
+        published: dict[str, object] = {}
         for series in [_joined(frame, names)] if self.joint else [frame.get_column(name) for name in names]:
             base = self._matrix(series)
             codes = base.encode(series)
@@ -226,7 +226,7 @@ class Pram(Masking):
             )
         return mixture(float(weights[np.argmin(np.abs(shares - self.keep))]))
 
-    def _groups(self, name: str, categories: list[Any]) -> list[list[int]] | None:
+    def _groups(self, name: str, categories: list[object]) -> list[list[int]] | None:
         if name not in self.groups:
             return None
         place = {_text(value): number for number, value in enumerate(categories)}

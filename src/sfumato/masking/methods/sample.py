@@ -74,7 +74,7 @@ class Sample(Step):
             drawn = random.integers(data.rows, size=1)
         sample = frame[drawn]
         weights = [name for name in data.schema.names(Role.WEIGHT) if name in frame.columns]
-        public: dict[str, Any] = {}
+        public: dict[str, object] = {}
         if weights:
             raised = pl.col(weights).cast(pl.Float64) / self.fraction
             sample, public = sample.with_columns(raised), {"weights": weights}

@@ -70,7 +70,7 @@ class Prosecutor(Measure):
         return MeasureResult(measure=self.part_name(), value=float(each.mean()), detail=detail)
 
 
-def against_population(pair: ReleasePair, population: Table) -> dict[str, Any]:
+def against_population(pair: ReleasePair, population: Table) -> dict[str, object]:
     """Journalist and marketer risk of the release against a population table."""
     names = tuple(name for name in pair.original.quasi if name in pair.release.table.columns)
     population.require(names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,9 @@ def couples(names: Sequence[str], random: np.random.Generator) -> list[tuple[str
     return [every[place] for place in np.sort(random.choice(len(every), _MOST, replace=False))]
 
 
-def over_couples(measure: str, names: Sequence[str], found: dict[str, float], detail: dict[str, Any]) -> MeasureResult:
+def over_couples(
+    measure: str, names: Sequence[str], found: dict[str, float], detail: dict[str, object]
+) -> MeasureResult:
     """The mean over the pairs, with an interval where they are a sample of all pairs."""
     values = np.array(list(found.values()))
     mean, every = float(values.mean()), len(names) * (len(names) - 1) // 2

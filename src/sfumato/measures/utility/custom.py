@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -60,7 +60,7 @@ class Custom(Measure):
         return MeasureResult(measure=self.part_name(), value=value, columns=columns)
 
 
-def _flat(result: Any) -> dict[str, float]:
+def _flat(result: object) -> dict[str, float]:
     if isinstance(result, dict):
         return {str(key): float(value) for key, value in result.items()}
     return {str(number): float(value) for number, value in enumerate(np.atleast_1d(np.asarray(result, dtype=float)))}

@@ -67,7 +67,7 @@ class Summary(Measure):
             measure=self.part_name(), value=float(np.mean(list(found.values()))), columns=found, detail=detail
         )
 
-    def _overlap(self, before: Floats | Any, after: Floats | Any) -> float:
+    def _overlap(self, before: Floats | object, after: Floats | object) -> float:
         from scipy.special import ndtri
 
         z = float(ndtri(0.5 + self.level / 2))

@@ -106,7 +106,9 @@ def additive_totals(plan: NoisePlan, engine: Running, secret: int) -> SecretValu
     return stated_totals(plan, engine, secret, passes=engine.passes) if folded is None else folded
 
 
-def stated_totals(plan: NoisePlan, engine: Running, secret: int, *, passes: bool) -> SecretValue[list[tuple[Any, ...]]]:
+def stated_totals(
+    plan: NoisePlan, engine: Running, secret: int, *, passes: bool
+) -> SecretValue[list[tuple[object, ...]]]:
     """The same by SQL; for ``passes`` see ``additive_sql``."""
     rows = engine.run(additive_sql(plan, secret, engine.listed, passes=passes))
     return rows.map(with_fitting_row) if tells_fitting(plan) else rows

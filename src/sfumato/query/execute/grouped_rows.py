@@ -54,7 +54,7 @@ ValueTables = Callable[[tuple[Any, ...]], str | None]
 Items = tuple[tuple[str, Expression], ...]
 
 
-def inline_values(values: tuple[Any, ...]) -> None:
+def inline_values(values: tuple[object, ...]) -> None:
     """Write all values into the statement."""
 
 

@@ -8,14 +8,14 @@ from typing import Any
 __all__ = ["key_from_json", "key_to_json"]
 
 
-def key_to_json(key: tuple[Any, ...]) -> list[Any]:
+def key_to_json(key: tuple[object, ...]) -> list[object]:
     """A key as JSON values.
 
     >>> key_to_json(("north", 3, date(2026, 1, 31)))
     ['north', 3, {'date': '2026-01-31'}]
     """
 
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> object:
         if isinstance(value, datetime):
             return {"datetime": value.isoformat()}
         return {"date": value.isoformat()} if isinstance(value, date) else value
@@ -23,7 +23,7 @@ def key_to_json(key: tuple[Any, ...]) -> list[Any]:
     return [plain(value) for value in key]
 
 
-def key_from_json(parts: list[Any]) -> tuple[Any, ...]:
+def key_from_json(parts: list[object]) -> tuple[object, ...]:
     """The inverse of :func:`key_to_json`."""
 
     def parse(value: Any) -> Any:

@@ -214,7 +214,7 @@ def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: d
     for block in blocks:
         block.first = len(aggregates)
         aggregates += block.shares()
-    places: dict[int, Any] = {}
+    places: dict[int, object] = {}
     for i, aggregate in enumerate(query.aggregates):
         match aggregate:
             case BinCounts():

@@ -120,7 +120,7 @@ def flag(condition: Expression) -> Scalar:
     return Scalar(node=condition, kind=Kind.BOOLEAN, values=(False, True))
 
 
-def literal(value: Any) -> Scalar:
+def literal(value: object) -> Scalar:
     """A constant as an expression. A fraction that no float equals is the nearest float."""
     if isinstance(value, bool):
         return Scalar(node=constant(value), kind=Kind.BOOLEAN, values=(value,), constant=value)

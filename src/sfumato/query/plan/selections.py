@@ -128,7 +128,7 @@ def bin_counts_aggregate(
     return BinCounts(cell=cell, condition=condition, low=low, grid=grid, cells=cells, rank=rank, scale=found)
 
 
-def value_counts_aggregate(scalar: Scalar, condition: Expression, candidates: tuple[Any, ...]) -> ValueCounts:
+def value_counts_aggregate(scalar: Scalar, condition: Expression, candidates: tuple[object, ...]) -> ValueCounts:
     """The counts that MODE is selected from."""
     nodes = [literal(rational(value) if isinstance(value, float) else value).node for value in candidates]
     places = tuple((equal(scalar.node, value), constant(place)) for place, value in enumerate(nodes))

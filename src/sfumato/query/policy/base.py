@@ -141,7 +141,7 @@ class Policy(AnsweringPolicy):
         """Title and kind of the column that a query about a table is answered by. Nothing is run."""
         raise cls._without_tables()
 
-    def open_table(self, catalog: Catalog, source: Any, store: Store) -> TableResponder:
+    def open_table(self, catalog: Catalog, source: object, store: Store) -> TableResponder:
         """Start answering SQL about the one private table of a catalog; ``store`` keeps what must be remembered."""
         raise self._without_tables()
 

@@ -85,7 +85,7 @@ class Answer:
     @property
     def intervals(self) -> pl.DataFrame:
         """Values with ``_low`` and ``_high`` beside numbers with an interval; ``limits`` where they can cut."""
-        data: dict[str, list[Any]] = {}
+        data: dict[str, list[object]] = {}
         for i, name in enumerate(self.columns):
             data[name] = [row[i].value for row in self.rows]
             if any(row[i].low is not None for row in self.rows):
@@ -142,7 +142,7 @@ class Answer:
         """The values with their intervals as an Arrow table."""
         return self.intervals.to_arrow()
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> object:
         """The values with their intervals as a pandas frame."""
         return self.intervals.to_pandas()
 
@@ -174,7 +174,7 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """A value as a person reads it: six significant digits, separators of thousands."""
     if value is None:
         return "NULL"
@@ -218,7 +218,7 @@ def _stepped(step: RowStep, rows: list[int], outputs: OutputEvaluator) -> list[i
             outputs.blanks[index] = blank_value(call)
             return rows
         case Collapse(keys):
-            seen: dict[tuple[Any, ...], int] = {}
+            seen: dict[tuple[object, ...], int] = {}
             names = values(keys)
             for row in rows:
                 seen.setdefault(tuple([column[row] for column in names]), row)

@@ -33,7 +33,7 @@ class OutputEvaluator:
         self._missed = 1 - plan.query.confidence
         self.windows: dict[int, list[NoisyValue]] = {}
         """Results of window functions, one per row."""
-        self.blanks: dict[int, Any] = {}
+        self.blanks: dict[int, object] = {}
         """Results of these functions over no rows."""
 
     @property
@@ -61,7 +61,7 @@ class OutputEvaluator:
         if isinstance(output, Measured):
             return columns[id(output)]
 
-        def group_value(place: int, key: tuple[Any, ...]) -> NoisyValue:
+        def group_value(place: int, key: tuple[object, ...]) -> NoisyValue:
             def leaf_value(leaf: Leaf) -> NoisyValue:
                 return self.windows[leaf.index][place] if isinstance(leaf, WindowColumn) else columns[id(leaf)][place]
 

@@ -54,7 +54,7 @@ class NoisyValue:
 _NONE = NoisyValue(value=None)
 
 
-def _exact(value: Any) -> NoisyValue:
+def _exact(value: object) -> NoisyValue:
     return NoisyValue(value=value, low=value, high=value) if isinstance(value, int | float) else NoisyValue(value=value)
 
 
@@ -136,7 +136,7 @@ _FUNCTIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
 Leaf = Measured | WindowColumn
 
 
-def evaluate(output: Output, keys: tuple[Any, ...], leaf: Callable[[Leaf], NoisyValue]) -> NoisyValue:
+def evaluate(output: Output, keys: tuple[object, ...], leaf: Callable[[Leaf], NoisyValue]) -> NoisyValue:
     """The output for one group, from its keys, its noisy measurements and window functions of these."""
     match output:
         case Key(index):
@@ -217,7 +217,7 @@ def _rest(a: Any, b: Any) -> Any:
     return int(math.copysign(abs(a) % abs(b), a)) if isinstance(a, int) and isinstance(b, int) else math.fmod(a, b)
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

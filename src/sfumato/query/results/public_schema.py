@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
@@ -75,6 +74,6 @@ def _domain(table: PrivateTable, column: str) -> str:
     return "unit of privacy" if column == table.schema.unit else "not declared"
 
 
-def _listed(values: tuple[Any, ...]) -> str:
+def _listed(values: tuple[object, ...]) -> str:
     more = f", ... ({len(values):,} values)" if len(values) > _MOST_VALUES else ""
     return ", ".join(map(str, values[:_MOST_VALUES])) + more

@@ -29,30 +29,30 @@ def sorted_rows(rows: Sequence[int], columns: Columns, descending: Sequence[bool
     return found
 
 
-def blank_value(call: WindowCall) -> Any:
+def blank_value(call: WindowCall) -> object:
     """The aggregate of no rows."""
     return 0 if call.function == "count" else None
 
 
 def window_values(
     call: WindowCall, rows: Sequence[int], args: Columns, partition: Columns, order: Columns
-) -> dict[int, Any]:
+) -> dict[int, object]:
     """The value of a window function for each of ``rows``."""
     if call.function == "lookup":
         places = {tuple([column[row] for column in partition]): row for row in rows}
         sought = {row: tuple([column[row] for column in args[1:]]) for row in rows}
         return {row: args[0][places[key]] if None not in key and key in places else None for row, key in sought.items()}
-    parts: dict[tuple[Any, ...], list[int]] = {}
+    parts: dict[tuple[object, ...], list[int]] = {}
     for row in rows:
         parts.setdefault(tuple([column[row] for column in partition]), []).append(row)
-    values: dict[int, Any] = {}
+    values: dict[int, object] = {}
     for part in parts.values():
         ordered = sorted_rows(part, order, [descending for _, descending in call.order])
         values |= dict(zip(ordered, _over(call, ordered, args, order), strict=True))
     return values
 
 
-def _over(call: WindowCall, rows: list[int], args: Columns, order: Columns) -> list[Any]:
+def _over(call: WindowCall, rows: list[int], args: Columns, order: Columns) -> list[object]:
     ranked = [tuple([column[row] for column in order]) for row in rows]
     firsts = _firsts(ranked)
     if call.function in _RANKS:
@@ -72,7 +72,7 @@ def _over(call: WindowCall, rows: list[int], args: Columns, order: Columns) -> l
     return [_TOTALS[call.function](column[low:high]) for low, high in ends]
 
 
-def _firsts(ranked: list[tuple[Any, ...]]) -> list[int]:
+def _firsts(ranked: list[tuple[object, ...]]) -> list[int]:
     """For each row, the place of the first row of equal rank."""
     found: list[int] = []
     for place, rank in enumerate(ranked):

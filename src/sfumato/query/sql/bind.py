@@ -64,7 +64,7 @@ class Binder:
     def reader(self, relation: BoundRelation) -> ExpressionCompiler:
         return ExpressionCompiler(relation.columns, self.text, self._public_values)
 
-    def _public_values(self, select: exp.Expr) -> list[Any] | None:
+    def _public_values(self, select: exp.Expr) -> list[object] | None:
         return public_values(select, self.catalog.public, self.text)
 
     def views(self, select: exp.Expr, views: Views) -> Views:

@@ -42,7 +42,7 @@ def condition_domains(columns: ColumnScope, condition: Expression) -> ColumnScop
     )
 
 
-def _listed(condition: Expression) -> tuple[str, set[Any]] | None:
+def _listed(condition: Expression) -> tuple[str, set[object]] | None:
     """The column of a condition that only some constants meet, and these; None for other conditions."""
     match condition:
         case In(ColumnRef(name=name), items):
@@ -57,7 +57,7 @@ def _listed(condition: Expression) -> tuple[str, set[Any]] | None:
     return None
 
 
-def _valued(scalar: Scalar, named: dict[str, set[Any]]) -> Scalar:
+def _valued(scalar: Scalar, named: dict[str, set[object]]) -> Scalar:
     values = named.get(scalar.node.name) if isinstance(scalar.node, ColumnRef) else None
     if not values or scalar.unit or any(type(value) is not _TYPES.get(scalar.kind) for value in values):
         return scalar

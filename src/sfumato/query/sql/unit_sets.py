@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -114,7 +113,7 @@ def _is_outer_unit(column: exp.Column, outer: BoundRelation, select: exp.Expr) -
     return len(found) == 1 and found[0].unit
 
 
-def public_values(select: exp.Expr, public: Mapping[str, PublicTable], text: str) -> list[Any] | None:
+def public_values(select: exp.Expr, public: Mapping[str, PublicTable], text: str) -> list[object] | None:
     """The values of ``SELECT column FROM public_table WHERE ...``, which are public; None for other subqueries."""
     if isinstance(select, exp.Subquery):
         select = select.this

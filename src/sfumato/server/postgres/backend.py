@@ -114,14 +114,14 @@ class Backend:
             raise SqlError("42601", "this statement is not understood", "SHOW TABLES or DESCRIBE table.")
         return answer
 
-    def catalog_columns(self, statement: CatalogStatement, values: Sequence[Any], settings: Settings) -> Columns:
+    def catalog_columns(self, statement: CatalogStatement, values: Sequence[object], settings: Settings) -> Columns:
         """The columns of a query on public things."""
         catalog = self.catalog()
         described = self.engines.columns(catalog, self._rewritten(statement, catalog, values, settings))
         return tuple(zip(described.names, described.types, strict=True))
 
     def catalog_answer(
-        self, statement: CatalogStatement, values: Sequence[Any], settings: Settings, last: Answer | None
+        self, statement: CatalogStatement, values: Sequence[object], settings: Settings, last: Answer | None
     ) -> CatalogResult:
         """The rows of a query on public things. ``last`` is the last answer of the connection."""
         principal = self.principal()
@@ -146,12 +146,12 @@ class Backend:
         return self.engines.answer(catalog, self._rewritten(statement, catalog, values, settings), rows)
 
     def _rewritten(
-        self, statement: CatalogStatement, catalog: Catalog, values: Sequence[Any], settings: Settings
+        self, statement: CatalogStatement, catalog: Catalog, values: Sequence[object], settings: Settings
     ) -> CatalogQuery:
         tables = catalog_schemas(catalog, columns_only=statement.columns_only)
         return rewrite(statement.tree.copy(), tables=tables, identity=self._identity(settings), parameters=values)
 
-    def _question_rows(self, principal: Principal) -> list[dict[str, Any]]:
+    def _question_rows(self, principal: Principal) -> list[dict[str, object]]:
         return [
             {"asked_at": one.at[:23].replace("T", " "), "question": one.sql, "status": one.state,
              "epsilon": one.options.get("epsilon"),
@@ -169,7 +169,7 @@ class Backend:
         )  # fmt: skip
 
 
-def _budget_row(balance: AccountBalance) -> dict[str, Any]:
+def _budget_row(balance: AccountBalance) -> dict[str, object]:
     return {
         "dataset": balance.dataset or "all data sets", "period": period_name(balance.period),
         "cap": None if balance.cap is None else str(balance.cap), "spent": str(balance.spent),

@@ -148,7 +148,7 @@ _USER_RELATIONS = {name: relation for (schema, name), relation in relations().it
 }
 
 
-def _arrow(cells: tuple[Any, ...]) -> Any:
+def _arrow(cells: tuple[object, ...]) -> object:
     """A column; one that holds nothing is text, which any type is read from."""
     return pa.array(cells, pa.string()) if all(cell is None for cell in cells) else pa.array(cells)
 

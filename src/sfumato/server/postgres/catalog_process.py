@@ -61,7 +61,7 @@ class CatalogProcesses:
         """The rows of a query."""
         return self._ask(catalog, "answer", query, {name: list(user_rows(name)) for name in query.needs})
 
-    def _ask(self, catalog: Catalog, verb: str, query: CatalogQuery, rows: dict[str, list[Any]]) -> CatalogResult:
+    def _ask(self, catalog: Catalog, verb: str, query: CatalogQuery, rows: dict[str, list[object]]) -> CatalogResult:
         process = self._take(catalog)
         try:
             return process.ask(verb, query, rows)
@@ -100,7 +100,7 @@ class _Process:
             self._running.communicate()
             self._running = None
 
-    def ask(self, verb: str, query: CatalogQuery, rows: dict[str, list[Any]]) -> CatalogResult:
+    def ask(self, verb: str, query: CatalogQuery, rows: dict[str, list[object]]) -> CatalogResult:
         begun = time.monotonic()
         if self._running is not None and self._running.poll() is not None:
             self.stop()  # somebody else ended it
@@ -141,7 +141,7 @@ def _receive(file: BinaryIO | Any) -> bytes:
     return body
 
 
-def _serve(incoming: BinaryIO | Any, outgoing: BinaryIO | Any) -> None:
+def _serve(incoming: BinaryIO | object, outgoing: BinaryIO | object) -> None:
     """Answer until the server has gone. Signals to all processes of the server are its own to handle."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -60,7 +60,7 @@ class Relation:
         """The columns as DuckDB declares them."""
         return ", ".join(f'"{name}" {_DUCKDB.get(kind, "VARCHAR")}' for name, kind in self.columns.items())
 
-    def filled(self, row: Row) -> tuple[Any, ...]:
+    def filled(self, row: Row) -> tuple[object, ...]:
         """A row with the usual value of every column that is not given: 0, false, or NULL."""
         unknown = set(row) - set(self.columns)
         assert not unknown, f"{self.name} has no {unknown}"

@@ -82,7 +82,7 @@ class Conversation:
     """Settings when the transaction began."""
     _savepoints: list[str] = field(default_factory=list)
 
-    async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         return await self.workers.run(self.backend.user, partial(work, *arguments))
 
     async def read(self, sql: str) -> Statement:
@@ -113,7 +113,7 @@ class Conversation:
         """The columns of a statement, with example values for parameters that are not bound yet."""
         return await self._in_thread(self._columns, prepared, values)
 
-    def _columns(self, prepared: Prepared, values: Sequence[Any] | None) -> Columns | None:
+    def _columns(self, prepared: Prepared, values: Sequence[object] | None) -> Columns | None:
         statement = prepared.statement
         match statement:
             case QuestionStatement():
@@ -214,13 +214,13 @@ class Conversation:
                          if isinstance(call.parent, exp.Select) else exp.Literal.string(value))  # fmt: skip
         return replace(statement, tree=tree)
 
-    async def _ask(self, statement: QuestionStatement, values: Sequence[Any]) -> StatementResult:
+    async def _ask(self, statement: QuestionStatement, values: Sequence[object]) -> StatementResult:
         self.cancelled.clear()
         self.workers.count_question(self.backend.user)
         async with self.workers.turn(self.backend.user):
             return await self._asked(statement, values)
 
-    async def _asked(self, statement: QuestionStatement, values: Sequence[Any]) -> StatementResult:
+    async def _asked(self, statement: QuestionStatement, values: Sequence[object]) -> StatementResult:
         sql = bind_numbered(statement.sql, values)
         limit = self.settings.number("max_epsilon")
         most = None if limit is None else max(Fraction(0), limit - self.spent)
@@ -399,7 +399,7 @@ class Conversation:
     """What settings go back to at the end of the transaction."""
 
 
-def _tree(statement: Statement) -> Any:
+def _tree(statement: Statement) -> object:
     match statement:
         case QuestionStatement() | CatalogStatement():
             return statement.tree

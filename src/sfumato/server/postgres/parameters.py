@@ -112,7 +112,7 @@ def cast_name(written: str) -> str:
     return name if name in BY_NAME else "text"
 
 
-def constants(given: Sequence[str | None], types: Sequence[PostgresType]) -> list[Any]:
+def constants(given: Sequence[str | None], types: Sequence[PostgresType]) -> list[object]:
     """The constants of an EXECUTE as values of their types."""
     if len(given) != len(types):
         raise SqlError("42601", f"the statement has {len(types)} parameters, and {len(given)} were given")
@@ -155,13 +155,13 @@ def _column_types(catalog: Catalog) -> Mapping[str, PostgresType]:
     return {**_system_columns(), **found}
 
 
-def bound_values(bind: Bind, types: Sequence[PostgresType]) -> list[Any]:
+def bound_values(bind: Bind, types: Sequence[PostgresType]) -> list[object]:
     """The parameters of a Bind message as values of their types."""
     if len(bind.values) != len(types):
         raise SqlError("08P01", f"the statement has {len(types)} parameters, and {len(bind.values)} were given")
     if len(bind.formats) not in (0, 1, len(types)):
         raise SqlError("08P01", "the number of formats does not fit the number of parameters")
-    values: list[Any] = []
+    values: list[object] = []
     for place, (raw, kind) in enumerate(zip(bind.values, types, strict=True)):
         format_ = bind.formats[place] if len(bind.formats) > 1 else bind.formats[0] if bind.formats else 0
         try:

@@ -52,7 +52,7 @@ def described(columns: Columns | None, formats: Sequence[int] = ()) -> bytes:
     )
 
 
-def encoded_rows(columns: Columns, rows: Sequence[Sequence[Any]], formats: Sequence[int] = ()) -> Iterator[bytes]:
+def encoded_rows(columns: Columns, rows: Sequence[Sequence[object]], formats: Sequence[int] = ()) -> Iterator[bytes]:
     """The rows as messages."""
     chosen = [(kind, asked == 1) for (_, kind), asked in zip(columns, _formats(columns, formats), strict=True)]
     for row in rows:
@@ -66,7 +66,7 @@ def complete(outcome: StatementResult, rows: int) -> bytes:
     return message(b"C", tag.encode() + b"\0")
 
 
-def copy_lines(copy: Copy, columns: Columns, rows: Sequence[Sequence[Any]]) -> Iterator[bytes]:
+def copy_lines(copy: Copy, columns: Columns, rows: Sequence[Sequence[object]]) -> Iterator[bytes]:
     """The messages of ``COPY ... TO STDOUT``."""
     if copy.binary:
         yield message(b"H", struct.pack(f"!bh{len(columns)}h", 1, len(columns), *[1] * len(columns)))
@@ -87,7 +87,7 @@ def copy_lines(copy: Copy, columns: Columns, rows: Sequence[Sequence[Any]]) -> I
     yield message(b"c")
 
 
-def _copy_text(cell: Any, kind: PostgresType) -> str | None:
+def _copy_text(cell: object, kind: PostgresType) -> str | None:
     raw = encode(cell, kind, binary=False)
     return None if raw is None else raw.decode("utf-8")
 

@@ -41,7 +41,7 @@ class _Tokenizer(Postgres.Tokenizer):
     COMMANDS: ClassVar[set[Any]] = set()
 
 
-def _postgres_tokens(sql: str) -> Any:
+def _postgres_tokens(sql: str) -> object:
     return _Tokenizer(dialect="postgres").tokenize(sql)  # a tokenizer serves one thread
 
 
@@ -182,7 +182,7 @@ def bind_numbered(sql: str, values: Sequence[Any]) -> str:
     return lists_as_in("".join([*parts, sql[last:]]))
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     return f"ARRAY[{', '.join(map(literal_text, value))}]" if isinstance(value, list) else literal_text(value)
 
 

@@ -120,7 +120,7 @@ def _text(value: Any, kind: PostgresType) -> str:
             return str(value)
 
 
-def _element(item: Any, kind: PostgresType) -> str:
+def _element(item: object, kind: PostgresType) -> str:
     if item is None:
         return "NULL"
     text = _text(_fitted(item, kind), kind)
@@ -249,7 +249,7 @@ _FROM_TEXT: dict[str, Callable[[str], Any]] = {
 }  # fmt: skip
 
 
-def _from_text(text: str, kind: PostgresType) -> Any:
+def _from_text(text: str, kind: PostgresType) -> object:
     if kind.element is not None:
         return [None if item is None else _from_text(item, kind.element) for item in _array_items(text)]
     return _FROM_TEXT.get(kind.name, str)(text)
@@ -283,7 +283,7 @@ def _array_items(text: str) -> list[str | None]:
     return items
 
 
-def _from_binary(raw: bytes, kind: PostgresType) -> Any:
+def _from_binary(raw: bytes, kind: PostgresType) -> object:
     packed = _PACKED.get(kind.name)
     if packed is not None:
         return packed.unpack(raw)[0]
@@ -315,14 +315,14 @@ def _numeric_from_binary(raw: bytes) -> Decimal:
     return -total if sign else total
 
 
-def _array_from_binary(raw: bytes, element: PostgresType) -> list[Any]:
+def _array_from_binary(raw: bytes, element: PostgresType) -> list[object]:
     dimensions, _, oid = struct.unpack_from("!iiI", raw)
     if dimensions == 0:
         return []
     count, _ = struct.unpack_from("!ii", raw, 12)
     if dimensions != 1 or oid != element.oid or not 0 <= count <= len(raw):
         raise ValueError
-    items: list[Any] = []
+    items: list[object] = []
     at = 20
     for _ in range(count):
         (size,) = struct.unpack_from("!i", raw, at)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from sfumato.api.kinds.graph.protection import GraphProtection
 from sfumato.data.key_file import Key, as_key
@@ -20,8 +19,8 @@ __all__ = ["protect_graph_recipe"]
 
 
 def protect_graph_recipe(
-    plan: GraphRecipe | str | Path | Mapping[str, Any],
-    data: Any = None,
+    plan: GraphRecipe | str | Path | Mapping[str, object],
+    data: object = None,
     *,
     seed: int | None = None,
     key: Key | None = None,
@@ -54,7 +53,7 @@ def protect_graph_recipe(
     )
 
 
-def _recipe(recipe: GraphRecipe | str | Path | Mapping[str, Any]) -> GraphRecipe:
+def _recipe(recipe: GraphRecipe | str | Path | Mapping[str, object]) -> GraphRecipe:
     if isinstance(recipe, GraphRecipe):
         return recipe
     if isinstance(recipe, Mapping) or (isinstance(recipe, str) and "\n" in recipe):

@@ -86,7 +86,7 @@ class GraphProtection(Protection):
     def report(self, *, audience: Audience = "internal") -> PlainReport:
         return graph_report(self._document(), audience=audience)
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self) -> dict[str, object]:
         """The document of the private folder: without places, with pictures."""
         places = {*self._places(None), "files"}
         return {
@@ -94,7 +94,7 @@ class GraphProtection(Protection):
             "pictures": list(self._pictures),
         }
 
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
         """Write ``edges.csv`` and ``nodes.csv`` with random node numbers, or ``clusters.csv`` and ``links.csv``.
 
         There is also ``kinds.csv``, by relation and value of edges, and ``symmetry.csv`` with the symmetry that a step
@@ -144,7 +144,7 @@ def report_graph(release: str | Path, *, audience: Audience = "internal") -> Pla
     return graph_report(load_document(release), audience=audience)
 
 
-def graph_report(document: Mapping[str, Any], *, audience: Audience) -> PlainReport:
+def graph_report(document: Mapping[str, object], *, audience: Audience) -> PlainReport:
     """The report of a document of the private folder."""
     internal = audience == "internal"
     return PlainReport(

@@ -63,7 +63,7 @@ class GraphStatistics(FiguresProtection):
 
 
 def protect_graph_statistics(
-    plan: str | Path | Mapping[str, Any], *, unmet: bool = False, progress: Progress = SILENT
+    plan: str | Path | Mapping[str, object], *, unmet: bool = False, progress: Progress = SILENT
 ) -> FiguresProtection:
     """Publish the number of edges, the degree distribution and the number of triangles, and charge the ledger.
 
@@ -99,7 +99,7 @@ def protect_graph_statistics(
 def measure_graph_statistics(
     release: str | Path,
     *,
-    original: FiguresProtection | str | Path | Mapping[str, Any] | None = None,
+    original: FiguresProtection | str | Path | Mapping[str, object] | None = None,
     progress: Progress = SILENT,
 ) -> MeasureResults:
     """Compare published statistics with the exact ones. ``original`` is the plan, which names the graph."""
@@ -124,7 +124,7 @@ def _recipe(document: YamlDocument, base: Path) -> GraphRecipe:
     return GraphRecipe.parse({key: value for key, value in document.value.items() if key != "statistics"}, base=base)
 
 
-def _account(plain: Mapping[str, Any], base: Path) -> tuple[str, str, str | None]:
+def _account(plain: Mapping[str, object], base: Path) -> tuple[str, str, str | None]:
     """The data set, its ledger, and what the ledger calls a person: of the document that is named, or of the plan."""
     file = Dataset.named_file(plain, base=base)
     dataset = None if file is None else Dataset.load(file)

@@ -36,13 +36,13 @@ __all__ = ["attack_microdata"]
 
 
 def attack_microdata(
-    release: Any,
+    release: object,
     *,
-    original: Any = None,
+    original: object = None,
     attacks: Sequence[Attack | Mapping[str, object] | str] = (),
-    auxiliary: Any = None,
+    auxiliary: object = None,
     rename: Mapping[str, str] | None = None,
-    control: Any = None,
+    control: object = None,
     knows: Sequence[str] | None = None,
     secrets: Sequence[str] = (),
     schema: Schema | None = None,

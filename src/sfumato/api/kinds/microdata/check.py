@@ -60,10 +60,10 @@ def check_microdata(
 
 
 def _models_of_run(
-    published: Mapping[str, Any], sensitive: Sequence[str]
-) -> list[tuple[Mapping[str, Any], PrivacyModel]]:
+    published: Mapping[str, object], sensitive: Sequence[str]
+) -> list[tuple[Mapping[str, object], PrivacyModel]]:
     """The entries and models of a run. Parameters are not validated: some are not published."""
-    pairs: list[tuple[Mapping[str, Any], PrivacyModel]] = []
+    pairs: list[tuple[Mapping[str, object], PrivacyModel]] = []
     for name, parameters in published.items():
         given = dict(parameters) if isinstance(parameters, Mapping) else {}
         for model in model_of(name).model_construct(**given).for_columns(sensitive):
@@ -73,11 +73,11 @@ def _models_of_run(
 
 
 def _model_verdicts(
-    models: Sequence[Mapping[str, Any]],
+    models: Sequence[Mapping[str, object]],
     release: Rows,
     columns: Mapping[str, Column],
     original: Rows | None,
-    population: Any,
+    population: object,
 ) -> list[Verdict]:
     """The verdicts on the models by independent formulas over counts of the release."""
     quasi = [name for name, column in columns.items() if column.role is Role.QUASI]

@@ -148,9 +148,9 @@ def chosen_engine(wanted: str, *sources: InputTable) -> str:
 
 
 def open_release(
-    release: Any,
+    release: object,
     *,
-    original: Any,
+    original: object,
     lineage: Lineage | str | Path | None,
     schema: Schema | None,
     knows: Sequence[str] | None,
@@ -184,7 +184,7 @@ def refuse_row_options(options: Mapping[str, object]) -> None:
             )
 
 
-def _row_map(release: Any, lineage: Lineage | str | Path | None) -> Lineage | None:
+def _row_map(release: object, lineage: Lineage | str | Path | None) -> Lineage | None:
     if isinstance(lineage, str | Path):
         loaded = load_lineage(Path(lineage))
         if loaded is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sfumato.api.kinds.microdata.inputs import open_release
 from sfumato.api.results import MeasureResults
@@ -22,9 +21,9 @@ __all__ = ["measure_microdata"]
 
 
 def measure_microdata(
-    release: Any,
+    release: object,
     *,
-    original: Any = None,
+    original: object = None,
     measures: Sequence[Measure | str] = (),
     knows: Sequence[str] | None = None,
     secrets: Sequence[str] = (),

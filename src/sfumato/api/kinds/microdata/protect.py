@@ -27,8 +27,8 @@ __all__ = ["protect_microdata"]
 
 
 def protect_microdata(
-    plan: Recipe | str | Path | Mapping[str, Any],
-    data: Any = None,
+    plan: Recipe | str | Path | Mapping[str, object],
+    data: object = None,
     *,
     seed: int | None = None,
     key: Key | None = None,
@@ -101,7 +101,7 @@ def protect_microdata(
     )
 
 
-def _recipe(recipe: Recipe | str | Path | Mapping[str, Any]) -> Recipe:
+def _recipe(recipe: Recipe | str | Path | Mapping[str, object]) -> Recipe:
     if isinstance(recipe, Recipe):
         return recipe
     if isinstance(recipe, Mapping):
@@ -131,7 +131,7 @@ def _same_format(one: str | Path, other: str) -> bool:
     return Path(file_and_options(one)[0]).suffix.lower() == Path(other).suffix.lower() and not is_url(str(one))
 
 
-def _fits(source: Any) -> bool:
+def _fits(source: object) -> bool:
     """Whether a source can be read whole: frames and databases always, files by their size."""
     if not isinstance(source, str | Path) or is_url(str(source)):
         return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -23,10 +22,10 @@ __all__ = ["attack_stored_model", "check_model", "measure_stored_model"]
 def attack_stored_model(
     release: str | Path,
     *,
-    original: Any = None,
+    original: object = None,
     label: str | None = None,
     features: Sequence[str] | None = None,
-    control: Any = None,
+    control: object = None,
     attacks: Sequence[ModelAttack | str] = (),
     secrets: Sequence[str] = (),
     seed: int | None = None,
@@ -45,7 +44,7 @@ def attack_stored_model(
 
 
 def measure_stored_model(
-    release: str | Path, *, original: Any = None, label: str | None = None, progress: Progress = AUTO
+    release: str | Path, *, original: object = None, label: str | None = None, progress: Progress = AUTO
 ) -> MeasureResults:
     """Figures of a stored model on data. They are those of the owner, and no guarantee covers them.
 
@@ -78,7 +77,7 @@ def check_model(release: str | Path) -> CheckResults:
     return guarantee_not_checked()
 
 
-def _labelled(model: Any, original: Any, label: str | None) -> tuple[pl.DataFrame, str]:
+def _labelled(model: object, original: object, label: str | None) -> tuple[pl.DataFrame, str]:
     """The data, and the column that the model predicts: the one named, or the one that the model states."""
     from sfumato.api.kinds.model.protection import ModelProtection
 

@@ -58,7 +58,7 @@ class ModelProtection(Protection):
         """Whether the audit refutes epsilon. Limits on attacks do not decide about a differentially private model."""
         return ("the audit refutes epsilon",) if self.results.broken else ()
 
-    def _native(self) -> Any:
+    def _native(self) -> object:
         return self.results.model
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class ModelProtection(Protection):
     def report(self, *, audience: Audience = "internal") -> PlainReport:
         return model_report(self.results.to_dict(), audience=audience)
 
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
         if suffix is not None:
             raise BadParameter("A model is written as JSON.", fix="Leave the format out.")
         public.text(MODEL, paid(model_text(self.results.model)))
@@ -90,7 +90,7 @@ class ModelProtection(Protection):
 
 
 def protect_model(
-    plan: LearningPlan | str | Path | Mapping[str, Any],
+    plan: LearningPlan | str | Path | Mapping[str, object],
     *,
     attacks: Sequence[ModelAttack | str] | None = (),
     seed: int | None = None,
@@ -113,7 +113,7 @@ def report_model(release: str | Path, *, audience: Audience = "internal") -> Pla
     return model_report(load_document(release), audience=audience)
 
 
-def model_report(document: Mapping[str, Any], *, audience: Audience) -> PlainReport:
+def model_report(document: Mapping[str, object], *, audience: Audience) -> PlainReport:
     """The report of a document of ``sfumato learn --json``."""
     internal = audience == "internal"
     return PlainReport(

@@ -81,7 +81,7 @@ class CellIntervals(AttackResults):
         out.out(f"{self.disclosed} of {len(self.cells)} suppressed cells can be calculated.", highlight=False)
 
 
-def attack_tables(release: str | Path | Mapping[str, Any], *, progress: Progress = SILENT) -> CellIntervals:
+def attack_tables(release: str | Path | Mapping[str, object], *, progress: Progress = SILENT) -> CellIntervals:
     """Calculate the interval of every suppressed cell from published tables, all files together.
 
     ``release`` is the folder of a release by cell suppression, or a plan that lists ``published`` files. Counts are

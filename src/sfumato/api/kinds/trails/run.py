@@ -154,7 +154,7 @@ def protect_trails(
     return replace(done, loaded=loaded)
 
 
-def check_trails(release: str | Path | Mapping[str, Any]) -> CheckResults:
+def check_trails(release: str | Path | Mapping[str, object]) -> CheckResults:
     """Whether at least k rows share every trail of a release, or of the data of a plan."""
     frame, row, site, k = _released(release)
     return CheckResults(verdicts=(_verdict(frame, row, site, k),))

@@ -295,7 +295,7 @@ def _whitening(gap: Floats) -> Floats:
     return turn
 
 
-def _meaning(form: Form, theta: Floats, columns: tuple[str, ...]) -> dict[str, Any]:
+def _meaning(form: Form, theta: Floats, columns: tuple[str, ...]) -> dict[str, object]:
     """The parameters by column names."""
     names = list(dict.fromkeys(columns))
     if len(names) != len(columns):

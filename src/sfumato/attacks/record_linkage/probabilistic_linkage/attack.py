@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field
 
@@ -87,7 +87,7 @@ class ProbabilisticLinkage(Linking):
             tick(1)
         row, confidence = link(pattern, model, rng.child("ties").generator, progress)
         used = [column.name for column in near] + [column.name for column in fitted]
-        detail: dict[str, Any] = {"columns": dict(zip(used, model.bits, strict=True))}
+        detail: dict[str, object] = {"columns": dict(zip(used, model.bits, strict=True))}
         if similar := [column.name for column in fitted if column.text is not None]:
             detail["by similarity"] = similar
         return Guesses.of_rows(row, confidence, detail, tried=len(row))

@@ -103,7 +103,7 @@ class Duckdb(Engine):
         self,
         source: str | Path,
         *,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         writes: Sequence[Path] = (),
         numbered: bool = False,
         temporary: Path | None = None,
@@ -124,7 +124,7 @@ class Duckdb(Engine):
 class _RunningDuckdb(Running):
     passes = True
 
-    def __init__(self, setup: Duckdb, tables: Mapping[str, Any]) -> None:
+    def __init__(self, setup: Duckdb, tables: Mapping[str, object]) -> None:
         self._lock = threading.Lock()
         files = [_place(source) for source in tables.values() if isinstance(source, str | Path)]
         for path in files:
@@ -149,7 +149,7 @@ class _RunningDuckdb(Running):
             self._open(name, source, f"sfumato stored {place}")
         run(f"CREATE SCHEMA {_LISTS}")
         run("SET lock_configuration = true")
-        self._lists: dict[tuple[Any, ...], str] = {}
+        self._lists: dict[tuple[object, ...], str] = {}
         most = self._most = max((self._rows(name, tables[name]) for name in tables), default=0)
         self._few = most < setup.compiled and most <= MOST_FEW
         self.folds = setup.order == "fast" and (self._few or (most >= setup.compiled and setup.memory is None))
@@ -250,7 +250,7 @@ class _RunningDuckdb(Running):
     def _batches(self, source: Query) -> Any:
         return self._connection.sql(self._generator.write(source)).to_arrow_reader(_BATCH)
 
-    def _fold_few(self, bounded: Bounded) -> SecretValue[list[tuple[Any, ...]]] | None:
+    def _fold_few(self, bounded: Bounded) -> SecretValue[list[tuple[object, ...]]] | None:
         """The definition itself. Not for a file that has grown, nor for units that are neither whole numbers nor text,
         which could be equal here without being so there, or the other way round."""
         if not bounded.fits(MOST_FEW):

@@ -67,7 +67,7 @@ class Postgres(Engine):
 
 
 class _RunningPostgres(Running):
-    def __init__(self, setup: Postgres, tables: Mapping[str, Any]) -> None:
+    def __init__(self, setup: Postgres, tables: Mapping[str, object]) -> None:
         try:
             import psycopg  # noqa: F401
         except ImportError:

@@ -70,7 +70,7 @@ class Spark(Engine):
         self,
         source: str | Path,
         *,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         writes: Sequence[Path] = (),
         numbered: bool = False,
         temporary: Path | None = None,
