@@ -1,0 +1,1 @@
+"""The demos of `sfumato demo`: one per module, found by its file name."""

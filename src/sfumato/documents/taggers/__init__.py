@@ -1,0 +1,1 @@
+"""Taggers that find identifiers in free text: one per module, found by its file name."""

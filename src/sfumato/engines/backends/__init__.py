@@ -1,0 +1,1 @@
+"""Engines: one per module or package, found by its name. Each runs plans where the data lies."""

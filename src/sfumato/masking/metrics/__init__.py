@@ -1,0 +1,1 @@
+"""Metrics of information loss, which searches minimize: one per module, found by its file name."""

@@ -1,0 +1,1 @@
+"""Privacy models such as k-anonymity: one per module, found by its file name, each with its independent check."""

@@ -1,0 +1,1 @@
+"""Measures of disclosure risk: one per module, found by its file name."""

@@ -1,0 +1,1 @@
+"""Measures of utility: one per module, found by its file name."""

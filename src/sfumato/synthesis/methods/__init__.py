@@ -1,0 +1,1 @@
+"""Methods that release synthetic rows: one per module, found by its file name."""
