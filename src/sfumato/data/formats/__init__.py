@@ -1,1 +1,1 @@
-"""File formats: one per module, found by its file name. A format reads and writes a table (:mod:`sfumato.data.format`)."""
+"""File formats: one per module, found by its file name. A format reads and writes a table."""

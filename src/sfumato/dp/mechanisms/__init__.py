@@ -1,1 +1,1 @@
-"""Noise mechanisms: one per module, found by its file name. Each states its loss and draws exact noise for a receipt."""
+"""Noise mechanisms: one per module, found by its file name. Each states its loss and draws exact noise."""
