@@ -15,13 +15,14 @@ import polars as pl
 import pytest
 
 from sfumato import datasets
+from sfumato.auditing import audited_table, replay_log
 from sfumato.auditing.audit_log import DurableAuditor
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.query_log import read_log
 from sfumato.auditing.rules import AuditRules
 from sfumato.cli import main
 from sfumato.dataset import RangeDomain, ValuesDomain
-from sfumato.errors import LedgerBroken
+from sfumato.errors import BadParameter, LedgerBroken
 from sfumato.ledger.stores.sqlite import SqliteStore
 
 pytest.importorskip("ortools")
@@ -250,6 +251,30 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert main(["audit", str(log), "--recipe", str(recipe), "--k", "2", "--ledger", str(ledger), "--json"]) == 1
         again = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert [d["decision"] for d in again["decisions"]] == [d["decision"] for d in document["decisions"]]
+
+
+def test_the_rules_of_the_document_are_those_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log.sql").write_text(LOG)
+    document = tmp_path / "ward.yaml"
+    declared = "answering: {policy: {audit: {k: 2, simulatable: true}}}"
+    document.write_text(
+        f"sfumato: 1\ndataset: ward\nperson: row\n{declared}\ntables:\n  ward:\n    data: {PATIENTS}\n"
+        "    columns:\n      disease: {role: sensitive}\n      zip: {role: quasi}\n"
+    )
+    queries = list(read_log(LOG))
+    replay = replay_log(queries, audited_table(document=document))
+    assert audited_table(document=document).auditor.rules == AuditRules(k=2, simulatable=True)
+    assert audited_table(document=document, k=3).auditor.rules == AuditRules(k=3, simulatable=True)
+    assert main(["audit", str(tmp_path / "log.sql"), "--recipe", str(document), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == replay.to_dict()
+    written = document.read_text().replace(declared, "")
+    document.write_text(written)
+    with pytest.raises(BadParameter, match="`k` is required"):
+        audited_table(document=document)
+    with pytest.raises(BadParameter, match="equal to 2"):
+        audited_table(document=document, k=1)
+    direct = replay_log(queries, audited_table(PATIENTS, secrets=["disease"], k=2, simulatable=True))
+    assert direct == replay
 
 
 def test_the_ledger_knows_the_table_by_any_name(

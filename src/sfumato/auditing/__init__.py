@@ -2,4 +2,10 @@
 
 from sfumato.registry import exports
 
-__getattr__, __dir__ = exports(__name__)
+__getattr__, __dir__ = exports(
+    __name__,
+    AuditRules="rules",
+    Auditor="auditor",
+    audited_table="report.replay",
+    replay_log="report.replay",
+)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._console import emit_json, json_option, note, progress, typed_path
+from sfumato.cli._console import chosen, emit_json, json_option, note, progress, typed_path
 
 if TYPE_CHECKING:
     from sfumato.auditing.auditor import Auditor
@@ -22,26 +23,27 @@ PERSON = "operator"
 @click.option(
     "--data", default=None, help="Table that the log queries: a file or a database URL. The recipe's data if left out."
 )
-@click.option("--recipe", type=typed_path, default=None, help="Recipe with the roles of the columns.")
+@click.option(
+    "--recipe", type=typed_path, default=None,
+    help="Recipe or data set document: sensitive columns, domains, and rules under `answering: {policy: audit}`.",
+)  # fmt: skip
 @click.option("--secret", "secrets", multiple=True, help="A sensitive column, if there is no recipe. May be repeated.")
 @click.option(
     "--domain", "domains", multiple=True, metavar="COLUMN:LOW..HIGH/STEP|COLUMN:V1,V2",
     help="Possible values of a sensitive column, which SUM, AVG, MAX and MIN of it need: wage:0..5000/0.01, or a list.",
 )  # fmt: skip
 @click.option(
-    "--k",
-    type=click.IntRange(min=2),
-    required=True,
-    help="Smallest number of possible values that each person must keep.",
-)
+    "--k", type=click.IntRange(min=2), default=None,
+    help="Smallest number of possible values that each person must keep. Required unless --recipe declares it.",
+)  # fmt: skip
 @click.option(
-    "--counterfeits", type=click.IntRange(min=0), default=0, show_default=True,
-    help="Largest number of false values added to an answer instead of refusing it.",
+    "--counterfeits", type=click.IntRange(min=0), default=None,
+    help="Largest number of false values added to an answer instead of refusing it.  [default: 0]",
 )  # fmt: skip
 @click.option("--simulatable", is_flag=True, help="Decide without the true answer, so that refusals disclose nothing.")
 @click.option(
-    "--allow", type=click.FloatRange(0, 1, max_open=True), default=0.0, show_default=True,
-    help="Simulatable: largest share of possible answers that may violate k. 0 checks every possible answer.",
+    "--allow", type=click.FloatRange(0, 1, max_open=True), default=None,
+    help="Simulatable: largest share of possible answers that may violate k. 0, the default: every one is checked.",
 )  # fmt: skip
 @click.option(
     "--share", "shares", multiple=True, metavar="COLUMN:VALUE=SHARE",
@@ -57,20 +59,21 @@ PERSON = "operator"
     "file with columns that identify people and their values.",
 )  # fmt: skip
 @click.option(
-    "--offers", type=click.IntRange(0, 10), default=0, show_default=True,
-    help="With a refusal, name at most this many other queries that would be answered.",
+    "--offers", type=click.IntRange(0, 10), default=None,
+    help="With a refusal, name at most this many other queries that would be answered.  [default: 0]",
 )  # fmt: skip
 @click.option(
     "--independent", multiple=True, metavar="COLUMN",
     help="A sensitive column that determines no other one. Once for each of them.",
 )  # fmt: skip
 @click.option(
-    "--auditor", type=click.Choice(["exact", "delta2"]), default="exact", show_default=True,
-    help="Algorithm for lists of values: exact search, or the polynomial delta-2 approximation, which refuses more.",
+    "--auditor", type=click.Choice(["exact", "delta2"]), default=None,
+    help="Algorithm for lists of values: exact search, the default, or the polynomial delta-2 approximation, which "
+    "refuses more.",
 )  # fmt: skip
 @click.option(
-    "--effort", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
-    help="Solver time limit of one decision in deterministic seconds. The query is refused when it runs out.",
+    "--effort", type=click.FloatRange(0, min_open=True), default=None,
+    help="Solver time limit of one decision in deterministic seconds, after which it is refused.  [default: 30]",
 )  # fmt: skip
 @click.option(
     "--told", is_flag=True,
@@ -86,22 +89,15 @@ def command(
     recipe: Path | None,
     secrets: tuple[str, ...],
     domains: tuple[str, ...],
-    k: int,
-    counterfeits: int,
-    simulatable: bool,
-    allow: float,
     shares: tuple[str, ...],
-    probable: float | None,
     known: tuple[str, ...],
-    offers: int,
     independent: tuple[str, ...],
-    auditor: Literal["exact", "delta2"],
-    effort: float,
     told: bool,
     html: Path | None,
     ledger: Path | None,
     dataset: str | None,
     as_json: bool,
+    **rules: Any,
 ) -> int:
     """Replay the queries of LOG (one SELECT per line, `-` for standard input) against a table, in order.
 
@@ -112,69 +108,26 @@ def command(
     A query selects a sensitive column, SUM, AVG, MAX or MIN of one, or COUNT(*), with a WHERE clause. Sums and extremes
     are answered only where the possible numbers are declared, by --domain or in the recipe.
     """
-    from pydantic import ValidationError
-
-    from sfumato.auditing.audit_log import DurableAuditor
-    from sfumato.auditing.auditor import Auditor
     from sfumato.auditing.query_log import read_log
-    from sfumato.auditing.rules import AuditRules
-    from sfumato.data import read
-    from sfumato.errors import BadParameter, FileMissing
-    from sfumato.params import plain_message
-    from sfumato.recipe import Recipe
+    from sfumato.auditing.report.replay import audited_table, replay_log
+    from sfumato.errors import BadParameter
 
-    loaded = Recipe.load(recipe) if recipe is not None else None
-    source = data or (loaded.source.location if loaded and loaded.source else None)
-    if source is None:
-        raise FileMissing("`data` is required.", fix="Use --data, or a recipe with `data:`.")
-    if loaded is not None and not secrets:
-        secrets = tuple(name for name, column in loaded.schema.columns.items() if str(column.role) == "sensitive")
-    if not secrets:
-        raise BadParameter(
-            "a sensitive column is required.", fix="Use --secret, or set the role `sensitive` in the recipe."
-        )
-    table = read(source, **(loaded.source.options if loaded and loaded.source and data is None else {}))
-    table.require(list(secrets))
-    try:
-        rules = AuditRules(
-            k=k, counterfeits=counterfeits, simulatable=simulatable, allow=allow, shares=_shares(shares),
-            probable=probable, known=_known(known), offers=offers, independent=independent, auditor=auditor,
-            effort=effort,
-        )  # fmt: skip
-    except ValidationError as failure:
-        raise BadParameter("; ".join(plain_message(error) for error in failure.errors())) from None
-    recipe_domains = {} if loaded is None else {name: c.domain for name, c in loaded.schema.columns.items() if c.domain}
-    declared = {**recipe_domains, **_domains(domains)}
-    inner = Auditor(table.frame, secrets=secrets, rules=rules, domains=declared)
-    if told:
-        if ledger is not None:
-            raise BadParameter("--told judges a log and decides nothing; leave out --ledger.")
-        return _told(inner, list(read_log(_text(log))), as_json, html)
-    if html is not None:
+    rules = chosen({**rules, "independent": independent, "shares": _shares(shares), "known": _known(known)})
+    table = audited_table(data, document=recipe, secrets=secrets, domains=_domains(domains), **rules)
+    if told and ledger is not None:
+        raise BadParameter("--told judges a log and decides nothing; leave out --ledger.")
+    if html is not None and not told:
         raise BadParameter("--html is for --told: the pictures are of answers already given.")
-    from sfumato.auditing.offers import offers as find_offers
-
-    session: Auditor | DurableAuditor = inner
-    if ledger is not None:
-        from sfumato.ledger.stores.sqlite import SqliteStore
-
-        session = DurableAuditor(inner, SqliteStore(ledger), dataset=dataset or Path(str(source)).stem, place=source)
     queries = list(read_log(_text(log)))
-    decisions = []
-    with progress(quiet=as_json).task("auditing", len(queries)) as tick:
-        for query in queries:
-            decision = session.ask(query)
-            refused_now = offers and decision.verdict == "refused"
-            named = find_offers(inner, query, most=offers) if refused_now else ()
-            decisions.append({**decision.to_dict(), **({"offers": list(named)} if offers else {})})
-            tick(1)
-    refused = sum(decision["decision"] == "refused" for decision in decisions)
+    if told:
+        return _told(table.auditor, queries, as_json, html)
+    replay = replay_log(queries, table, ledger=ledger, dataset=dataset, progress=progress(quiet=as_json))
     if as_json:
-        emit_json({"k": k, "questions": len(decisions), "refused": refused, "decisions": decisions})
+        emit_json(replay.to_dict())
     else:
-        _print(decisions)
-        note(f"{len(decisions)} queries, {refused} refused. This list is for the owner of the data only.")
-    return 1 if refused else 0
+        _print(replay.decisions)
+        note(f"{len(queries)} queries, {replay.refused} refused. This list is for the owner of the data only.")
+    return 1 if replay.refused else 0
 
 
 def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None) -> int:
@@ -304,7 +257,7 @@ def _text(log: Path) -> str:
     return sys.stdin.read() if str(log) == "-" else read_text_file(log, kind="log", fix="Check the path.")
 
 
-def _print(decisions: list[dict[str, object]]) -> None:
+def _print(decisions: Sequence[Mapping[str, object]]) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

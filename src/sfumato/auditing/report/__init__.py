@@ -1,1 +1,1 @@
-"""The owner's report of an auditor: what the answers given tell together."""
+"""The owner's side of an auditor: replay of a query log, and what the answers given tell together."""
