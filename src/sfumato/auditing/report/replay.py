@@ -99,7 +99,9 @@ def audited_table(
 def _rules(document: str | Path | None, given: Mapping[str, object]) -> AuditRules:
     """The rules that are given; the others as the document declares them."""
     policy = None if document is None else Dataset.load(document).answering.policy
-    declared = policy.model_dump(include=policy.model_fields_set) if isinstance(policy, AuditRules) else {}
+    declared: dict[str, object] = {}
+    if isinstance(policy, AuditRules):
+        declared = policy.model_dump(include=policy.model_fields_set)
     if "k" not in {**declared, **given}:
         raise BadParameter(
             "`k` is required: the smallest number of possible values that each person must keep.",
