@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -234,87 +235,9 @@ def test_the_registry_lists_the_kinds() -> None:
     assert set(PLANS) <= set(registry("release-kind").names())
 
 
-TOY = '''"""Slogans: a toy kind of release, one text file."""
-
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from sfumato.api.kind import ReleaseKind
-from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
-from sfumato.api.results import CheckResults
-from sfumato.data.yaml_documents import parse_yaml
-from sfumato.evaluation import Evaluation
-from sfumato.release import State, Verdict
-from sfumato.release.folder import PRIVATE, load_manifest
-from sfumato.release.public_folder import PublicFolder, declared
-
-__all__ = ["SloganKind"]
-
-
-class SloganKind(ReleaseKind):
-    """A slogan in capitals: a plan with a key ``slogan``."""
-
-    def is_plan(self, document: Mapping[str, object]) -> bool:
-        return "slogan" in document
-
-    @property
-    def protect(self) -> Callable[..., Protection]:
-        return protect_slogan
-
-    @property
-    def check(self) -> Callable[..., CheckResults]:
-        return check_slogan
-
-    @property
-    def report(self) -> Callable[..., PlainReport]:
-        return lambda release, audience: _report(load_document(release), audience)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Slogan(Protection):
-    release_kind = "slogan"
-    text: str
-
-    @property
-    def written_plan(self) -> str:
-        return f"slogan: {self.text}"
-
-    def _native(self) -> str:
-        return self.text
-
-    def report(self, *, audience: Any = "internal") -> PlainReport:
-        return _report({"text": self.text}, audience)
-
-    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return {**self._places(folder), "text": self.text, "files": (manifest or {}).get("files", {})}
-
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
-        public.text("slogan.txt", declared(self.text))
-        public.text("README.md", declared(release_readme("slogan", ["slogan.txt"])))
-        public.text(PAGE, declared(self.report().html))
-        (private / PRIVATE).write_text(json_text({"text": self.text}))
-        return public.manifest({"text": declared(self.text)}, kind=self.release_kind)
-
-
-def protect_slogan(plan: Any, *, unmet: bool = False, progress: Any = None) -> Slogan:
-    document = plan if isinstance(plan, Mapping) else parse_yaml(Path(plan).read_text()).value
-    return Slogan(text=str(document["slogan"]).upper(), evaluation=Evaluation(manifest={}), hand_out=unmet)
-
-
-def check_slogan(release: str | Path) -> CheckResults:
-    holds = str(load_manifest(Path(release))["text"]).isupper()
-    return CheckResults(verdicts=(Verdict(model="capitals", state=State.HOLDS if holds else State.FAILS),))
-
-
-def _report(document: Mapping[str, Any], audience: Any) -> PlainReport:
-    return PlainReport(
-        document=document, page=lambda shown: declared(f"<html>{shown['text']}</html>"), audience=audience
-    )
-'''
+PAGE = (ROOT / "docs" / "add-a-part.md").read_text(encoding="utf-8")
+[TOY] = re.findall(r"^`api/kinds/slogan/__init__\.py`.*?```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
+"""The kind that the page shows."""
 
 
 @pytest.mark.slow
