@@ -14,7 +14,7 @@ from sfumato.engines.expressions import Cast, Expression, constant, double
 from sfumato.engines.text_patterns import reads_as
 from sfumato.errors import QueryRefused
 
-__all__ = ["FAMILY", "MOST_VALUES", "TYPES", "Known", "Scalar", "flag", "literal", "same_family"]
+__all__ = ["FAMILY", "MOST_VALUES", "TYPES", "Scalar", "ScalarFacts", "flag", "literal", "same_family"]
 
 TYPES = {
     Kind.INTEGER: "int", Kind.NUMBER: "float", Kind.CATEGORY: "text", Kind.DATE: "date", Kind.DATETIME: "time",
@@ -34,7 +34,7 @@ MOST_VALUES = 10_000
 _MOST_BITS, _FAR, _FINE = 4_096, 1 << 1_024, 1 << 1_100
 
 
-class Known(TypedDict, total=False):
+class ScalarFacts(TypedDict, total=False):
     """What is publicly known of a value; the fields of a scalar of these names."""
 
     low: Fraction | None

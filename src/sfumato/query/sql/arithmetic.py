@@ -25,7 +25,7 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import Function, RoundTo
-from sfumato.query.plan.scalar import Known, Scalar, literal
+from sfumato.query.plan.scalar import Scalar, ScalarFacts, literal
 from sfumato.query.sql.dates import date_difference, shifted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ARITHMETIC_RULES"]
 
 
-def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) -> Known:
+def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) -> ScalarFacts:
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return {}
     ends = [f(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
@@ -64,7 +64,7 @@ def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Rule:
 
 def _divide(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a, b = reader.number(node.this), reader.number(node.expression)
-    known: Known = {}
+    known: ScalarFacts = {}
     if isinstance(b.constant, Fraction) and b.constant != 0:
         known = _corners(a, b, lambda x, y: x / y)
     divisor = NullIf(b.as_double(), constant(0.0))
@@ -93,7 +93,7 @@ def _whole_quotient(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     if not all(_is_whole(reader, side) for side in (node.this, node.expression)):
         raise reader.refuse(node, "`//` takes whole numbers.", "Use FLOOR(a / b) or TRUNC(a / b).")
     quotient = _divide(reader, node)
-    known: Known = {}
+    known: ScalarFacts = {}
     if quotient.low is not None and quotient.high is not None:
         known = {"low": Fraction(quotient.low.__trunc__()), "high": Fraction(quotient.high.__trunc__())}
     return Scalar(node=Cast(Function(quotient.node, "trunc"), "int"), kind=Kind.INTEGER, **known)
@@ -102,7 +102,7 @@ def _whole_quotient(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
 def _modulo(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """Remainder of a division that truncates towards zero; it has the sign of the dividend, as in standard SQL."""
     a, b = reader.number(node.this), reader.number(node.expression)
-    known: Known = {}
+    known: ScalarFacts = {}
     if isinstance(b.constant, Fraction) and b.constant != 0:
         far = abs(b.constant)
         whole = a.kind is Kind.INTEGER and far.denominator == 1
@@ -120,13 +120,13 @@ def _negative(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a = reader.number(node.this)
     if isinstance(a.constant, Fraction):
         return literal(-a.constant)
-    known: Known = {"low": -a.high, "high": -a.low} if a.low is not None and a.high is not None else {}
+    known: ScalarFacts = {"low": -a.high, "high": -a.low} if a.low is not None and a.high is not None else {}
     return Scalar(node=Negative(a.as_double()), kind=Kind.NUMBER, **known)
 
 
 def _absolute(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a = reader.number(node.this)
-    known: Known = {}
+    known: ScalarFacts = {}
     if a.low is not None and a.high is not None:
         least = Fraction(0) if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
         known = {"low": least, "high": max(abs(a.low), abs(a.high))}
@@ -145,7 +145,7 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Rule:
                 raise reader.refuse(node, "The number of decimals must be a constant from 0 to 9.")
             if places.constant:
                 unit = 10 ** int(places.constant)
-                ends: Known = {}
+                ends: ScalarFacts = {}
                 if a.low is not None and a.high is not None:
                     ends = {"low": Fraction((a.low * unit).__floor__(), unit),
                             "high": Fraction((a.high * unit).__ceil__(), unit)}  # fmt: skip
@@ -153,7 +153,7 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Rule:
         return _made(a)
 
     def _made(a: Scalar) -> Scalar:
-        known: Known = {}
+        known: ScalarFacts = {}
         if a.low is not None and a.high is not None:
             known = {"low": Fraction(f(a.low)), "high": Fraction(f(a.high))}
         return Scalar(node=Cast(Function(a.as_double(), function), "int"), kind=Kind.INTEGER, **known)
@@ -164,7 +164,7 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Rule:
 def _root(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     """SQRT, missing below 0."""
     a = reader.number(node.this)
-    known: Known = {}
+    known: ScalarFacts = {}
     if a.high is not None:
         known = {"low": Fraction(0), "high": Fraction(isqrt(max(0, a.high.__ceil__())) + 1)}
     x = a.as_double()
@@ -175,7 +175,7 @@ def _power(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     a, power = reader.number(node.this), reader.read(node.expression).constant
     if power not in (2, 3):
         raise reader.refuse(node, "POWER supports the constants 2 and 3 here.", "Use x * x * x * x, or SQRT(x).")
-    known: Known = {}
+    known: ScalarFacts = {}
     if a.low is not None and a.high is not None:
         ends = [a.low**power, a.high**power, *([Fraction(0)] if a.low <= 0 <= a.high else [])]
         known = {"low": min(ends), "high": max(ends)}

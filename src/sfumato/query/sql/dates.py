@@ -29,7 +29,7 @@ from sfumato.engines.expressions import (
 )
 from sfumato.engines.functions import AddInterval, DatePart, DateTrunc, DayNumber, JoinedText, Substring
 from sfumato.query.plan.candidate_values import DaysSince, TimesSince
-from sfumato.query.plan.scalar import MOST_VALUES, Known, Scalar, literal
+from sfumato.query.plan.scalar import MOST_VALUES, Scalar, ScalarFacts, literal
 from sfumato.query.sql.calendar import FIRST, LAST, add_interval, truncated, truncations, unit_number
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ def _unit(reader: ExpressionCompiler, node: exp.Expr | None, place: exp.Expr) ->
     name = str(node.name if node is not None else "DAY").upper()
     name = name.removesuffix("S") if name.removesuffix("S") in _UNITS else name
     if name not in _UNITS:
-        raise reader.refuse(place, f"`{name}` is not a supported unit of time.", "Known: " + ", ".join(_UNITS) + ".")
+        raise reader.refuse(
+            place, f"`{name}` is not a supported unit of time.", "ScalarFacts: " + ", ".join(_UNITS) + "."
+        )
     return name
 
 
@@ -88,7 +90,7 @@ def date_part(reader: ExpressionCompiler, node: exp.Expr, part: str, inner: exp.
     """A part of a date as a whole number."""
     part = _SAME_PART.get(part, part)
     if part not in _PARTS:
-        raise reader.refuse(node, f"`{part}` is not a supported date part.", "Known: " + ", ".join(_PARTS) + ".")
+        raise reader.refuse(node, f"`{part}` is not a supported date part.", "ScalarFacts: " + ", ".join(_PARTS) + ".")
     a = _dated(reader, inner, node)
     if part == "ISODOW":
         weekday = DatePart(a.node, "dow")
@@ -100,7 +102,7 @@ def date_part(reader: ExpressionCompiler, node: exp.Expr, part: str, inner: exp.
     ends = _PARTS[part]
     if part == "YEAR" and a.first is not None and a.last is not None:
         ends = a.first.year, a.last.year
-    known: Known = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
+    known: ScalarFacts = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
     return Scalar(node=DatePart(a.node, part.lower()), kind=Kind.INTEGER, **known)
 
 
@@ -167,7 +169,7 @@ def shifted(reader: ExpressionCompiler, node: exp.Expr, sign: int) -> Scalar | N
     if a.constant is not None:
         return literal(_shifted_constant(reader, node, a.constant, step))
     made = _guarded(a.node, AddInterval(a.node, **step))
-    known: Known = {}
+    known: ScalarFacts = {}
     if a.first is not None and a.last is not None:
         ends = add_interval(a.first, **step), add_interval(a.last, **step)
         if ends[0] is not None and ends[1] is not None:
@@ -197,7 +199,7 @@ def date_difference(reader: ExpressionCompiler, node: exp.Expr, late: exp.Expr, 
     ends = [_dated(reader, item, node) for item in (late, early)]
     weeks = unit == "WEEK"
     found: Expression = Arithmetic("-", *(_numbered(end.node, "DAY" if weeks else unit) for end in ends))
-    known: Known = {}
+    known: ScalarFacts = {}
     ranges = [(end.constant, end.constant) if end.constant is not None else (end.first, end.last) for end in ends]
     numbers = [unit_number(day, "DAY" if weeks else unit) for days in ranges for day in days if day is not None]
     if len(numbers) == 4:

@@ -34,7 +34,7 @@ from sfumato.engines.expressions import (
 from sfumato.engines.functions import Function
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.aggregates import clipped
-from sfumato.query.plan.scalar import MOST_VALUES, Known, Scalar, literal, same_family
+from sfumato.query.plan.scalar import MOST_VALUES, Scalar, ScalarFacts, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.conditions import CONDITION_RULES
 from sfumato.query.sql.dates import DATE_RULES, date_part
@@ -196,7 +196,7 @@ def _merge(
         kind = Kind.INTEGER if whole else Kind.NUMBER
     else:
         parts, kind = [item.node for item in items], items[0].kind
-    known: Known = {}
+    known: ScalarFacts = {}
     lows, highs = [item.low for item in items], [item.high for item in items]
     if all(low is not None for low in lows) and all(high is not None for high in highs):
         known = {"low": min(low for low in lows if low is not None), "high": max(h for h in highs if h is not None)}

@@ -14,7 +14,7 @@ from sfumato.dataset import Kind, PeriodDomain
 from sfumato.engines.expressions import Cast, Coalesce, constant
 from sfumato.engines.functions import Function, JoinedText, Like, Shaped, Substring
 from sfumato.engines.text_patterns import reads_as
-from sfumato.query.plan.scalar import FAMILY, MOST_VALUES, TYPES, Known, Scalar, flag, literal
+from sfumato.query.plan.scalar import FAMILY, MOST_VALUES, TYPES, Scalar, ScalarFacts, flag, literal
 
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler, Rule
@@ -58,7 +58,7 @@ def _cast(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     if FAMILY[kind] not in _CASTABLE[a.family]:
         fix = DAYS if a.family in ("date", "datetime") and FAMILY[kind] == "number" else ""
         raise reader.refuse(node, f"A {a.family} cannot be cast to a {FAMILY[kind]}: it would always be missing.", fix)
-    known: Known = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
+    known: ScalarFacts = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
     if known and kind is Kind.INTEGER and a.low is not None and a.high is not None:  # 2.5 may become 2 or 3
         half = Fraction(1, 2)
         known = {"low": Fraction(ceil(a.low - half)), "high": Fraction(floor(a.high + half))}
