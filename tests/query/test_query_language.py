@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import polars as pl
 import pytest
 
-from sfumato.dataset import Column, Schema
-from sfumato.dp.loss import approximate, pure
+from sfumato.dp.loss import pure
 from sfumato.errors import QueryRefused
-from sfumato.ledger.ledger import Ledger
-from sfumato.query import Catalog, PrivateTable, Session
-from sfumato.query.plan.catalog import PublicTable
+from sfumato.query import Session
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
+from sfumato.testing.installation import sql_session, sql_system
 from sfumato.testing.sql import (
-    DECLARED,
-    LIMITS,
     QUESTIONS,
-    WARDS,
     YEARS,
     Ask,
     check_sql,
@@ -31,46 +23,17 @@ from sfumato.testing.sql import (
 )
 
 TABLES = sql_tables()
-CATALOG = Catalog(
-    dataset="d",
-    private={
-        name: PrivateTable(
-            name=name, **LIMITS[name],
-            schema=Schema(
-                columns={key: Column.model_validate({"role": "plain", **facts}) for key, facts in columns.items()},
-                unit="u",
-            ),
-        )
-        for name, columns in DECLARED.items()
-    },
-    public={"w": PublicTable(name="w", frame=WARDS, key=("ward",))},
-)  # fmt: skip
-
-
-def opened(tables: Mapping[str, pl.DataFrame]) -> Session:
-    book = Ledger.open(":memory:")
-    book.set_cap(approximate(10**9, "0.5"), dataset="d")
-    return Session(CATALOG, {name: tables[name] for name in ("p", "v")}, ledger=book, analyst="a")
-
-
-def system(tables: dict[str, pl.DataFrame]) -> Ask:
-    session = opened(tables)
-
-    def ask(sql: str) -> Sequence[Sequence[Any]] | None:
-        rows = session.ask(sql, epsilon=10**6, delta="1e-9").rows
-        return [[cell.value for cell in row] for row in rows]
-
-    return ask
+CATALOG = sql_session(TABLES).catalog
 
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return opened(TABLES)
+    return sql_session(TABLES)
 
 
 @pytest.fixture(scope="module")
 def ask() -> Ask:
-    return system(TABLES)
+    return sql_system(TABLES)
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)
@@ -79,7 +42,7 @@ def test_without_noise_it_is_what_duckdb_says(sql: str, ask: Ask) -> None:
 
 
 def test_one_person_moves_numbers_within_the_limits() -> None:
-    assert check_sql_neighbours(system) == []
+    assert check_sql_neighbours(sql_system) == []
 
 
 def test_systems_that_are_wrong_or_not_bounded_are_caught() -> None:

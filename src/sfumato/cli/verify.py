@@ -1,4 +1,4 @@
-"""Verify the certificate of a private answer."""
+"""Verify the certificate of a private answer, or the installation itself."""
 
 from __future__ import annotations
 
@@ -12,20 +12,31 @@ PERSON = "analyst"
 
 
 @click.command("verify")
-@click.argument("certificate", type=typed_path)
+@click.argument("certificate", type=typed_path, required=False)
 @click.option(
     "--ledger",
     default=None,
     help="The ledger that was charged: a SQLite file, a postgresql:// address, or a data set document. Without it the "
     "place in the hash chain is not checked.",
 )
+@click.option("--self", "installation", is_flag=True, help="Check this installation instead, in about a minute.")
 @json_option
-def command(certificate: Path, ledger: str | None, as_json: bool) -> int:
+def command(certificate: Path | None, ledger: str | None, installation: bool, as_json: bool) -> int:
     """Verify CERTIFICATE, which `sfumato query --certificate FILE` wrote, or the JSON of an answer.
 
     Every bound and every loss is derived again by the numbered rules of the documentation (docs/proof.md), with code
     that imports nothing else of sfumato. Exit code 1 if the certificate does not prove what it states.
+
+    With --self, this installation is checked by itself, with real entropy and no data but its own: mechanisms, the
+    distribution of their noise, an attacker's audit, answers, neighbours and certificates. Exit code 1 if a check
+    fails.
     """
+    if installation:
+        if certificate is not None or ledger is not None:
+            raise click.UsageError("--self checks the installation: leave out CERTIFICATE and --ledger.")
+        return _verify_installation(as_json)
+    if certificate is None:
+        raise click.UsageError("Name the CERTIFICATE, or use --self to check the installation.")
     from sfumato.api.verify import verify
 
     found = verify(certificate, ledger=ledger)
@@ -36,4 +47,20 @@ def command(certificate: Path, ledger: str | None, as_json: bool) -> int:
         note(f"Place in the hash chain of the ledger: {found.ledger}.")
     else:
         click.echo(f"Refused at {found.node}: {found.reason}.")
+    return 0 if found.holds else 1
+
+
+def _verify_installation(as_json: bool) -> int:
+    from sfumato.testing.installation import check_installation
+
+    found = check_installation()
+    if as_json:
+        emit_json(found.to_dict())
+    else:
+        click.echo(f"sfumato {found.version}, Python {found.python}, {found.machine}, {found.at}\n")
+        for part in found.parts:
+            click.echo(f"{'holds' if part.holds else 'FAILS'}  {part.name}: {part.what}")
+            click.echo(f"       {part.found} ({part.seconds:g} s)")
+        failed = sum(not part.holds for part in found.parts)
+        click.echo(f"\n{failed} of {len(found.parts)} checks fail." if failed else "\nAll checks hold.")
     return 0 if found.holds else 1

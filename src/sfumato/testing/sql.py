@@ -79,7 +79,7 @@ QUESTIONS: tuple[str, ...] = (
     "SELECT ward AS ward, COUNT(*) FROM v WHERE ward IS NOT NULL GROUP BY ward HAVING COUNT(*) > 0",
     "SELECT ward, COUNT(*), SUM(cost) FROM v WHERE ward IS NOT NULL GROUP BY ALL",
     "SELECT COUNT(*) FROM v GROUP BY ALL",
-    "SELECT code, MEDIAN(cost) FROM v WHERE code IS NOT NULL GROUP BY code",
+    "SELECT code, MEDIAN(n) FROM v WHERE code IS NOT NULL GROUP BY code",
     "SELECT v.ward, label, COUNT(*) FROM v LEFT JOIN w ON v.ward = w.ward WHERE label IS NOT NULL GROUP BY"
     " v.ward, label",
     "SELECT floor, sex, COUNT(*) FROM v JOIN p USING (u) LEFT JOIN w USING (ward) WHERE floor IS NOT NULL"
