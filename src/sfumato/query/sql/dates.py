@@ -80,9 +80,7 @@ def _unit(reader: ExpressionCompiler, node: exp.Expr | None, place: exp.Expr) ->
     name = str(node.name if node is not None else "DAY").upper()
     name = name.removesuffix("S") if name.removesuffix("S") in _UNITS else name
     if name not in _UNITS:
-        raise reader.refuse(
-            place, f"`{name}` is not a supported unit of time.", "ScalarFacts: " + ", ".join(_UNITS) + "."
-        )
+        raise reader.refuse(place, f"`{name}` is not a supported unit of time.", "Known: " + ", ".join(_UNITS) + ".")
     return name
 
 
@@ -90,7 +88,7 @@ def date_part(reader: ExpressionCompiler, node: exp.Expr, part: str, inner: exp.
     """A part of a date as a whole number."""
     part = _SAME_PART.get(part, part)
     if part not in _PARTS:
-        raise reader.refuse(node, f"`{part}` is not a supported date part.", "ScalarFacts: " + ", ".join(_PARTS) + ".")
+        raise reader.refuse(node, f"`{part}` is not a supported date part.", "Known: " + ", ".join(_PARTS) + ".")
     a = _dated(reader, inner, node)
     if part == "ISODOW":
         weekday = DatePart(a.node, "dow")
