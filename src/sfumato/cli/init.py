@@ -103,6 +103,10 @@ def command(
         return
     if not sources:
         raise click.UsageError("Name a data file, or the edge tables of a graph with --edges.")
+    if (rest is None) != (by is None):
+        raise click.UsageError("--rest and --by go together: which role, and who decides.")
+    if k is not None and preset is not None:
+        raise click.UsageError("A preset sets k itself: use --k or --preset, not both.")
     printed = str(out) == "-"
     if not printed and out.exists() and not force:
         raise OutputExists(
