@@ -97,6 +97,7 @@ def command(
 
     from sfumato.api.init import init
     from sfumato.errors import OutputExists
+    from sfumato.recipe.presets import preset_text
 
     if edges:
         _write_graph_recipe(sources[0] if sources else None, edges, out, k=k, force=force, as_json=as_json)
@@ -107,6 +108,8 @@ def command(
         raise click.UsageError("--rest and --by go together: which role, and who decides.")
     if k is not None and preset is not None:
         raise click.UsageError("A preset sets k itself: use --k or --preset, not both.")
+    if preset is not None:
+        preset_text(preset)  # a name that is no preset is refused before the place of the file
     printed = str(out) == "-"
     if not printed and out.exists() and not force:
         raise OutputExists(
