@@ -116,20 +116,30 @@ def verify(ledger: str, last: str | None, as_json: bool) -> None:
 @click.argument("ledger")
 @click.option("--out", type=typed_path, default=None, help="File to write; standard output if left out.")
 @click.option("--queries", is_flag=True, help="Include the text of each query. It may tell what analysts look for.")
+@click.option("--events", is_flag=True, help="Instead, the charges of each data set as an event of dp_accounting.")
 @force_option
-def export(ledger: str, out: Path | None, queries: bool, force: bool) -> None:
-    """Export all entries as JSON lines. Queries appear as fingerprints unless --queries is given."""
+def export(ledger: str, out: Path | None, queries: bool, events: bool, force: bool) -> None:
+    """Export all entries as JSON lines. Queries appear as fingerprints unless --queries is given.
+
+    With --events, one line for each data set and unit: all of its charges as one composed event of the library
+    dp_accounting (the fields of `DpEvent.to_named_tuple`), for an accountant outside.
+    """
     import json
 
     from sfumato.api.ledger import open_ledger
+    from sfumato.ledger.dp_events import dp_events
 
+    if events and queries:
+        raise click.UsageError("Events have no text: leave out --queries.")
     accounting = open_ledger(ledger)[0]
     texts = accounting.queries() if queries else {}
-    documents = (
-        entry.to_dict() | ({"text": texts[entry.number]} if entry.number in texts else {})
-        for entry in accounting.entries()
-    )
-    lines = map(json.dumps, documents)
+    if events:
+        lines = [json.dumps(stated) for stated in dp_events(accounting.entries())]
+    else:
+        lines = [
+            json.dumps(entry.to_dict() | ({"text": texts[entry.number]} if entry.number in texts else {}))
+            for entry in accounting.entries()
+        ]
     if out is None:
         for line in lines:
             click.echo(line)
