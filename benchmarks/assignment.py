@@ -1,4 +1,4 @@
-"""Percent re-identified one by one (distance, simulation) and with everybody given a row at once; families too.
+"""Percent re-identified one by one (distance) and with everybody given a row at once; families too.
 
     python benchmarks/assignment.py [--record]
 
@@ -18,7 +18,7 @@ from sfumato.attacks.record_linkage.assignment import Assignment
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
 from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
-from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.base import Step
@@ -48,8 +48,9 @@ def main() -> None:
     frame = pl.read_csv(DATA / "CASCrefmicrodata.csv")
     frame = frame.select(frame.columns[:6])
     census = Data.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
-    attacks: dict[str, Attack] = {"distance": DistanceLinkage(), "simulation": Simulation()}
-    attacks |= {f"assignment by {by}": Assignment(by=by) for by in ("values", "ranks", "likelihood")}
+    attacks: dict[str, Attack] = {"distance": DistanceLinkage()}
+    attacks |= {f"assignment by {by}": Assignment(by=by) for by in ("values", "ranks")}
+    attacks |= {"posterior": PosteriorLinkage()}
     figures = Figures("assignment", "census", {"masking": ""} | dict.fromkeys(attacks, ".1f"))
     for step in (
         RankSwap(p=5),

@@ -1,4 +1,4 @@
-"""Percent of secrets found within 5 %, by simulation and by models, on masked Census and Tarragona files.
+"""Percent of secrets found within 5 %, by the posterior and by models, on masked Census and Tarragona files.
 
 python benchmarks/attribute_inference.py [--record]
 
@@ -16,7 +16,7 @@ from record import Figures
 
 from sfumato.attacks import Attack, AttackScenario, evaluate_attack
 from sfumato.attacks.inference.model_inference import ModelInference
-from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
+from sfumato.attacks.inference.posterior_inference import PosteriorInference
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.masking.base import Context, Step
@@ -33,13 +33,13 @@ METHODS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("microaggregate", {"k": 5}),
 )
 ATTACKS: tuple[Attack, ...] = (
-    SimulationInference(tolerance=0.05),
+    PosteriorInference(tolerance=0.05),
     *(ModelInference(tolerance=0.05, model=name) for name in ("nearest", "neighbours", "boosting")),
 )
 
 
 def main() -> None:
-    names = ("simulation", "nearest row", "5 neighbours", "boosting")
+    names = ("posterior", "nearest row", "5 neighbours", "boosting")
     forms = {"file": "", "masked": "", "method": "", "most frequent": ".1f"} | dict.fromkeys(names, ".1f")
     figures = Figures("attribute_inference", "shares", forms)
     for file in ("CASCrefmicrodata", "Tarragona"):

@@ -31,7 +31,7 @@ from sfumato.rng import Rng
 
 FILES = Path(__file__).parents[1] / "tests" / "samples" / "sdcmicro"
 SCORER = "posterior-linkage"
-OTHERS = ["linkage", "distance-linkage", "rank-window", "simulation", "view-linkage"]
+OTHERS = ["linkage", "distance-linkage", "assignment", "view-linkage"]
 
 
 def files(rows: int) -> Iterator[tuple[str, pl.DataFrame]]:

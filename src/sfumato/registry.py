@@ -125,8 +125,8 @@ class Registry:
         """A part from what people write: the part itself, its name, or ``{name: parameters}``, as in a recipe.
 
         >>> from sfumato.attacks.base import Attack
-        >>> registry("attack").part({"rank-window": 20}, Attack).to_dict()["p"]
-        20.0
+        >>> registry("attack").part({"any-columns": 2}, Attack).to_dict()["most"]
+        2
         """
         if isinstance(item, base):
             return item

@@ -10,12 +10,14 @@ import polars as pl
 import pytest
 
 import sfumato
-from sfumato.attacks import RankWindow
+from sfumato.attacks import DistanceLinkage
 from sfumato.cli import main
 from sfumato.errors import BadParameter
 
 DRAW = np.random.default_rng(4)
 PEOPLE = pl.DataFrame({"age": DRAW.integers(20, 80, 200), "pay": DRAW.gamma(2, 900, 200).round(2)})
+EUCLIDEAN = ("distance-linkage", "metric euclidean")
+MAHALANOBIS = ("distance-linkage", "metric mahalanobis")
 ROLES = {"original": PEOPLE, "knows": ["age", "pay"], "aligned": True, "seed": 1}
 
 
@@ -24,8 +26,12 @@ def settings(results: sfumato.AttackResults) -> list[tuple[str, str]]:
 
 
 def test_an_attack_is_a_name_a_mapping_or_a_part() -> None:
-    named = sfumato.attack(PEOPLE, attacks=["linkage", {"rank-window": 20}, RankWindow(p=5)], **ROLES)
-    assert settings(named) == [("linkage", ""), ("rank-window", "p 20"), ("rank-window", "p 5")]
+    named = sfumato.attack(PEOPLE, attacks=["linkage", {"distance-linkage": "mahalanobis"}, DistanceLinkage()], **ROLES)
+    assert settings(named) == [
+        ("linkage", ""),
+        MAHALANOBIS,
+        EUCLIDEAN,
+    ]
     with pytest.raises(BadParameter, match="no attack"):
         sfumato.attack(PEOPLE, attacks=[7], **ROLES)
     with pytest.raises(BadParameter, match="no measure"):
@@ -38,7 +44,8 @@ def files(tmp_path: Path) -> list[str]:
     PEOPLE.write_csv(tmp_path / "theirs.csv")
     (tmp_path / "roles.yaml").write_text(
         "sfumato: 1\ndata: people.csv\ncolumns: {age: quasi, pay: quasi}\n"
-        "steps: [{rank-swap: {columns: [pay], p: 5}}]\nattacks: [{rank-window: 5}, {rank-window: 20}]\n"
+        "steps: [{rank-swap: {columns: [pay], p: 5}}]\n"
+        "attacks: [{distance-linkage: euclidean}, {distance-linkage: mahalanobis}]\n"
     )
     return ["attack", str(tmp_path / "theirs.csv"), "--original", str(tmp_path / "people.csv"), "--aligned", "--json"]
 
@@ -49,11 +56,25 @@ def entries(words: list[str], capsys: pytest.CaptureFixture[str]) -> list[tuple[
 
 
 def test_the_command_line_gives_parameters(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    words = [*files, "--knows", "age,pay", "--attack", "rank-window=20", "--attack", "rank-window={p: 5}"]
-    assert entries(words, capsys) == [("rank-window", "p 20"), ("rank-window", "p 5")]
+    words = [
+        *files,
+        "--knows",
+        "age,pay",
+        "--attack",
+        "distance-linkage=mahalanobis",
+        "--attack",
+        "distance-linkage={metric: euclidean}",
+    ]
+    assert entries(words, capsys) == [
+        MAHALANOBIS,
+        EUCLIDEAN,
+    ]
 
 
 def test_the_attacks_of_a_recipe_are_run(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = [*files, "--recipe", str(tmp_path / "roles.yaml")]
-    assert entries(recipe, capsys) == [("rank-window", "p 5"), ("rank-window", "p 20")]
+    assert entries(recipe, capsys) == [
+        EUCLIDEAN,
+        MAHALANOBIS,
+    ]
     assert entries([*recipe, "--attack", "linkage"], capsys) == [("linkage", "")]

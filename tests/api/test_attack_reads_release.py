@@ -81,11 +81,11 @@ def test_counterfeits_do_not_stop_a_lookup() -> None:
     assert protected([{"add-counterfeits": {"fraction": 0.1}}])["linkage"]["risk"] > 0.9
 
 
-def test_steps_on_columns_the_attacker_does_not_know_are_no_obstacle_to_simulation() -> None:
+def test_steps_on_columns_the_attacker_does_not_know_are_no_obstacle() -> None:
     found = protected(
         [{"rank-swap": {"p": 2, "columns": ["age"]}}, {"noise": {"variance_ratio": 0.1, "columns": ["pay"]}}]
     )
-    assert found["simulation"]["risk"] > 0.5
+    assert found["posterior-linkage"]["risk"] > 0.5
 
 
 @pytest.mark.parametrize(

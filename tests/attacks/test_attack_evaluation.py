@@ -210,7 +210,7 @@ def test_battery_for_a_perturbed_release() -> None:
     steps = [{"step": "noise", "parameters": {}, "truthful": False, "columns": ["age", "zip"]}]
     scenario = AttackScenario(original=ORIGINAL, release=release(PLAIN, steps=steps), aligned=True)
     names = {attack.part_name() for attack in default_attacks(scenario)}
-    assert names >= {"model-inference", "assignment-inference", "distance-linkage", "assignment", "simulation"}
+    assert names >= {"model-inference", "posterior-inference", "distance-linkage", "assignment", "posterior-linkage"}
 
 
 def test_blanks_of_an_outside_file_are_unknown() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 import sfumato
 from sfumato.attacks import AttackScenario, Outcome, evaluate_attack, shared_simulations
-from sfumato.attacks.inference.simulation_inference import SimulationInference
-from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.attacks.inference.posterior_inference import PosteriorInference
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.dataset import Data
 from sfumato.evaluation import make_release, run_attacks
 from sfumato.progress import SILENT
@@ -24,9 +24,12 @@ def _scenario() -> AttackScenario:
     frame = pl.DataFrame({name: draw.normal(50, 10, 300).round(1) for name in ("one", "two", "three")})
     frame = frame.with_columns(ill=pl.Series(draw.choice(["no", "yes"], 300)))
     columns = {"one": "quasi", "two": "quasi", "three": "quasi", "ill": "sensitive"}
-    recipe = Recipe.parse(
-        {"sfumato": 1, "columns": columns, "steps": [{"noise": {"variance_ratio": 0.2, "columns": ["one", "two"]}}]}
-    )
+    # Two steps on the same columns have no stated channel.
+    steps = [
+        {"noise": {"variance_ratio": 0.2, "columns": ["one", "two"]}},
+        {"rank-swap": {"p": 5, "columns": ["one", "two"]}},
+    ]
+    recipe = Recipe.parse({"sfumato": 1, "columns": columns, "steps": steps})
     data = Data.of(sfumato.read(frame), recipe.schema)
     made = make_release(recipe, data, rng=Rng(1))
     protected, release = made.masked, made.release
@@ -48,12 +51,8 @@ def masked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_the_masking_is_simulated_once_for_all_attacks(masked: list[int]) -> None:
-    scenario, rounds = _scenario(), 20
-    attacks = [
-        Simulation(rounds=rounds),
-        SimulationInference(rounds=rounds, secret="ill"),
-        Simulation(rounds=rounds, cells=50),
-    ]
+    scenario, rounds = _scenario(), 400
+    attacks = [PosteriorLinkage(), PosteriorInference(secret="ill")]
     outcomes = run_attacks(scenario, attacks, rng=Rng(3), n_targets=300, progress=SILENT)
     assert all(isinstance(outcome, Outcome) for outcome in outcomes)
     assert len(masked) == rounds

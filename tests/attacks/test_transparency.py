@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack
-from sfumato.attacks.transparency.rank_window import RankWindow
-from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
-from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.registry import registry
 from sfumato.release import Release
@@ -43,11 +40,9 @@ def run(attack: Attack, where: AttackScenario) -> Outcome:
     return evaluate_attack(attack, where, rng=Rng(5), n_targets=600)
 
 
-def test_windows_within_strata_hold_every_true_row_and_find_more() -> None:
+def test_swaps_within_strata_are_likely_within_strata() -> None:
     where = masked("rank-swap", p=10, strata=["town"], columns=["x0", "x1", "x2", "x3"])
-    within = run(RankWindow(), where)
-    # Everybody's row lies in her windows, so whoever is alone in them is found.
-    assert within.certain_hits == within.certain > 0
+    within = run(PosteriorLinkage(), where)
     step = {**where.release.manifest["steps"][0]}
     step["parameters"] = {**step["parameters"], "strata": []}
     unaware = AttackScenario(
@@ -55,30 +50,19 @@ def test_windows_within_strata_hold_every_true_row_and_find_more() -> None:
         release=Release(table=where.release.table, manifest={"steps": [step]}),
         aligned=True,
     )
-    assert within.main.hits > run(RankWindow(), unaware).main.hits
+    assert within.main.rate > run(PosteriorLinkage(), unaware).main.rate + 0.03
 
 
-def test_strata_that_the_attacker_does_not_know_are_refused() -> None:
-    where = masked("rank-swap", p=10, strata=["town"], columns=["x0", "x1", "x2", "x3"])
-    with pytest.raises(NotApplicable, match="strata that the attacker does not know"):
-        run(RankWindow(knows=("x0", "x1")), where)
-
-
-def test_correlated_noise_is_linked_by_its_joint_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting the columns' moves together finds more people than taking them as independent."""
+def test_correlated_noise_is_linked_by_its_joint_likelihood() -> None:
+    """Who takes the noise of the columns as independent finds fewer people."""
     columns = ["x0", "x1", "x2", "x3"]
     where = masked("noise", variance_ratio=0.00002, variant="correlated", columns=columns)
-    together = run(Simulation(rounds=40), where)
-    assert together.detail["moved together"] == columns
-    monkeypatch.setattr("sfumato.attacks.likelihood._MIN_CORRELATION", 9.0)
-    apart = run(Simulation(rounds=40), where)
-    assert apart.detail["moved together"] == []
-    assert together.main.hits > apart.main.hits
-
-
-def test_independent_noise_moves_nothing_together() -> None:
-    where = masked("noise", variance_ratio=0.0001, columns=["x0", "x1", "x2", "x3"])
-    assert run(Simulation(rounds=40), where).detail["moved together"] == []
+    step = {**where.release.manifest["steps"][0]}
+    step["parameters"] = {**step["parameters"], "variant": "additive"}
+    apart = AttackScenario(
+        original=where.original, release=Release(table=where.release.table, manifest={"steps": [step]}), aligned=True
+    )
+    assert run(PosteriorLinkage(), where).main.hits > run(PosteriorLinkage(), apart).main.hits
 
 
 def test_the_battery_learns_distances_where_it_can_be_told_who_is_who() -> None:

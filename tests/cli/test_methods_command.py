@@ -33,8 +33,8 @@ def test_a_kind_has_a_sentence_for_each_part(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.usefixtures("wide")
 def test_a_page_has_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["methods", "rank-window"]) == 0
+    assert main(["methods", "any-columns"]) == 0
     out = capsys.readouterr().out
-    assert "rank-window: {p: 2}" in out
+    assert "any-columns: {most: all}" in out
     assert not [line for line in out.splitlines() if line.startswith(("#", "|", "```", "- [", "*"))]
     assert "](" not in out

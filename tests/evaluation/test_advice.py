@@ -33,7 +33,7 @@ def test_nothing_is_said_within_the_limit_without_one_or_without_a_risk() -> Non
 
 
 def test_parameters_are_turned_the_right_way() -> None:
-    found = said(attack("rank-window", "identity", 500, 1000, 0.0), SWAPPED)
+    found = said(attack("posterior-linkage", "identity", 500, 1000, 0.0), SWAPPED)
     assert "finds 50% of the targets" in found
     assert "Raise “p” of rank swap (now 5)." in found
     assert "Keeping rank swap secret is no protection" in found
@@ -42,7 +42,7 @@ def test_parameters_are_turned_the_right_way() -> None:
         attack("distance-linkage", "identity", 500, 1000, 0.0), grouped
     )
     kept = {"steps": [{"step": "pram", "parameters": {"keep": 0.9}, "columns": ["zip"]}]}
-    assert "Lower “keep” of pram (now 0.9)." in said(attack("simulation", "identity", 500, 1000, 0.0), kept)
+    assert "Lower “keep” of pram (now 0.9)." in said(attack("posterior-linkage", "identity", 500, 1000, 0.0), kept)
     elsewhere = {"steps": [{"step": "rank-swap", "parameters": {"p": 5}, "columns": ["salary"]}]}
     assert "Raise" not in said(attack("linkage", "identity", 500, 1000, 0.0), elsewhere)
 
@@ -64,7 +64,7 @@ def test_columns_are_blamed_by_what_is_left_without_them_or_by_their_share() -> 
     )
     even = {"columns": {"zip": 1.0, "birth": 1.0, "sex": 1.0}}
     assert "All known columns contribute about equally" in said(
-        attack("simulation", "identity", 500, 1000, 0.0, detail=even), SWAPPED
+        attack("posterior-linkage", "identity", 500, 1000, 0.0, detail=even), SWAPPED
     )
 
 
@@ -95,11 +95,11 @@ def test_secrets_and_repetitions() -> None:
     assert "l-diversity or t-closeness on “diagnosis”" in said(item, COARSE, limit)
     assert "Tighten t-closeness" in said(item, {**COARSE, "models": [{"t-closeness": {"t": 0.2}}]}, limit)
     first, second = advice(
-        [attack("rank-window", "identity", 500, 1000, 0.0), attack("simulation", "identity", 400, 1000, 0.0)],
+        [attack("posterior-linkage", "identity", 500, 1000, 0.0), attack("assignment", "identity", 400, 1000, 0.0)],
         [RISK],
         SWAPPED,
     )
-    assert first.attack == "rank window"
+    assert first.attack == "posterior linkage"
     assert not set(first.changes) & set(second.changes)
     assert second.changes == ("The changes above also address this attack.",)
 

@@ -17,10 +17,10 @@ from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import match
 from sfumato.attacks.inference.intersection import Intersection
 from sfumato.attacks.inference.model_inference import ModelInference
-from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
+from sfumato.attacks.inference.posterior_inference import PosteriorInference
 from sfumato.attacks.record_linkage.learned_linkage.attack import LearnedLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
-from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.cli import main
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
@@ -256,11 +256,12 @@ def test_a_masking_is_simulated_as_often_as_time_allows() -> None:
     roles = {"a": Column(role="quasi"), "b": Column(role="quasi"), "ill": Column(role="sensitive")}
     original = Data.of(Table(frame=frame), Schema(columns=roles))
     change = RankSwap(p=1, columns=("a", "b")).apply(original, Context(rng=Rng(1)))
-    steps = [{"step": "rank-swap", "parameters": {"p": 1}, "truthful": False, **change.public}]
+    # Two steps on the same columns have no stated channel, so they are rerun.
+    steps = [{"step": "rank-swap", "parameters": {"p": p}, "truthful": False, **change.public} for p in (1, 0.1)]
     where = AttackScenario(
         original=original, release=Release(table=change.table, manifest={"steps": steps}), aligned=True
     )
-    for attack in (Simulation(), SimulationInference()):
+    for attack in (PosteriorLinkage(), PosteriorInference()):
         outcome = evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=60.0, clock=Clock()))
         assert 0 < outcome.detail["rounds"] < 60
         assert outcome.main.rate > 0.5

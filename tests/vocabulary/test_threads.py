@@ -64,8 +64,8 @@ def test_attacks_beside_each_other_find_the_same_as_one_after_the_other(monkeypa
         "columns": {"age": "quasi", "income": "quasi", "ill": "sensitive"},
         "steps": [{"noise": {"variance_ratio": 0.3}}],
         "attacks": [
-            {"simulation": {"rounds": 20}},
-            {"simulation-inference": {"rounds": 20}},
+            "posterior-linkage",
+            "posterior-inference",
             "distance-linkage",
             "membership",
             "value-presence",

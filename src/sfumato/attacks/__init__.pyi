@@ -2,7 +2,6 @@
 from sfumato.attacks.record_linkage.any_columns import AnyColumns as AnyColumns
 from sfumato.attacks.evaluation.outcome import Arm as Arm
 from sfumato.attacks.record_linkage.assignment import Assignment as Assignment
-from sfumato.attacks.inference.assignment_inference import AssignmentInference as AssignmentInference
 from sfumato.attacks.base import Attack as Attack
 from sfumato.attacks.scenario import AttackScenario as AttackScenario
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage as AttributeLinkage
@@ -37,11 +36,11 @@ from sfumato.attacks.record_linkage.nearest_documents import NearestDocuments as
 from sfumato.attacks.graph.neighbour_degrees import NeighbourDegrees as NeighbourDegrees
 from sfumato.attacks.evaluation.outcome import Outcome as Outcome
 from sfumato.attacks.graph.planted_nodes import PlantedNodes as PlantedNodes
+from sfumato.attacks.inference.posterior_inference import PosteriorInference as PosteriorInference
 from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage as PosteriorLinkage
 from sfumato.attacks.base import Predicate as Predicate
 from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage as ProbabilisticLinkage
 from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage as ProfileLinkage
-from sfumato.attacks.transparency.rank_window import RankWindow as RankWindow
 from sfumato.attacks.record_linkage.rare_terms import RareTerms as RareTerms
 from sfumato.attacks.record_linkage.rare_values.attack import RareValues as RareValues
 from sfumato.attacks.query.reconstruction import Reconstruction as Reconstruction
@@ -49,8 +48,6 @@ from sfumato.attacks.query.refusals import Refusals as Refusals
 from sfumato.attacks.evaluation.outcome import Risk as Risk
 from sfumato.attacks.graph.seed_and_propagate import SeedAndPropagate as SeedAndPropagate
 from sfumato.attacks.transparency.seed_guessing import SeedGuessing as SeedGuessing
-from sfumato.attacks.transparency.simulation import Simulation as Simulation
-from sfumato.attacks.inference.simulation_inference.attack import SimulationInference as SimulationInference
 from sfumato.attacks.inference.singling_out import SinglingOut as SinglingOut
 from sfumato.attacks.record_linkage.sparse_linkage.attack import SparseLinkage as SparseLinkage
 from sfumato.attacks.base import Stage as Stage

@@ -1,6 +1,6 @@
 """The row with the highest score, with ties broken at random, in one pass (compiled).
 
-Every attack that scores rows uses it, so that ties are broken in the same way everywhere. Scores come in pieces that
+Scores come in pieces that
 stay in the cache.
 """
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["FAR", "PIECE", "Best", "best_of", "next_random", "share_of", "start"]
+__all__ = ["PIECE", "Best", "best_of", "next_random", "share_of", "start"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,7 +22,7 @@ Best = tuple[float, float, int, int, np.uint64]
 """The state after some rows: highest score, sum of exp(score - highest), number of rows with the highest score, the
 chosen one of them, and the state of the random number generator."""
 
-FAR = 30.0
+_FAR = 30.0
 """A row whose score is this far below the highest is negligible in the sum, even a million of them."""
 
 
@@ -53,7 +53,7 @@ def best_of(state: Best, scores: Floats, count: int, first: int) -> Best:  # pra
             best = score
             row = first + place
             ties = 1
-        elif score > best - FAR:
+        elif score > best - _FAR:
             total += np.exp(score - best)
             if score == best:
                 # Reservoir sampling: each of the tied rows is equally likely to be chosen at the end.

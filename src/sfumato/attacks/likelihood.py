@@ -2,7 +2,7 @@
 
 For each column, transitions from rank or category to rank or category are counted. The score of a row for a person is
 the log-likelihood ratio summed over columns: how much more likely the released value is for this person than for
-anybody. Correlated perturbations of several columns are modelled by a Gaussian copula.
+anybody. Perturbations of different columns are taken as independent.
 """
 
 from __future__ import annotations
@@ -24,36 +24,27 @@ from sfumato.attacks.shared_simulations import MaskingRounds, masking_rounds
 from sfumato.dataset import Data, Kind
 from sfumato.deadline import quiet, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
-from sfumato.kernels import kernel
 from sfumato.masking.base import Step
 from sfumato.progress import Progress
 
-__all__ = ["PORTION", "Cells", "Likelihood", "Perturbations", "Scale", "fill", "simulate_perturbations"]
+__all__ = ["Likelihood", "Scale", "simulate_perturbations"]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-Cells = npt.NDArray[np.uint16]
 
-_MIN_CORRELATION = 0.1
-"""Perturbations of two columns with a smaller correlation are modelled as independent."""
-_CORRELATION_ROWS = 200_000
-"""Approximate number of simulated rows from which correlations are estimated."""
 _SYNTHETIC_FILES = 60
 """Maximum number of synthetic files on which a deterministic method is simulated."""
 _SMOOTHING = 20
 """Transitions are smoothed over this fraction (one over it) of all cells on either side."""
-PORTION = 50_000_000
-"""Number of values compared, in a fraction of a second, between two checks of the deadline."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Likelihood:
-    """The likelihood of perturbations, per column and jointly."""
+    """The likelihood of perturbations, column by column."""
 
     scales: tuple[Scale, ...]
     counts: tuple[Floats, ...]
-    joint: Joint
     rounds: int
     emptied: frozenset[str] = frozenset()
     """Columns in which a published step may have suppressed cells, so that a blank is no evidence."""
@@ -66,7 +57,6 @@ class Likelihood:
         steps: Sequence[Step],
         progress: Progress,
         *,
-        rounds: int | None,
         cells: int,
     ) -> Likelihood:
         """Mask a file similar to the original repeatedly and count the transitions of the known columns."""
@@ -77,12 +67,11 @@ class Likelihood:
         if not usable:
             raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
         # Without steps all rounds are the same.
-        planned = (rounds or int(np.clip(-(-400_000 // similar.rows), 1, 400))) if steps else 1
+        planned = int(np.clip(-(-400_000 // similar.rows), 1, 400)) if steps else 1
         # Half of the time is for simulation, the rest for linking.
         half = split_deadline(progress, 2)
         seen = _perturbations(usable, masking_rounds(similar, steps), half, planned)
-        joint = Joint.of(usable, seen.counts, list(seen.cells))
-        return cls(scales=usable, counts=seen.counts, joint=joint, rounds=seen.rounds, emptied=coarsened(view))
+        return cls(scales=usable, counts=seen.counts, rounds=seen.rounds, emptied=coarsened(view))
 
     @property
     def table(self) -> Singles:
@@ -95,23 +84,9 @@ class Likelihood:
                 table[index, :, len(count) - 1] = 0.0
         return table
 
-    @property
-    def bits(self) -> dict[str, float]:
-        """Information about a person in each column, in bits."""
-        return {scale.name: _bits(count) for scale, count in zip(self.scales, self.counts, strict=True)}
-
-    @property
-    def tied(self) -> list[str]:
-        """The columns with correlated perturbations."""
-        return [self.scales[place].name for place in self.joint.columns]
-
     def places(self, frame: pl.DataFrame) -> Ints:
         """The cell of each value in the compared columns, one row per person."""
         return np.column_stack([scale.place(frame.get_column(scale.name)) for scale in self.scales])
-
-    def seen(self, frame: pl.DataFrame) -> Cells:
-        """The cell of each value in the compared columns, one row per column: what :func:`fill` reads fastest."""
-        return np.array([scale.place(frame.get_column(scale.name)) for scale in self.scales], dtype=np.uint16)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +95,6 @@ class Perturbations:
 
     counts: tuple[Floats, ...]
     """Per column, the transition counts from cell to cell."""
-    cells: tuple[tuple[Ints, Ints], ...]
-    """Cells of all columns before and after masking, for the rows of some rounds."""
     rounds: int
     deterministic: bool = False
     """Whether two rounds gave the same result, so that no more were run."""
@@ -154,7 +127,7 @@ def simulate_perturbations(
     The rounds are those of every other attack that simulates the same masking of the same file.
     """
     counts = tuple(np.zeros((scale.size, scale.size)) for scale in scales)
-    cells: list[tuple[Ints, Ints]] = []
+    first: list[list[tuple[Ints, Ints]]] = []
     frame = simulated.data.table.frame
     originals = [scale.place(frame[scale.name]) for scale in scales]
     done = 0
@@ -168,16 +141,16 @@ def simulate_perturbations(
                 ]
                 for count, (left, right) in zip(counts, pairs, strict=True):
                     count += np.bincount(left * len(count) + right, minlength=count.size).reshape(count.shape)
-                if number < max(2, _CORRELATION_ROWS // simulated.data.rows):
-                    cells.append((np.column_stack([a for a, _ in pairs]), np.column_stack([b for _, b in pairs])))
+                if number < 2:
+                    first.append(pairs)
                 done += 1
-                if done == 2 and all(map(np.array_equal, *cells)):
-                    return Perturbations(counts=counts, cells=tuple(cells), rounds=2, deterministic=True)
+                if done == 2 and all(map(np.array_equal, *first)):
+                    return Perturbations(counts=counts, rounds=2, deterministic=True)
                 tick(1)
     except OutOfTime:
         if done == 0:
             raise
-    return Perturbations(counts=counts, cells=tuple(cells), rounds=done)
+    return Perturbations(counts=counts, rounds=done)
 
 
 def _moved(scale: Scale, frame: pl.DataFrame, masked: pl.DataFrame, cells: Ints, origin: Ints) -> tuple[Ints, Ints]:
@@ -196,12 +169,10 @@ def _on_synthetic_files(
     differs a little, so it has a weight of one tenth.
     """
     totals = [np.zeros_like(count) for count in seen.counts]
-    cells: tuple[tuple[Ints, Ints], ...] = ()
     done = 0
     with suppress(OutOfTime):
         for number in range(rounds):
             more = simulate_perturbations(scales, simulated.varied(number), progress, 1)
-            cells += more.cells
             for total, count in zip(totals, more.counts, strict=True):
                 total += count
             done += 1
@@ -213,7 +184,7 @@ def _on_synthetic_files(
     blended = tuple(
         0.1 * count / count.sum() + 0.9 * total / total.sum() for count, total in zip(seen.counts, usual, strict=True)
     )
-    return Perturbations(counts=blended, cells=cells, rounds=seen.rounds + done)
+    return Perturbations(counts=blended, rounds=seen.rounds + done)
 
 
 class Scale:
@@ -262,67 +233,6 @@ class Scale:
         return np.full(frame.height, self.size - 1, dtype=np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Joint:
-    """Gaussian copula of correlated perturbations: normal scores of each transition, and their precision matrix."""
-
-    columns: Ints
-    """Positions of the columns among the scales."""
-    scores: Singles
-    excess: Singles
-    """Inverse of the correlation matrix, minus the identity."""
-
-    @property
-    def most(self) -> float:
-        """Upper bound of the gain of a row's score by the correlations."""
-        if len(self.columns) == 0:
-            return 0.0
-        least = float(np.linalg.eigvalsh(self.excess.astype(np.float64))[0])
-        return max(0.0, -0.5 * least * float((np.abs(self.scores).max(axis=(1, 2)) ** 2).sum()))
-
-    @classmethod
-    def of(cls, scales: Sequence[Scale], counts: Sequence[Floats], cells: list[tuple[Ints, Ints]]) -> Joint:
-        none = cls(
-            columns=np.empty(0, np.int64), scores=np.zeros((0, 1, 1), np.float32), excess=np.zeros((0, 0), np.float32)
-        )
-        ordered = [place for place, scale in enumerate(scales) if scale.edges is not None]
-        if len(ordered) < 2 or not cells:
-            return none
-        before, after = (np.vstack([pair[side] for pair in cells]) for side in (0, 1))
-        tables = [_normal_scores(counts[place]) for place in ordered]
-        seen = np.column_stack(
-            [table[before[:, place], after[:, place]] for table, place in zip(tables, ordered, strict=True)]
-        )
-        varied = seen.std(axis=0) > 0.1
-        if varied.sum() < 2:
-            return none
-        correlation: Floats = np.atleast_2d(np.corrcoef(seen[:, varied], rowvar=False))
-        tied = (np.abs(correlation - np.eye(len(correlation))) > _MIN_CORRELATION).any(axis=1)
-        if not tied.any():
-            return none
-        chosen = np.array(ordered)[varied][tied]
-        # Shrinkage keeps the inverse well conditioned if perturbations are nearly equal.
-        matrix = 0.95 * correlation[np.ix_(tied, tied)] + 0.05 * np.eye(int(tied.sum()))
-        width = max(scales[place].size for place in chosen)
-        scores = np.zeros((len(chosen), width, width), dtype=np.float32)
-        for number, place in enumerate(chosen):
-            table = tables[ordered.index(int(place))]
-            scores[number, : len(table), : len(table)] = table
-        excess = np.linalg.inv(matrix) - np.eye(len(matrix))
-        return cls(columns=chosen.astype(np.int64), scores=scores, excess=excess.astype(np.float32))
-
-
-def _normal_scores(counts: Floats) -> Floats:
-    """The rank of each transition among those from the same cell, as a normal quantile."""
-    from scipy.special import ndtri
-
-    total = counts.sum(axis=1, keepdims=True)
-    below = np.cumsum(counts, axis=1) - counts / 2
-    quantile = np.divide(below, total, out=np.full_like(counts, 0.5), where=total > 0)
-    scores: Floats = ndtri(np.clip(quantile, 0.001, 0.999))
-    return scores
-
-
 def _smoothed(counts: Floats) -> Floats:
     """Transition counts averaged over nearby cells, for transitions of the same distance."""
     size = len(counts) - 1  # the last cell is for missing values
@@ -348,46 +258,3 @@ def _advantage(counts: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(expected > 0, (counts + 0.02 * expected) / (expected * 1.02), 1.0)
     return np.log(np.maximum(ratio, 1e-3))
-
-
-def _bits(counts: Floats) -> float:
-    """Mutual information of the cells before and after masking, in bits."""
-    joint = counts / (counts.sum() or 1.0)
-    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    present = joint > 0
-    return float((joint[present] * np.log2(joint[present] / independent[present])).sum())
-
-
-@kernel(nogil=True)
-def fill(
-    scores: Floats,
-    table: Singles,
-    normal: Singles,
-    tied: Ints,
-    excess: Singles,
-    known: Ints,
-    seen: Cells,
-    first: int,
-    count: int,
-    floor: float = -np.inf,
-) -> None:  # pragma: no cover - compiled
-    """The scores of one target (given by its cells) and ``count`` released rows from ``first`` on.
-
-    For rows that score below ``floor`` column by column, correlations are not evaluated.
-    """
-    scores[:count] = 0.0
-    for axis in range(len(seen)):
-        of_cell, cells = table[axis, known[axis]], seen[axis, first : first + count]
-        for place in range(count):
-            scores[place] += of_cell[cells[place]]
-    width = len(tied)
-    scores_of = np.empty(width)
-    for place in range(count if width else 0):
-        score = scores[place]
-        if score > floor:
-            for left in range(width):
-                scores_of[left] = normal[left, known[tied[left]], seen[tied[left], first + place]]
-            for left in range(width):
-                for right in range(width):
-                    score -= 0.5 * scores_of[left] * excess[left, right] * scores_of[right]
-            scores[place] = score

@@ -64,7 +64,7 @@ def _pairs(context: click.Context, parameter: click.Parameter, value: tuple[str,
     "attacks",
     multiple=True,
     callback=parts_of,
-    help="An attack, such as linkage or rank-window=20; may be repeated. Default: those of --recipe, or all that fit.",
+    help="An attack, such as linkage or any-columns=2; may be repeated. Default: those of --recipe, or all that fit.",
 )
 @click.option(
     "--lineage", type=typed_path, default=None, help="The secret row map. Default: the one beside the release."

@@ -77,9 +77,9 @@ def distinct_settings(attacks: Sequence[Attack]) -> list[str]:
     """What distinguishes each attack in a list of results: its setting, and the parameters in which it differs from
     attacks with the same name and setting.
 
-    >>> from sfumato.attacks import Linkage, RankWindow
-    >>> distinct_settings([Linkage(), RankWindow(p=5), RankWindow(p=20)])
-    ['', 'p 5', 'p 20']
+    >>> from sfumato.attacks import DistanceLinkage, Linkage
+    >>> distinct_settings([Linkage(), DistanceLinkage(), DistanceLinkage(metric="mahalanobis")])
+    ['', 'metric euclidean', 'metric mahalanobis']
     """
     parameters = [attack.to_dict() for attack in attacks]
 

@@ -25,6 +25,7 @@ from sfumato.attacks.evaluation.trial import (
     run_attack,
     sample,
     view_of,
+    with_everything,
 )
 from sfumato.attacks.scenario import AttackScenario, Targets, targets_of
 from sfumato.deadline import split_deadline
@@ -71,8 +72,8 @@ def evaluate_attribute(
     # The people a synthetic release was modelled on all count as members.
     release_row = None if scenario.synthetic else scenario.release_row
     usable = truth.is_not_null().to_numpy()[targets.rows]
-    inside = in_release(release_row, targets)
-    inside = inside[usable[inside]]
+    released_people = in_release(release_row, targets)
+    inside = released_people[usable[released_people]]
     if len(inside) == 0:
         raise NotApplicable(f"No target has a value of `{secret}` to compare guesses with.")
     chosen = sample(rng, "targets", inside, n_targets + selection_targets(attack, n_targets))
@@ -85,6 +86,8 @@ def evaluate_attribute(
 
     def trial(attack: Attack, chosen: Rows, progress: Progress) -> Guesses:
         view = view_of(attack, scenario, targets, chosen, secret=secret)
+        if attack.uses_everything:
+            view = with_everything(view, scenario, targets, released_people, chosen)
         return run_attack(attack, view, rng.child("guess"), progress)
 
     def correct(guesses: Guesses, chosen: Rows) -> npt.NDArray[np.bool_]:

@@ -25,6 +25,7 @@ from sfumato.attacks.evaluation.trial import (
     run_attack,
     sample,
     view_of,
+    with_everything,
 )
 from sfumato.attacks.scenario import AttackScenario, Targets, targets_of
 from sfumato.data.row_codes import number_rows, value_codes
@@ -82,7 +83,9 @@ def evaluate_identity(
         known_matches = (targets.frame[chosen], release_row[targets.rows[chosen]])
     view = replace(view_of(attack, scenario, targets, chosen), known_matches=known_matches)
     if attack.uses_everything:
-        view = _with_everything(view, scenario, targets, inside, chosen, together)
+        view = with_everything(view, scenario, targets, inside, chosen)
+        if together is not None and scenario.household is not None:
+            view = replace(view, household=(together[chosen], scenario.household))
 
     def trial(attack: Attack, some: Rows, progress: Progress) -> Guesses:
         # In a small file the adversary uses all targets for the selection as well: people compete for rows.
@@ -148,22 +151,6 @@ def _rows_together(scenario: AttackScenario, targets: Targets, person: Rows | No
     codes = value_codes(scenario.original.table.column(column))[0].astype(np.int64)[targets.rows]
     missing = scenario.original.table.column(column).is_null().to_numpy()[targets.rows]
     return np.where(missing, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
-
-
-def _with_everything(
-    view: View, scenario: AttackScenario, targets: Targets, inside: Rows, chosen: Rows, together: Rows | None
-) -> View:
-    """The view with everybody's known values, the rows of a person together, and the order of the rows."""
-    if targets.external:
-        return view
-    column, removed = scenario.household, scenario.original.rows - scenario.release.table.rows
-    kept = scenario.release.manifest.get("order") == "kept" and removed >= 0
-    return replace(
-        view,
-        everybody=(targets.frame[inside], np.searchsorted(inside, chosen)),
-        household=None if together is None or column is None else (together[chosen], column),
-        position=(targets.rows[chosen], removed) if kept else None,
-    )
 
 
 def _rows_of(rng: Rng, person: Rows, inside: Rows, n_targets: int) -> Rows:

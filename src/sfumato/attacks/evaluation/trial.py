@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import fsum
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "run_attack",
     "sample",
     "view_of",
+    "with_everything",
 ]
 
 Bools = npt.NDArray[np.bool_]
@@ -108,6 +110,19 @@ def view_of(
         transparent=attack.transparent,
         blanks_unknown=targets.external,
         recodings=scenario.recodings,
+    )
+
+
+def with_everything(view: View, scenario: AttackScenario, targets: Targets, inside: Rows, chosen: Rows) -> View:
+    """The view with everybody's known values and the order of the rows; ``inside`` are the targets in the release."""
+    if targets.external:
+        return view
+    removed = scenario.original.rows - scenario.release.table.rows
+    kept = scenario.release.manifest.get("order") == "kept" and removed >= 0
+    return replace(
+        view,
+        everybody=(targets.frame[inside], np.searchsorted(inside, chosen)),
+        position=(targets.rows[chosen], removed) if kept else None,
     )
 
 

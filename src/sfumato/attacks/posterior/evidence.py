@@ -82,7 +82,9 @@ class RowEvidence:
     position: tuple[Ints, int] | None = None
     """The place of each target in the original whose order was kept, and how many rows were removed."""
     estimated: tuple[str, ...] = ()
-    """Columns whose channel was estimated by rerunning the published steps."""
+    """Columns whose channel was estimated by rerunning the published steps, or by distance."""
+    rounds: int = 0
+    """How often the published steps were rerun for them."""
 
     def block(self, part: slice) -> Singles:
         """The scores of some targets with every row."""
@@ -198,6 +200,7 @@ def collect(view: View, progress: Progress) -> RowEvidence:
         forgiving=view.blanks_unknown or bool(coarsened(view)),
         position=view.position,
         estimated=estimated,
+        rounds=collected.rounds,
     )
 
 
@@ -240,6 +243,7 @@ class _Terms:
         self.equal: list[tuple[Ints, Ints]] = []
         self.tables: list[tuple[Ints, Ints, Singles]] = []
         self.points: list[_Points] = []
+        self.rounds = 0
 
     @property
     def empty(self) -> bool:
@@ -279,14 +283,15 @@ class _Terms:
         if simulated.knows:
             try:
                 steps = runnable_steps(simulated)
-                learned = Likelihood.learn(simulated, proxy(simulated), steps, progress, rounds=None, cells=_RANK_CELLS)
+                learned = Likelihood.learn(simulated, proxy(simulated), steps, progress, cells=_RANK_CELLS)
             except NotApplicable:
                 pass
             else:
-                known, seen = learned.places(view.targets), learned.seen(view.release.table.frame)
+                self.rounds = learned.rounds
+                known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
                 for place, scale in enumerate(learned.scales):
                     table = learned.table[place]
-                    self.tables.append((known[:, place], seen[place].astype(np.int64), table))
+                    self.tables.append((known[:, place], seen[:, place], table))
                     done.append(scale.name)
         for name in names:
             if name not in done and (self._distance(name) or self._label(name)):

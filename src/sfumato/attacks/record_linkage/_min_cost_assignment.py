@@ -1,9 +1,8 @@
 """Minimum-cost assignment of targets to rows: every target gets a different row.
 
 Linkage of one person at a time may name the same row for several people. An adversary who knows many people of a
-release can exclude this. The cost of a pair of person and row is a distance (of values or ranks, with categories
-weighted by rarity), or the negative log-likelihood of the perturbation under the published steps
-(:mod:`sfumato.attacks.likelihood`).
+release can exclude this. The cost of a pair of person and row is a distance of values or ranks, with categories
+weighted by rarity: the attacker does not know how values were perturbed.
 
 Columns whose released values are true (ranges, groups, unchanged values) decide which rows are possible, and the
 perturbed ones how likely each of these is. In small files a pair that cannot be has a cost above all others; in larger
@@ -13,50 +12,37 @@ ones only the rows that fit (:mod:`sfumato.attacks.record_linkage._fitting_rows`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.base import Linking, View
+from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.features import numbers
-from sfumato.attacks.likelihood import Cells, Likelihood, fill
 from sfumato.attacks.record_linkage._fitting_rows import FittingRows, fitting_rows
 from sfumato.attacks.record_linkage._near_rows import different_rows
-from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable
-from sfumato.kernels import kernel
 from sfumato.memory import require_memory
 from sfumato.progress import Progress
 from sfumato.rng import Rng
-from sfumato.threads import map_slices
 
-if TYPE_CHECKING:
-    from sfumato.attacks.scenario import AttackScenario
+__all__ = ["AssignedRows", "By", "min_cost_assignment"]
 
-__all__ = ["AssignedRows", "Assigning", "By", "min_cost_assignment"]
-
-By = Literal["values", "ranks", "likelihood"]
+By = Literal["values", "ranks"]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-_DEFAULT_ROWS = 10_000
-"""Up to this many rows the attack belongs to the default battery."""
-_DISTANCE_ROWS = 2000
-"""Up to this many rows the default battery assigns by distances too."""
 _CELLS = 20_000_000
 """Number of pairs of targets and rows, or of known and released values, in memory at a time."""
 _DENSE = 4_000_000
 """Up to this many pairs, all rows are considered for each target; beyond it, the cheapest ones."""
 _CHEAPEST = 50
 """Number of cheapest rows considered per target."""
-_RANK_CELLS = 200
-"""Number of rank intervals in which perturbations are counted."""
 _IMPOSSIBLE = 1000.0
 """Cost of a disagreement in a column that no published step changed."""
 _FAR = 1e9
@@ -83,57 +69,21 @@ class AssignedRows:
 
     row: Ints
     share: Floats
-    """The probability of that row among the considered rows, with costs as negative log-likelihoods."""
+    """The weight of that row among the considered rows, as if the costs were those of normal noise."""
     columns: tuple[str, ...]
     """The compared columns."""
-
-
-class Assigning(Linking):
-    """Base class of attacks that assign all targets to different rows at once."""
-
-    pairwise: ClassVar[bool] = True
-    min_targets: ClassVar[int] = 10_000
-    main: ClassVar[str] = "by"
-    examples: ClassVar = ({}, {"by": "ranks"})
-    reference: ClassVar[str] = (
-        "Herranz, J., Nin, J., Rodriguez, P., Tassa, T. (2015). Revisiting distance-based record linkage for privacy-"
-        "preserving release of statistical datasets. Data & Knowledge Engineering 100. doi:10.1016/j.datak.2015.07.009"
-    )
-
-    by: By = "values"
-    """Cost of a pair of person and row: ``values`` (squared differences of standardized values), ``ranks`` (squared
-    differences of ranks), or ``likelihood`` (of the perturbation under the published steps, estimated by rerunning
-    them)."""
-
-    @classmethod
-    def costs(cls, scenario: AttackScenario) -> tuple[By, ...]:
-        """The costs of the default battery: none if no value may have been perturbed, or if there are many rows.
-
-        Distances are used in small releases only, where all pairs are compared; in larger ones `view-linkage` finds as
-        many people, and `model-inference` more sensitive values.
-        """
-        perturbed = not scenario.steps or len(scenario.unperturbed) < len(scenario.known)
-        rows = scenario.release.table.rows
-        if not scenario.known or not perturbed or rows > _DEFAULT_ROWS:
-            return ()
-        likelihood: tuple[By, ...] = ("likelihood",) if any(method.simulable for method in scenario.methods) else ()
-        return ("values", *likelihood) if rows <= _DISTANCE_ROWS else likelihood
-
-    @property
-    def setting(self) -> str:
-        return f"by {self.by}"
 
 
 def min_cost_assignment(view: View, by: By, rng: Rng, progress: Progress) -> AssignedRows:
     """Assign every target a different row so that the sum of costs is minimal."""
     if not view.knows:
         raise NotApplicable("The attacker knows no column of the release.", fix="Name columns with `knows`.")
-    prices, columns = _prices(view, by, rng, progress)
+    prices, columns = _prices(view, by)
     rows = view.release.table.rows
     dense = rows * view.targets.height <= _DENSE
     fitting = None if dense else fitting_rows(view, _CELLS, progress)
     if fitting is not None:
-        return _among_fitting_rows(fitting, prices, columns, by, rng, progress)
+        return _among_fitting_rows(fitting, prices, columns, rng, progress)
     count = rows if dense else min(rows, _CHEAPEST)
     near = np.empty((view.targets.height, count), dtype=np.int64)
     cost = np.empty((view.targets.height, count), dtype=np.float64)
@@ -150,13 +100,13 @@ def min_cost_assignment(view: View, by: By, rng: Rng, progress: Progress) -> Ass
         return AssignedRows(row=np.empty(0, np.int64), share=np.empty(0), columns=columns)
     check_deadline(progress)
     place = _matched(near, cost, rows)
-    weight = np.exp(-(cost - cost.min(axis=1, keepdims=True)) / (1.0 if by == "likelihood" else 2.0))
+    weight = np.exp(-(cost - cost.min(axis=1, keepdims=True)) / 2)
     people = np.arange(done)
     return AssignedRows(row=near[people, place], share=weight[people, place] / weight.sum(axis=1), columns=columns)
 
 
 def _among_fitting_rows(
-    fitting: FittingRows, prices: Sequence[Price], columns: tuple[str, ...], by: By, rng: Rng, progress: Progress
+    fitting: FittingRows, prices: Sequence[Price], columns: tuple[str, ...], rng: Rng, progress: Progress
 ) -> AssignedRows:
     """The assignment among the rows that fit each target in the columns whose released values are true."""
     person = np.repeat(np.arange(fitting.people), np.diff(fitting.starts))
@@ -174,7 +124,7 @@ def _among_fitting_rows(
     check_deadline(progress)
     row = different_rows(near, distance, rng.child("different").generator)
     best = np.where(np.isfinite(distance[:, :1]), distance[:, :1], 0.0)
-    weight = np.exp(-np.minimum((distance - best) / (1.0 if by == "likelihood" else 2.0), 700.0))
+    weight = np.exp(-np.minimum((distance - best) / 2, 700.0))
     share = (weight * (near == row[:, None])).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-300)
     return AssignedRows(row=row, share=np.where(row >= 0, share, 0.0), columns=columns)
 
@@ -206,70 +156,11 @@ def _matched(near: Ints, cost: Floats, rows: int) -> Ints:
     return place
 
 
-def _prices(view: View, by: By, rng: Rng, progress: Progress) -> tuple[list[Price], tuple[str, ...]]:
-    by_column: dict[str, Price] = {}
-    prices: list[Price] = []
-    done: set[str] = set()
-    if by == "likelihood":
-        # Coarsened labels are matched, not simulated.
-        labels = {name for name in coarsened(view) if view.release.table.column(name).dtype == pl.String}
-        perturbed = replace(view, knows=tuple(name for name in view.knows if name not in labels))
-        if not perturbed.knows:
-            raise NotApplicable(
-                "All known columns were coarsened after they were perturbed, so perturbations cannot be observed.",
-                fix="Use `linkage`, which matches coarse labels.",
-            )
-        steps = runnable_steps(perturbed)
-        learned = Likelihood.learn(perturbed, proxy(perturbed), steps, progress, rounds=None, cells=_RANK_CELLS)
-        prices.append(_negative_log_likelihood(learned, perturbed))
-        done = {scale.name for scale in learned.scales}
-    for name in view.knows:
-        if name not in done:
-            price = _column(view, name, by)
-            if price is not None:
-                by_column[name] = price
-    if not by_column and not prices:
+def _prices(view: View, by: By) -> tuple[list[Price], tuple[str, ...]]:
+    by_column = {name: price for name in view.knows if (price := _column(view, name, by)) is not None}
+    if not by_column:
         raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
-    return [*prices, *by_column.values()], tuple(name for name in view.knows if name in done or name in by_column)
-
-
-def _negative_log_likelihood(learned: Likelihood, view: View) -> Price:
-    table, joint = learned.table, learned.joint
-    known, seen = learned.places(view.targets), learned.seen(view.release.table.frame)
-
-    def price(some: slice) -> Singles:
-        return _scores(table, joint.scores, joint.columns, joint.excess, known[some], seen)
-
-    def pairs(person: Ints, row: Ints) -> Singles:
-        return _pair_scores(table, joint.scores, joint.columns, joint.excess, known, seen, person, row)
-
-    return Price(block=lambda part: np.concatenate(map_slices(price, part)), pairs=pairs)
-
-
-@kernel(nogil=True)
-def _scores(
-    table: Singles, normal: Singles, tied: Ints, excess: Singles, known: Ints, seen: Cells
-) -> Singles:  # pragma: no cover - compiled
-    rows = seen.shape[1]
-    costs = np.empty((len(known), rows), dtype=np.float32)
-    for index in range(len(known)):
-        scores = np.empty(rows)
-        fill(scores, table, normal, tied, excess, known[index], seen, 0, rows)
-        for row in range(rows):
-            costs[index, row] = -scores[row]
-    return costs
-
-
-@kernel(nogil=True)
-def _pair_scores(
-    table: Singles, normal: Singles, tied: Ints, excess: Singles, known: Ints, seen: Cells, person: Ints, row: Ints
-) -> Singles:  # pragma: no cover - compiled
-    costs = np.empty(len(person), dtype=np.float32)
-    score = np.empty(1)
-    for pair in range(len(person)):
-        fill(score, table, normal, tied, excess, known[person[pair]], seen, row[pair], 1)
-        costs[pair] = -score[0]
-    return costs
+    return list(by_column.values()), tuple(by_column)
 
 
 def _column(view: View, name: str, by: By) -> Price | None:

@@ -13,6 +13,8 @@ from sfumato.attacks.posterior.candidates import best_pairs
 from sfumato.attacks.posterior.evidence import collect
 from sfumato.attacks.posterior.matching import one_to_one
 from sfumato.attacks.posterior.people import link_people
+from sfumato.attacks.remasking import WEAK_MASKING
+from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -40,6 +42,7 @@ class PosteriorLinkage(Linking):
     stage: ClassVar[Stage] = Stage.SIMILARITY
     uses_everything: ClassVar[bool] = True
     bounded_by_k: ClassVar[bool] = False
+    weak_masking: ClassVar = WEAK_MASKING
     pairwise: ClassVar[bool] = True
     min_targets: ClassVar[int] = 10_000
     examples: ClassVar = ({}, {"knows": ["height", "income", "rent", "commute"]})
@@ -48,6 +51,10 @@ class PosteriorLinkage(Linking):
         "Statistical Association 100. doi:10.1198/016214505000000619; Sinkhorn, R. (1964). A relationship between "
         "arbitrary positive matrices and doubly stochastic matrices. doi:10.1214/aoms/1177703591"
     )
+
+    @classmethod
+    def exploits(cls, method: type[Step]) -> bool:
+        return method.simulable
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
@@ -62,7 +69,7 @@ class PosteriorLinkage(Linking):
         evidence = collect(view, progress)
         detail: dict[str, object] = {"columns": list(evidence.columns)}
         if evidence.estimated:
-            detail["estimated"] = list(evidence.estimated)
+            detail |= {"estimated": list(evidence.estimated), "rounds": evidence.rounds}
         draw = rng.child("ties").generator
         if view.household is not None:
             number, column = view.household

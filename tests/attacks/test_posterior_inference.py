@@ -1,7 +1,8 @@
-"""Secrets weighed by the likelihood of a simulated masking: stronger than neighbours, honest where nothing is said."""
+"""Secrets weighed by the likelihood of a masking: stronger than neighbours, honest where nothing is said."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,11 @@ import pytest
 from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
 from sfumato.attacks.inference.model_inference import ModelInference
-from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
-from sfumato.attacks.inference.simulation_inference.noise_inversion import _estimate_prior
-from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.attacks.inference.posterior_inference import PosteriorInference
+from sfumato.attacks.posterior.secrets import _estimate_prior
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
-from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.registry import registry
 from sfumato.release import Release
@@ -64,21 +64,21 @@ def test_more_secrets_are_found_than_by_neighbours(
     """Masked quasi-identifiers, the secret as it is: by so many points more than by the better of two models."""
     data = companies(file, 3)
     where = masked(data, method, columns=list(data.quasi), **parameters)
-    simulated = run(SimulationInference(tolerance=0.05), where)
+    weighed = run(PosteriorInference(tolerance=0.05), where)
     others = [
         run(ModelInference(tolerance=0.05, model="neighbours", neighbours=count), where).main.rate for count in (1, 5)
     ]
-    assert simulated.main.rate > max(others) + more
-    assert simulated.main.rate > simulated.baseline.rate + 0.05
-    assert simulated.detail["secret perturbed"] is False
+    assert weighed.main.rate > max(others) + more
+    assert weighed.main.rate > weighed.baseline.rate + 0.05
+    assert weighed.detail["secret perturbed"] is False
 
 
 def test_an_amount_that_was_swapped_itself_is_told_from_its_neighbours() -> None:
     data = companies("Tarragona.csv", 5)
     where = masked(data, "rank-swap", p=2, columns=list(data.sensitive))
-    simulated = run(SimulationInference(tolerance=0.05), where)
-    assert simulated.detail["secret perturbed"] is True
-    assert simulated.main.rate > run(AttributeLinkage(tolerance=0.05), where).main.rate + 0.05
+    weighed = run(PosteriorInference(tolerance=0.05), where)
+    assert weighed.detail["secret perturbed"] is True
+    assert weighed.main.rate > run(AttributeLinkage(tolerance=0.05), where).main.rate + 0.05
 
 
 def test_a_rare_illness_is_not_believed_when_randomization_explains_it() -> None:
@@ -87,8 +87,8 @@ def test_a_rare_illness_is_not_believed_when_randomization_explains_it() -> None
     frame = pl.DataFrame({"x": draw.normal(size=1000), "ill": np.where(np.arange(1000) < 20, "yes", "no")})
     data = Data.of(Table(frame=frame), Schema(columns={"x": Column(role="quasi"), "ill": Column(role="sensitive")}))
     where = masked(data, "pram", keep=0.7, columns=["ill"])
-    simulated = run(SimulationInference(), where)
-    assert simulated.main.rate > 0.97
+    weighed = run(PosteriorInference(), where)
+    assert weighed.main.rate > 0.97
     assert run(ModelInference(model="nearest"), where).main.rate < 0.75
 
 
@@ -107,15 +107,13 @@ def test_an_unrelated_release_gives_the_baseline(method: str) -> None:
     frame = data.table.frame.with_columns(pl.col(data.sensitive[0]).shuffle(seed=3))
     parameters = {"p": 5} if method == "rank-swap" else {"variance_ratio": 0.05}
     made = masked(Data(table=Table(frame=frame), schema=data.schema), method, columns=list(data.quasi), **parameters)
-    outcome = run(
-        SimulationInference(tolerance=0.05), AttackScenario(original=data, release=made.release, aligned=True)
-    )
+    outcome = run(PosteriorInference(tolerance=0.05), AttackScenario(original=data, release=made.release, aligned=True))
     assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.trials, 0.9999)[1]
     strange = data.table.frame.select(
         pl.col(name).shuffle(seed=7 + place) for place, name in enumerate(data.table.columns)
     )
     outcome = run(
-        SimulationInference(tolerance=0.05),
+        PosteriorInference(tolerance=0.05),
         AttackScenario(
             original=data,
             release=Release(table=Table(frame=strange), manifest=made.release.manifest),
@@ -125,25 +123,26 @@ def test_an_unrelated_release_gives_the_baseline(method: str) -> None:
     assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.trials, 0.9999)[1]
 
 
-def test_the_battery_simulates_for_each_secret_that_a_step_can_tell_of() -> None:
+def test_the_battery_weighs_each_secret_that_a_step_can_tell_of() -> None:
     data = companies("Tarragona.csv", 3)
     by_known = default_attacks(masked(data, "rank-swap", p=5, columns=list(data.quasi)))
     by_secret = default_attacks(masked(data, "rank-swap", p=5, columns=list(data.sensitive)))
     for chosen in (by_known, by_secret):
-        [found] = [attack for attack in chosen if isinstance(attack, SimulationInference)]
+        [found] = [attack for attack in chosen if isinstance(attack, PosteriorInference)]
         assert (found.secret, found.tolerance) == (data.sensitive[0], 0.05)
     untouched = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
-    assert not any(isinstance(attack, SimulationInference) for attack in default_attacks(untouched))
-    with pytest.raises(NotApplicable, match="steps are not published"):
-        run(SimulationInference(tolerance=0.05), untouched)
+    assert run(PosteriorInference(tolerance=0.05), untouched).main.rate > 0.9
+    coarse = Release(table=data.table, manifest={"steps": [{"step": "generalize", "truthful": True}]})
+    true = AttackScenario(original=data, release=coarse, aligned=True)
+    assert not any(isinstance(attack, PosteriorInference) for attack in default_attacks(true))
 
 
-def test_groups_formed_with_a_column_that_nobody_knows_are_simulated_with_it() -> None:
+def test_groups_formed_with_a_column_that_nobody_knows_are_weighed_with_it() -> None:
     """The secret was aggregated together with what is known. Masked as if it had not been, under 3 % would be found."""
     data = companies("CASCrefmicrodata.csv", 5)
     where = masked(data, "microaggregate", k=5, columns=[*data.quasi, *data.sensitive])
-    assert run(Simulation(), where).main.rate > 0.09
-    assert run(SimulationInference(tolerance=0.05), where).main.rate > 0.25
+    assert run(PosteriorLinkage(), where).main.rate > 0.09
+    assert run(PosteriorInference(tolerance=0.05), where).main.rate > 0.25
 
 
 def test_who_knows_few_makes_up_people_to_see_how_groups_move_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +153,9 @@ def test_who_knows_few_makes_up_people_to_see_how_groups_move_values(monkeypatch
     draw = np.random.default_rng(2)
     frame = pl.DataFrame({name: draw.normal(size=1500).round(4) for name in "abcd"})
     schema = Schema(columns=dict.fromkeys("abcd", Column(role=Role.QUASI)))
-    where = masked(Data.of(Table(frame=frame), schema), "microaggregate", k=5)
-    few = evaluate_attack(Simulation(), where, rng=Rng(5), n_targets=700)
+    everybody = masked(Data.of(Table(frame=frame), schema), "microaggregate", k=5)
+    where = replace(everybody, targets=np.arange(700))
+    few = evaluate_attack(PosteriorLinkage(), where, rng=Rng(5))
     assert few.main.rate > 0.08
     monkeypatch.setattr("sfumato.attacks.likelihood._SYNTHETIC_FILES", 0)
-    assert evaluate_attack(Simulation(), where, rng=Rng(5), n_targets=700).main.rate < 0.03
+    assert evaluate_attack(PosteriorLinkage(), where, rng=Rng(5)).main.rate < 0.03
