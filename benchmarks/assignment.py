@@ -59,7 +59,7 @@ def main() -> None:
         Noise(variance_ratio=0.1),
         Noise(variance_ratio=0.1, variant="correlated"),
     ):
-        settings = ", ".join(f"{key} = {value}" for key, value in step.to_dict().items())
+        settings = ", ".join(f"{key} = {value}" for key, value in step.model_dump(exclude_defaults=True).items())
         show(figures, f"{step.part_name()}, {settings}", scenario(census, step), attacks)
     survey = pl.read_csv(DATA / "testdata.csv").head(2000).select("urbrur", "relat", "sex", "age", "ori_hid")
     roles = {name: Column(role=Role.HOUSEHOLD if name == "ori_hid" else Role.QUASI) for name in survey.columns}
