@@ -85,6 +85,8 @@ class RowEvidence:
     """Columns whose channel was estimated by rerunning the published steps, or by distance."""
     rounds: int = 0
     """How often the published steps were rerun for them."""
+    unscaled: bool = False
+    """Whether distances are among the evidence whose scale, that of the perturbation, is not known."""
 
     def block(self, part: slice) -> Singles:
         """The scores of some targets with every row."""
@@ -201,6 +203,7 @@ def collect(view: View, progress: Progress) -> RowEvidence:
         position=view.position,
         estimated=estimated,
         rounds=collected.rounds,
+        unscaled=collected.unscaled,
     )
 
 
@@ -244,6 +247,7 @@ class _Terms:
         self.tables: list[tuple[Ints, Ints, Singles]] = []
         self.points: list[_Points] = []
         self.rounds = 0
+        self.unscaled = False
 
     @property
     def empty(self) -> bool:
@@ -314,6 +318,7 @@ class _Terms:
             return False
         many = 2 * np.isfinite(before).sum() >= np.isfinite(after).sum()
         own = before if many and np.nanmin(before) < np.nanmax(before) else after
+        self.unscaled = True
         scales = (_standardized, _ranked)
         for scale in scales:
             left, right = scale(before, own), scale(after, after)
