@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.connect import RemoteSession as RemoteSession
     from sfumato.api.connect import connect as connect
     from sfumato.api.decide import decide as decide
+    from sfumato.api.hierarchy import HierarchyCheck as HierarchyCheck
+    from sfumato.api.hierarchy import check_hierarchies as check_hierarchies
+    from sfumato.api.hierarchy import hierarchy_of as hierarchy_of
     from sfumato.api.init import Draft as Draft
     from sfumato.api.init import init as init
     from sfumato.api.learn import LearnResults as LearnResults
@@ -70,6 +73,7 @@ _HOME = {
     "api.collect": ("SurveyEstimates", "design_survey", "estimate_survey", "randomize_answers"),
     "api.connect": ("RemoteSession", "connect"),
     "api.decide": ("decide",),
+    "api.hierarchy": ("HierarchyCheck", "check_hierarchies", "hierarchy_of"),
     "api.init": ("Draft", "init"),
     "api.learn": ("LearnResults", "learn"),
     "api.ledger": ("LedgerOverview", "ledger_overview", "set_budget"),

@@ -13,7 +13,7 @@ import sfumato
 from sfumato.cli import main
 from sfumato.data.yaml_documents import load_document
 from sfumato.dataset.document import Dataset
-from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.errors import BadParameter, InvalidRecipe, UnknownColumn
 from sfumato.recipe import Recipe
 from sfumato.recipe.json_schema import json_schema
 
@@ -174,3 +174,27 @@ def test_the_schema_for_editors_knows_the_document() -> None:
     assert not list(editor.iter_errors({"sfumato": 1, "dataset": "hospital.yaml", "steps": ["generalize"]}))
     good["tables"]["visits"]["bound"] = {"rows": 1}
     assert list(editor.iter_errors(good))
+
+
+def test_hierarchies_of_any_table_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "people.csv").write_text("id,age\n" + "".join(f"{n},{20 + n}\n" for n in range(9)))
+    (tmp_path / "stays.csv").write_text("person,ward\n0,east\n1,west\n2,north\n")
+    (tmp_path / "wards.csv").write_text("east;A\nwest;A\n")
+    document = tmp_path / "hospital.yaml"
+    document.write_text(
+        "sfumato: 1\ndataset: hospital\nperson: people\ntables:\n  people:\n    data: people.csv\n    key: id\n"
+        "    columns: {id: identifier, age: {role: quasi, hierarchy: {intervals: [5, 10]}}}\n  stays:\n"
+        "    data: stays.csv\n    links: {person: people}\n    columns:\n      person: identifier\n"
+        "      ward: {role: quasi, hierarchy: {file: wards.csv}}\n"
+    )
+    words = ["hierarchy", "check", str(document), "--json"]
+    assert main(words) == 0
+    assert [one["column"] for one in json.loads(capsys.readouterr().out)["hierarchies"]] == ["age"]
+    assert main([*words, "--table", "stays"]) == 1
+    shown = json.loads(capsys.readouterr().out)["hierarchies"]
+    [found] = sfumato.check_hierarchies(document, table="stays")
+    assert shown == [found.to_dict()] == [{"column": "ward", "state": "incomplete", "missing": 1}]
+    assert found.values == ("north",)
+    assert sfumato.hierarchy_of(document, "age").height == 3
+    with pytest.raises(UnknownColumn, match="`ward`"):
+        sfumato.hierarchy_of(document, "ward")
