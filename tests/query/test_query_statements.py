@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -13,11 +14,14 @@ from sfumato.dp.loss import approximate, pure
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
-from sfumato.errors import QueryRefused
+from sfumato.engines.expressions import Arithmetic, Expression, constant
+from sfumato.errors import AnswerFailed, QueryRefused
 from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.executor import statements
 from sfumato.query.execute.sqlgen import additive_sql
+from sfumato.query.plan.aggregates import Aggregate, Count
+from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
@@ -169,3 +173,63 @@ def test_no_question_can_name_a_list() -> None:
         with pytest.raises(QueryRefused):
             session.ask(f"SELECT COUNT(*) FROM {name}", epsilon=1)
     assert book.balance(dataset="d").spent == pure(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedTwice(Count):
+    """An aggregate that only this file knows: each row counts twice."""
+
+    title = "Rows, twice"  # type: ignore[assignment]
+
+    def sensitivity(self, rows: int) -> int:
+        return 2 * rows
+
+    def worst(self, rows: int) -> int:
+        return 2 * rows
+
+    @property
+    def every(self) -> bool:
+        return False
+
+    def ends(self, rows: int) -> tuple[int, int]:
+        return 0, 2 * rows
+
+    def total(self, name: str) -> Expression:
+        return Arithmetic("*", super().total(name), constant(2))
+
+
+class Unheard(Aggregate):
+    """An aggregate for which nothing says how its exact number is computed."""
+
+    title = "Unheard of"
+
+    def sensitivity(self, rows: int) -> int:
+        return rows
+
+    worst = sensitivity
+
+    def described(self, written: object) -> str:
+        return self.title
+
+
+def test_a_new_aggregate_is_one_class() -> None:
+    """Nothing else is told of it: it is planned, its loss computed twice, and its numbers added up and bounded."""
+    known = catalog()
+    asked = parse_query("SELECT city, COUNT(*) FROM t GROUP BY city", known)
+    new = replace(asked, aggregates=(CountedTwice(),))
+    for bounding in ("sample", "clip"):
+        check_loss(plan_query(new, approximate(1, "1e-6"), bounding=bounding))
+    made, plain = plan_query(new, pure(1)), plan_query(asked, pure(1))
+    assert made.of(0).sensitivity == 2 * plain.of(0).sensitivity
+    engine = running(rows(), known)
+    twice, once = ({row[0]: row[1] for row in engine.run(additive_sql(one, 7)).open(PERMIT)} for one in (made, plain))
+    assert once
+    assert twice == {group: 2 * number for group, number in once.items()}
+
+
+def test_an_aggregate_without_a_statement_is_refused() -> None:
+    """It is never answered as something else, and no statement reads data for it."""
+    known = catalog()
+    asked = replace(parse_query("SELECT COUNT(*) FROM t", known), aggregates=(Unheard(),))
+    with pytest.raises(AnswerFailed, match="without a statement"):
+        list(statements(plan_query(asked, pure(1)), 7))

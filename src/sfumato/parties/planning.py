@@ -23,7 +23,7 @@ from sfumato.parties.selections import MOST_CANDIDATES, Selections, SharedChoice
 from sfumato.parties.shared_computation import degree_for
 from sfumato.query.answer_key import answer_key
 from sfumato.query.execute.executor import public_groups, shared_measurements, shared_size
-from sfumato.query.plan.aggregates import BinCounts, Count, FittingUnits, ValueCounts
+from sfumato.query.plan.aggregates import BinCounts, Count, Selected, ValueCounts
 from sfumato.query.plan.catalog import Catalog
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.planner import plan_query
@@ -89,7 +89,7 @@ def plan_question(agreement: Agreement, catalog: Catalog, question: PartiesQuest
         fit=rational(question.fit), select=False,
     )  # fmt: skip
     program = None
-    if any(isinstance(m, BinCounts | ValueCounts) for m in noise.query.aggregates):
+    if any(isinstance(m, Selected) for m in noise.query.aggregates):
         noise, program = plan_selections(agreement, noise)
     additive = _checked_noise(agreement, noise, selected=0 if program is None else len(program.choices))
     digest = answer_key(agreement.federation, question.agreement, noise)
@@ -164,7 +164,7 @@ def _plan_private_keys(agreement: Agreement, query: Query, question: PartiesQues
     for measurement in additive:
         mechanism = measurement.mechanism
         assert isinstance(mechanism, Laplace)
-        if isinstance(noise.query.aggregates[measurement.aggregate or 0], FittingUnits):
+        if noise.is_fitting(measurement):
             fitting = mechanism.steps()
             continue
         if measurement is host:
@@ -200,7 +200,7 @@ def plan_selections(agreement: Agreement, noise: NoisePlan) -> tuple[NoisePlan, 
     for measurement in noise.measurements:
         first = measurement.aggregate
         aggregate = None if first is None else noise.query.aggregates[first]
-        if first is None or not isinstance(aggregate, BinCounts | ValueCounts):
+        if first is None or not isinstance(aggregate, Selected):
             measurements.append(measurement)
             continue
         for index in measurement.covers:

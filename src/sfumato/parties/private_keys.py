@@ -43,7 +43,6 @@ from sfumato.parties.selections import in_units
 from sfumato.parties.shared_computation import SharedComputation, recombined
 from sfumato.query.execute.executor import NoisyTable, exact_totals_by_key, shared_measurements, split_parts
 from sfumato.query.execute.key_text import key_from_json, key_to_json
-from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.secret import SecretValue
 
@@ -149,7 +148,7 @@ class PrivateKeys:
         keys, place = tuple(sorted(found)), 0
         values: dict[int, tuple[float | int, ...]] = {}
         for measurement in shared_measurements(plan):
-            if isinstance(plan.query.aggregates[measurement.aggregate or 0], FittingUnits):
+            if plan.is_fitting(measurement):
                 values |= split_parts(measurement, tuple(fitting))
                 continue
             own = [number for key in keys for number in found[key][place : place + measurement.parts]]

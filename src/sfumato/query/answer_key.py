@@ -9,7 +9,6 @@ from pathlib import Path
 from sfumato.data.url import file_and_options
 from sfumato.engines.choice import is_address, without_password
 from sfumato.query.execute.executor import NoisyTable
-from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.noise import NoisePlan
 
 __all__ = ["answer_key", "data_version", "restore_table", "store_table"]
@@ -59,7 +58,7 @@ def _arranged(plan: NoisePlan, table: NoisyTable, order: Sequence[int]) -> Noisy
     keys = [tuple(key[place] for place in order) for key in table.keys]
     rows = range(len(keys)) if plan.top_keys else sorted(range(len(keys)), key=lambda row: keys[row])
     values = {
-        i: column if isinstance(plan.query.aggregates[i], FittingUnits) else tuple(column[row] for row in rows)
+        i: column if i == plan.query.fitting else tuple(column[row] for row in rows)
         for i, column in table.values.items()
     }
     return NoisyTable(keys=tuple(keys[row] for row in rows), values=values)

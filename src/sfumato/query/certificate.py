@@ -22,7 +22,7 @@ from sfumato.params import part_name
 from sfumato.proof.certificate import FORMAT, NEIGHBOURS, digest, sealed
 from sfumato.proof.losses import StatedLoss
 from sfumato.proof.rules import MECHANISMS, NODES, REACHES
-from sfumato.query.plan.aggregates import Aggregate, FittingUnits
+from sfumato.query.plan.aggregates import Aggregate
 from sfumato.query.plan.grouping_sets import CubePlan
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.parts import demanded
@@ -91,7 +91,7 @@ def _plan(plan: NoisePlan | CubePlan, parts: Sequence[str]) -> dict[str, Any]:
     if isinstance(plan, CubePlan):
         cells = plan.cells
         draws = [_draw(cells, draw.measurement, "marginal") for draw in plan.draws]
-        draws += [_draw(cells, one, "all") for one in plan.sets[0].measurements if _is_fitting(cells, one)]
+        draws += [_draw(cells, one, "all") for one in plan.sets[0].measurements if cells.is_fitting(one)]
     else:
         cells = plan
         draws = [_draw(plan, measurement, _over(plan, measurement)) for measurement in plan.measurements]
@@ -115,15 +115,11 @@ def _node(node: PlanNode, parts: Sequence[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _is_fitting(plan: NoisePlan, measurement: Measurement) -> bool:
-    return measurement.aggregate is not None and isinstance(plan.query.aggregates[measurement.aggregate], FittingUnits)
-
-
 def _over(plan: NoisePlan, measurement: Measurement) -> str:
     """Which numbers a draw is about."""
     if isinstance(measurement.mechanism, TopKeys):
         return "keys"
-    if _is_fitting(plan, measurement):
+    if plan.is_fitting(measurement):
         return "all"
     return "groups" if plan.top_keys is None else "selected"
 

@@ -12,7 +12,6 @@ from sfumato.dp.receipt import Receipt
 from sfumato.engines.engine import failed
 from sfumato.errors import AnswerFailed
 from sfumato.query.execute.executor import NoisyTable, check_plan, exact_vectors, public_groups
-from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.grouping_sets import CubePlan, GroupingSetPlan, MarginalDraw
 from sfumato.query.plan.marginals import KeySet
 from sfumato.query.results.answer import Answer
@@ -117,6 +116,6 @@ def _table(plan: CubePlan, shown: GroupingSetPlan, places: KeySet, numbers: Numb
         estimate = plan.marginals.estimate(noisy, reported)
         values[index] = tuple(float(estimate[cell]) for cell in at)
     if len(numbers) > len(plan.draws):
-        [fitting] = [i for i, m in enumerate(shown.query.aggregates) if isinstance(m, FittingUnits)]
-        values[fitting] = tuple(numbers[-1])
+        assert shown.query.fitting is not None
+        values[shown.query.fitting] = tuple(numbers[-1])
     return NoisyTable(keys=keys, values=values)

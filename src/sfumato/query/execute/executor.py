@@ -17,12 +17,13 @@ from sfumato.dp.receipt import Receipt
 from sfumato.engines.contribution_bounding import FIT
 from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query as Statement
+from sfumato.errors import AnswerFailed
 from sfumato.query.execute.fitting import fitting_sql
 from sfumato.query.execute.grouped_rows import ValueTables, group_columns, inline_values
 from sfumato.query.execute.key_text import key_from_json, key_to_json
 from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
 from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces, tells_fitting, with_fitting_row
-from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, FittingUnits, Sum, ValueCounts
+from sfumato.query.plan.aggregates import Added, DistinctCount, FittingUnits, Selected
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.query import Query
 from sfumato.secret import SecretValue
@@ -84,15 +85,18 @@ def check_plan(plan: NoisePlan, engine: Running) -> None:
 def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Iterator[Statement]:
     """All statements of a plan."""
     measured = plan.query.aggregates
-    if plan.partition_selection is not None or any(isinstance(m, Count | Sum) for m in measured):
+    if plan.partition_selection is not None or any(isinstance(m, Added) for m in measured):
         yield additive_sql(plan, secret, listed)
     for i, aggregate in enumerate(measured):
         if isinstance(aggregate, DistinctCount):
             yield distinct_count_sql(plan, aggregate, secret, listed)
-        elif isinstance(aggregate, BinCounts | ValueCounts) and plan.of(i).aggregate == i:
-            yield bin_counts_sql(plan, aggregate, secret, listed)
+        elif isinstance(aggregate, Selected):
+            if plan.of(i).aggregate == i:
+                yield bin_counts_sql(plan, aggregate, secret, listed)
         elif isinstance(aggregate, FittingUnits):
             yield fitting_sql(plan, listed)
+        elif not isinstance(aggregate, Added):
+            raise AnswerFailed("The query has an aggregate without a statement; no data was read.")
 
 
 def additive_totals(plan: NoisePlan, engine: Running, secret: int) -> SecretValue[list[tuple[Any, ...]]]:
@@ -147,7 +151,7 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
             counts = {key_of(row): int(row[width]) for row in rows}
             exact = np.array([counts.get(key, 0) for key in keys], dtype=object)
             values[i] = _noisy(plan.of(i), SecretValue(exact), receipts[i])
-        elif isinstance(aggregate, BinCounts | ValueCounts) and plan.of(i).aggregate == i:
+        elif isinstance(aggregate, Selected) and plan.of(i).aggregate == i:
             statement = bin_counts_sql(plan, aggregate, secret, engine.listed)
             histograms = _histograms(statement, plan, engine, receipt, keys)
             chosen = _select(plan, i, histograms, receipts[i])
@@ -163,19 +167,18 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
 def additive_measurements(plan: NoisePlan) -> list[Measurement]:
     """The measurements of counts and sums, in the order of their columns; the shares of a number are one."""
     query = plan.query
-    added = [i for i, m in enumerate(query.aggregates) if isinstance(m, Count | Sum)]
+    added = [i for i, m in enumerate(query.aggregates) if isinstance(m, Added)]
     return [plan.of(i) for i in added if plan.measures(i) and plan.of(i).aggregate == i]
 
 
 def shared_measurements(plan: NoisePlan) -> list[Measurement]:
     """The measurements whose exact numbers add up over tables: counts and sums, and the units that the limits fit."""
-    fitting = [plan.of(i) for i, m in enumerate(plan.query.aggregates) if isinstance(m, FittingUnits)]
-    return [*additive_measurements(plan), *fitting]
+    return [*additive_measurements(plan), *([] if plan.fitting is None else [plan.fitting])]
 
 
 def shared_size(plan: NoisePlan, measurement: Measurement) -> int:
     """How many numbers a shared measurement of a plan with public keys has."""
-    if isinstance(plan.query.aggregates[measurement.aggregate or 0], FittingUnits):
+    if plan.is_fitting(measurement):
         return 2
     return len(public_groups(plan.query) or ()) * measurement.parts
 
@@ -204,7 +207,7 @@ def exact_totals_by_key(
     width = sum(measurement.parts for measurement in additive_measurements(plan))
     totals = {key: [int(value) for value in table[key][:width]] for key in _known(plan, table)}
     fitting: list[int] = []
-    if any(isinstance(m, FittingUnits) for m in plan.query.aggregates):
+    if plan.fitting is not None:
         [row] = engine.run(fitting_sql(plan, engine.listed)).open(receipt)
         fitting = [int(number) for number in row]
     return SecretValue((totals, fitting))
@@ -219,7 +222,7 @@ def exact_histograms(
     found = {}
     for index in sorted(aggregates):
         aggregate = plan.query.aggregates[index]
-        assert isinstance(aggregate, BinCounts | ValueCounts)
+        assert isinstance(aggregate, Selected)
         found[index] = _histograms(bin_counts_sql(plan, aggregate, secret, engine.listed), plan, engine, receipt, keys)
     return SecretValue(found)
 
@@ -353,9 +356,8 @@ def _select(
 ) -> list[tuple[float | int, ...]]:
     """One selection per group: the quantiles of these counts, or the index of the mode."""
     measurement, aggregate = plan.of(index), plan.query.aggregates[index]
-    inputs: list[Any] = list(histograms)
-    if isinstance(aggregate, ValueCounts):
-        inputs = [_dense(histogram, len(aggregate.candidates)) for histogram in histograms]
+    assert isinstance(aggregate, Selected)
+    inputs = [aggregate.counts(*histogram) for histogram in histograms]
     each = measurement.mechanism.loss_at(measurement.sensitivity)
     paid = receipt.parallel(each, parts=len(histograms), touched=plan.groups)
     columns: list[list[float | int]] = [[] for _ in measurement.covers]
@@ -364,10 +366,3 @@ def _select(
         for column, one in zip(columns, value if measurement.parts > 1 else (value,), strict=True):
             column.append(int(one) if one.denominator == 1 else float(one))
     return [tuple(column) for column in columns]
-
-
-def _dense(histogram: tuple[Ints, Ints], size: int) -> Ints:
-    """Counts of all candidates, zeros included."""
-    counts = np.zeros(size, dtype=np.int64)
-    counts[histogram[0]] = histogram[1]
-    return counts

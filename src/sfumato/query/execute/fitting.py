@@ -8,17 +8,8 @@ from sfumato.engines.aggregation import CountRows, Largest, Total
 from sfumato.engines.expressions import Arithmetic, Cast, Compare, Expression, Not, all_of, constant
 from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
-from sfumato.query.execute.grouped_rows import (
-    Items,
-    ValueTables,
-    column_of,
-    group_columns,
-    grouped,
-    grouped_rows,
-    inline_values,
-    whole_column,
-)
-from sfumato.query.plan.aggregates import clipped
+from sfumato.query.execute.grouped_rows import ValueTables, group_columns, grouped, grouped_rows, inline_values
+from sfumato.query.plan.aggregates import Items, clipped, column_of, whole_column
 from sfumato.query.plan.fitting import counted_once
 from sfumato.query.plan.noise import NoisePlan
 

@@ -6,7 +6,8 @@ from sfumato.engines.aggregation import CountRows, Largest
 from sfumato.engines.expressions import Compare, Expression, IsNull, Unit, any_of, equal
 from sfumato.engines.statements import Join, NamedView, Select, Source, Subquery
 from sfumato.engines.statements import Query as Statement
-from sfumato.query.execute.grouped_rows import Items, group_place, grouped, whole_column
+from sfumato.query.execute.grouped_rows import group_place, grouped
+from sfumato.query.plan.aggregates import Items, whole_column
 
 __all__ = ["group_passes"]
 

@@ -24,9 +24,9 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import Hash
-from sfumato.engines.interval_analysis import size
 from sfumato.engines.statements import Join, Listed, Select, Source, Subquery, Values
 from sfumato.engines.statements import Query as Statement
+from sfumato.query.plan.aggregates import Items, column_of, whole_column
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.query import GroupKey, Query
 from sfumato.query.plan.relational import columns_of
@@ -34,9 +34,7 @@ from sfumato.query.plan.relational import columns_of
 __all__ = [
     "GROUP_NUMBER",
     "ZERO",
-    "Items",
     "ValueTables",
-    "column_of",
     "group_columns",
     "group_place",
     "grouped",
@@ -44,27 +42,16 @@ __all__ = [
     "inline_values",
     "keeps_all_groups",
     "keyed_hash",
-    "whole_column",
 ]
 
 _DAYS = date(1, 1, 1), date(9999, 12, 31)
 _TIMES = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
 ValueTables = Callable[[tuple[Any, ...]], str | None]
 """Returns the engine's table of a list of public values, or None to write the values into the statement."""
-Items = tuple[tuple[str, Expression], ...]
 
 
 def inline_values(values: tuple[object, ...]) -> None:
     """Write all values into the statement."""
-
-
-def column_of(name: str, expression: Expression, table: str = "") -> ColumnRef:
-    """A column of a subquery that has this expression."""
-    return ColumnRef(name, expression.type, table, size=size(expression))
-
-
-def whole_column(name: str, table: str = "") -> ColumnRef:
-    return ColumnRef(name, "int", table)
 
 
 GROUP_NUMBER = whole_column("g")

@@ -17,18 +17,15 @@ from sfumato.engines.expressions import (
 from sfumato.engines.statements import Join, NamedView, Select, Subquery, UnionAllQuery, With
 from sfumato.engines.statements import Query as Statement
 from sfumato.query.execute.grouped_rows import (
-    Items,
     ValueTables,
-    column_of,
     group_columns,
     grouped,
     grouped_rows,
     inline_values,
     keeps_all_groups,
     keyed_hash,
-    whole_column,
 )
-from sfumato.query.plan.aggregates import BinCounts, DistinctCount, ValueCounts
+from sfumato.query.plan.aggregates import DistinctCount, Items, Selected, column_of, whole_column
 from sfumato.query.plan.noise import NoisePlan
 
 __all__ = ["bin_counts_sql", "distinct_count_sql"]
@@ -82,9 +79,7 @@ def _of(view: str, unit: Items, keys: Items) -> tuple[Expression, ...]:
     return Unit(origin, view), *(column_of(name, node, view) for name, node in keys)
 
 
-def bin_counts_sql(
-    plan: NoisePlan, aggregate: BinCounts | ValueCounts, secret: int, listed: ValueTables = inline_values
-) -> Statement:
+def bin_counts_sql(plan: NoisePlan, aggregate: Selected, secret: int, listed: ValueTables = inline_values) -> Statement:
     """A histogram: keys, cell and number of rows."""
     cell = "cell", when(aggregate.condition, aggregate.cell)
     rows = _bounded_rows(plan, cell, secret, listed, same=False)

@@ -33,9 +33,7 @@ from sfumato.query.execute.group_passes import group_passes
 from sfumato.query.execute.grouped_rows import (
     GROUP_NUMBER,
     ZERO,
-    Items,
     ValueTables,
-    column_of,
     group_columns,
     group_place,
     grouped,
@@ -43,9 +41,8 @@ from sfumato.query.execute.grouped_rows import (
     inline_values,
     keeps_all_groups,
     keyed_hash,
-    whole_column,
 )
-from sfumato.query.plan.aggregates import BernsteinSum, Count, FittingUnits, Sum, clipped
+from sfumato.query.plan.aggregates import Added, BernsteinSum, Items, clipped, column_of, whole_column
 from sfumato.query.plan.noise import NoisePlan, refinement
 from sfumato.query.plan.query import Query
 
@@ -66,23 +63,9 @@ def _sum(node: Expression) -> Expression:
 
 def _additive_columns(query: Query) -> tuple[Items, Items]:
     """Columns of the rows that the counts and sums need, and each count and sum over some of these rows."""
-    columns: list[tuple[str, Expression]] = []
-    sums: list[tuple[str, Expression]] = []
-    for i, aggregate in _chosen(query):
-        name = f"m{i}"
-        match aggregate:
-            case Count(condition=condition) if condition == TRUE:
-                sums.append((name, CountRows()))
-            case Count(condition=condition):
-                columns.append((name, condition))
-                sums.append((name, CountRows(where=column_of(name, condition))))
-            case BernsteinSum():
-                columns += _common(aggregate)
-                sums.append((name, _sum(aggregate.steps)))
-            case Sum():
-                columns.append((name, aggregate.steps))
-                sums.append((name, _sum(column_of(name, aggregate.steps))))
-    return tuple(columns), tuple(sums)
+    chosen = [(f"m{i}", aggregate) for i, aggregate in _chosen(query)]
+    columns = tuple(column for name, aggregate in chosen for column in aggregate.columns(name))
+    return columns, tuple((name, aggregate.total(name)) for name, aggregate in chosen)
 
 
 def additive_sql(
@@ -164,8 +147,7 @@ def with_fitting_row(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 def tells_fitting(plan: NoisePlan) -> bool:
     """Whether the statement also counts the units that the limits fit and cut."""
     query = plan.query
-    counted = any(isinstance(m, FittingUnits) for m in query.aggregates)
-    return plan.bounding != "row" and counted and bool(query.keys and query.public_keys)
+    return plan.bounding != "row" and query.fitting is not None and bool(query.keys and query.public_keys)
 
 
 def _number_of_rows(plan: NoisePlan) -> Expression:
@@ -215,11 +197,6 @@ def _ranked(plan: NoisePlan, source: Statement, sums: Items, counted: Items, own
     return Subquery(Select((), Subquery(ranked), where=kept, star=True))
 
 
-def _common(share: BernsteinSum) -> Items:
-    """The column from which a share and the following ones are computed."""
-    return () if share.column is None else (share.column,)
-
-
 def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items, counted: Items) -> Statement:
     """Counts and sums of each unit in each group, each clipped to the limit of one unit, and what else is counted."""
     parts: list[tuple[str, Expression]] = []
@@ -250,19 +227,9 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
     columns: list[tuple[str, Expression]] = []
     numbers: list[tuple[str, Expression]] = []
     for i, aggregate in _chosen(query):
-        name = f"m{i}"
-        match aggregate:
-            case Count(condition=condition) if condition == TRUE:
-                pass
-            case Count(condition=condition):
-                columns.append((name, when(condition, constant(1), ZERO)))
-                numbers.append((name, whole_column(name)))
-            case BernsteinSum():
-                columns += _common(aggregate)
-                numbers.append((name, Coalesce((aggregate.steps, ZERO))))
-            case Sum():
-                columns.append((name, Coalesce((aggregate.steps, ZERO))))
-                numbers.append((name, whole_column(name)))
+        of_rows, of_row = aggregate.numbers(f"m{i}")
+        columns += of_rows
+        numbers += of_row
     clip, unit, keys = plan.bounding == "clip", query.rows.unit(), group_columns(query)
     numbered, named = keys == (("g", GROUP_NUMBER),), tuple(node for _, node in keys)
     place: Items = (("place", ZERO),)
@@ -272,17 +239,17 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
         place = (("place", keyed_hash(named, unit, secret)), *keys)
     ends = None if clip else _ends(plan)
     source = Select((*unit, *place, *numbers), Subquery(grouped_rows(query, tuple(columns), listed)))
-    terms = tuple(_term(m, plan) for _, m in _chosen(query) if not (isinstance(m, BernsteinSum) and m.place))
+    terms = tuple(_term(m, plan) for _, m in _chosen(query) if not m.place)
     groups, private = (0, len(keys)) if keys and not numbered else (query.combinations or 1, 0)
-    limits = fitting_limits(plan) if any(isinstance(m, FittingUnits) for m in query.aggregates) else None
+    limits = fitting_limits(plan) if query.fitting is not None else None
     return Bounded(source=source, groups=groups, ends=ends, terms=terms, keys=private, limits=limits)
 
 
-def _chosen(query: Query) -> list[tuple[int, Count | Sum]]:
-    return [(i, m) for i, m in enumerate(query.aggregates) if isinstance(m, Count | Sum)]
+def _chosen(query: Query) -> list[tuple[int, Added]]:
+    return [(i, m) for i, m in enumerate(query.aggregates) if isinstance(m, Added)]
 
 
-def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
+def _term(aggregate: Added, plan: NoisePlan) -> Term:
     """How a unit's number within one group is clipped before it is summed over units."""
     clip, reach = plan.bounding == "clip", aggregate.sensitivity(1)
     times = refinement(aggregate) if clip else 1
@@ -293,18 +260,11 @@ def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
         room = (_NORM_BITS - (plan.groups * (plan.query.combinations or 1) * term.shares).bit_length()) // 2
         shift = max(0, term.farthest.bit_length() - max(room, _FINE_NORM)) if clip else 0
         return replace(term, bound=bound >> 2 * shift, shift=shift)
-    low, high = _part(aggregate, plan.rows)
+    low, high = aggregate.ends(plan.rows)
     if clip:
         far = isqrt(bound) // times + 1
-        low, high = -far if low < 0 else 0, 1 if isinstance(aggregate, Count) and aggregate.once else far
-    every = isinstance(aggregate, Count) and aggregate.condition == TRUE
-    return Term(reach=reach, low=low, high=high, times=times, bound=bound, every=every)
-
-
-def _part(aggregate: Count | Sum, rows: int) -> tuple[int, int]:
-    if isinstance(aggregate, Count):
-        return 0, 1 if aggregate.once else rows
-    return min(0, aggregate.low) * rows, max(0, aggregate.high) * rows
+        low, high = -far if low < 0 else 0, 1 if aggregate.once else far
+    return Term(reach=reach, low=low, high=high, times=times, bound=bound, every=aggregate.every)
 
 
 def _share(term: Term, index: int, place: int) -> Expression:
@@ -354,7 +314,7 @@ def _scaled(
     factors: list[tuple[str, Expression]] = []
     parts: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
-        place, count = (aggregate.place, aggregate.parts) if isinstance(aggregate, BernsteinSum) else (0, 1)
+        place, count = aggregate.place, aggregate.parts
         start = i - place
         factor = ColumnRef(f"f{start}", "float", size=_FACTOR)
         far, shift = numbers[i], _term(aggregate, plan).shift

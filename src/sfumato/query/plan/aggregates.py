@@ -1,6 +1,16 @@
 """Aggregates that are measured."""
 
-from sfumato.query.plan.aggregate import Aggregate, bounds_problem, clipped, present
+from sfumato.query.plan.aggregate import (
+    Added,
+    Aggregate,
+    Items,
+    Selected,
+    bounds_problem,
+    clipped,
+    column_of,
+    present,
+    whole_column,
+)
 from sfumato.query.plan.counts import Count, DistinctCount, FittingUnits
 from sfumato.query.plan.selections import (
     BinCounts,
@@ -22,6 +32,7 @@ from sfumato.query.plan.sums import (
 
 __all__ = [
     "MOST_SUMMED",
+    "Added",
     "Aggregate",
     "BernsteinSum",
     "BinCounts",
@@ -29,16 +40,20 @@ __all__ = [
     "DistinctCount",
     "FittingUnits",
     "FixedPoint",
+    "Items",
     "Moments",
+    "Selected",
     "Sum",
     "ValueCounts",
     "bernstein_weights",
     "bin_counts_aggregate",
     "bounds_problem",
     "clipped",
+    "column_of",
     "fixed_point",
     "moments_aggregate",
     "present",
     "sum_aggregate",
     "value_counts_aggregate",
+    "whole_column",
 ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sfumato.engines.expressions import TRUE, Expression
-from sfumato.query.plan.aggregate import HUGE, Aggregate, Writer
+from sfumato.engines.aggregation import CountRows
+from sfumato.engines.expressions import TRUE, Expression, constant, when
+from sfumato.query.plan.aggregate import HUGE, Added, Aggregate, Items, Writer, column_of, whole_column
 
 __all__ = ["Count", "DistinctCount", "FittingUnits"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Count(Aggregate):
+class Count(Added):
     """Rows for which a condition holds; with ``once``, units that have such a row."""
 
     condition: Expression = TRUE
@@ -21,8 +22,26 @@ class Count(Aggregate):
     def title(self) -> str:  # type: ignore[override]
         return "Number of units" if self.once else "Number of rows"
 
+    @property
+    def every(self) -> bool:
+        return self.condition == TRUE
+
     def sensitivity(self, rows: int) -> int:
         return 1 if self.once else rows
+
+    def ends(self, rows: int) -> tuple[int, int]:
+        return 0, 1 if self.once else rows
+
+    def columns(self, name: str) -> Items:
+        return () if self.every else ((name, self.condition),)
+
+    def total(self, name: str) -> Expression:
+        return CountRows() if self.every else CountRows(where=column_of(name, self.condition))
+
+    def numbers(self, name: str) -> tuple[Items, Items]:
+        if self.every:
+            return (), ()
+        return ((name, when(self.condition, constant(1), constant(0))),), ((name, whole_column(name)),)
 
     def worst(self, rows: int) -> int:
         return max(max(0, min(1 if self.once else rows, number)) for number in (0, 1, HUGE))
@@ -59,6 +78,7 @@ class FittingUnits(Aggregate):
     """
 
     title = "Number of units that the limits fit, and that they cut"
+    once = True
 
     def sensitivity(self, rows: int) -> int:
         return 1

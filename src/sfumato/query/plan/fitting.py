@@ -13,7 +13,7 @@ from fractions import Fraction
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.rational_bounds import sqrt_up
-from sfumato.query.plan.aggregates import Count, FittingUnits
+from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.query import Query
 
@@ -22,7 +22,7 @@ __all__ = ["can_be_cut", "counted_once", "with_fitting"]
 
 def counted_once(query: Query) -> bool:
     """Whether only units are counted, so that the number of their rows in a group has no effect."""
-    return all(isinstance(m, Count) and m.once for m in query.aggregates if not isinstance(m, FittingUnits))
+    return all(m.once for m in query.aggregates)
 
 
 def can_be_cut(query: Query, groups: int) -> bool:

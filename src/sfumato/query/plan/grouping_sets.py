@@ -29,7 +29,7 @@ from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.zcdp import rho_for
 from sfumato.engines.expressions import Arithmetic, Case, Compare, Expression, all_of, constant, equal
 from sfumato.errors import AnswerFailed
-from sfumato.query.plan.aggregates import Count, FittingUnits, Moments, Sum
+from sfumato.query.plan.aggregates import Added, Moments
 from sfumato.query.plan.joint_measurement import combine_aggregates
 from sfumato.query.plan.loss_check import enforced_change
 from sfumato.query.plan.marginals import KeySet, MarginalEstimator
@@ -75,7 +75,7 @@ class GroupingSetPlan(NoisePlan):
     def error(self, value: int | LinearCombination, confidence: Number) -> float:
         of = {(d.keys, i): d.measurement.mechanism for d in self.draws for i in d.measurement.covers}
         numbers = value.terms if isinstance(value, LinearCombination) else ((value, Fraction(1)),)
-        if any(isinstance(self.query.aggregates[index], FittingUnits) for index, _ in numbers):
+        if any(index == self.query.fitting for index, _ in numbers):
             return super().error(value, confidence)
         terms = [
             (float(factor) * weight, count, of[keys, index])
@@ -117,7 +117,7 @@ def plan_sets(
     nodes = [key.scalar.node for key in keys]
     places = tuple(tuple(nodes.index(key.scalar.node) for key in part.keys) for part in parts)
     reported = [tuple(sorted(place)) for place in places]
-    fitting = [m for m in cells.measurements if isinstance(_aggregate(cells, m), FittingUnits)]
+    fitting = [m for m in cells.measurements if cells.is_fitting(m)]
     noise = replace(cost, size=cost.size - sum((_size(m.loss, cost.measure) for m in fitting), Fraction(0)))
     draws, marginals, reserved = _best(cells, sizes, reported, noise)
     losses = (reserved, *(m.loss.to(cost.measure) for m in fitting))
@@ -153,7 +153,7 @@ def _fits(parts: Sequence[Query]) -> bool:
     return (
         all(part.public_keys and part.rows == first.rows and part.aggregates == first.aggregates for part in parts)
         and any(part.keys for part in parts)
-        and all(isinstance(m, Sum | Moments) or (isinstance(m, Count) and not m.once) for m in first.aggregates)
+        and all(isinstance(m, Added | Moments) and not m.once for m in first.aggregates)
     )
 
 
@@ -211,7 +211,7 @@ def _marginal(
 ) -> list[Measurement]:
     """The measurements of all aggregates over one marginal, at a share of the cost."""
     additive = sorted(
-        (m for m in cells.measurements if isinstance(_aggregate(cells, m), Count | Sum)), key=lambda m: m.aggregate or 0
+        (m for m in cells.measurements if isinstance(_aggregate(cells, m), Added)), key=lambda m: m.aggregate or 0
     )
     each = cost.size * share / len(additive)
     noise: Callable[..., Mechanism] = partial(Laplace.for_epsilon, each)
@@ -242,7 +242,7 @@ def _wide(cells: NoisePlan, cost: PrivacyLoss) -> bool:
     return all(
         (cells.groups * aggregate.sensitivity(cells.rows)) ** 2 >= squared_for(cost.size, cost.delta)
         for aggregate in cells.query.aggregates
-        if isinstance(aggregate, Count | Sum)
+        if isinstance(aggregate, Added)
     )
 
 

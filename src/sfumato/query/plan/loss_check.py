@@ -7,7 +7,6 @@ from fractions import Fraction
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanism import ContributionBounds
 from sfumato.errors import AnswerFailed, BadParameter
-from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.noise import Measurement, NoisePlan
 
 __all__ = ["check_loss", "enforced_change", "second_loss"]
@@ -30,8 +29,7 @@ def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
         return ContributionBounds(groups=plan.top_keys.count, change=enforced_change(plan, measurement))
     if measurement.aggregate is None:  # private keys: each unit counts once per key
         return ContributionBounds(groups=plan.groups, change=Fraction(1))
-    aggregate = plan.query.aggregates[measurement.aggregate]
-    if isinstance(aggregate, FittingUnits):  # a unit counts once, in one of two numbers, whatever groups it is in
+    if plan.is_fitting(measurement):  # a unit counts once, in one of two numbers, whatever groups it is in
         return ContributionBounds(groups=1, change=Fraction(1))
     change = enforced_change(plan, measurement)
     return ContributionBounds(groups=plan.groups, change=change, parts=measurement.parts)

@@ -73,6 +73,14 @@ class NoisePlan:
     def of(self, aggregate: int) -> Measurement:
         return next(measurement for measurement in self.measurements if aggregate in measurement.covers)
 
+    @property
+    def fitting(self) -> Measurement | None:
+        """The draw for the units that the contribution limits fit and cut."""
+        return None if self.query.fitting is None else self.of(self.query.fitting)
+
+    def is_fitting(self, measurement: Measurement) -> bool:
+        return measurement.aggregate is not None and measurement.aggregate == self.query.fitting
+
     def error(self, value: int | LinearCombination, confidence: Number) -> float:
         """A bound on the noise of a measured number, or of a weighted sum of them."""
         if isinstance(value, LinearCombination):

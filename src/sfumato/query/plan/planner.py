@@ -20,13 +20,9 @@ from functools import partial
 
 from sfumato.dp.analytic_gaussian import SMALLEST_DELTA, squared_for
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, sequential
-from sfumato.dp.mechanism import Mechanism
-from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.partition_selection import PartitionSelection
-from sfumato.dp.mechanisms.quantile import Quantile
-from sfumato.dp.mechanisms.quantiles import Quantiles
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
@@ -35,14 +31,14 @@ from sfumato.dp.zcdp import rho_for
 from sfumato.engines.expressions import TRUE
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.plan.aggregates import (
+    Added,
     Aggregate,
     BernsteinSum,
     BinCounts,
     Count,
-    DistinctCount,
+    FittingUnits,
     Moments,
-    Sum,
-    ValueCounts,
+    Selected,
 )
 from sfumato.query.plan.fitting import can_be_cut, with_fitting
 from sfumato.query.plan.joint_measurement import combine_aggregates, joint_ranks
@@ -84,7 +80,7 @@ def plan_query(
     by_row = query.rows.by_row
     r = query.limits[0] if by_row or rows is None else rows
     g = query.limits[1] if by_row or groups is None else groups
-    needs_rows = any(not (isinstance(m, Count) and m.once) for m in query.aggregates)
+    needs_rows = not all(m.once for m in query.aggregates)
     if not query.keys:
         g = 1
     if r is None and not needs_rows:
@@ -164,14 +160,14 @@ def _additive(query: Query) -> list[int]:
     """Indices of counts and sums; of the shares of a number only the first."""
     return [
         i for i, m in enumerate(query.aggregates)
-        if isinstance(m, Count | Sum | Moments) and not (isinstance(m, BernsteinSum) and m.place)
+        if isinstance(m, Moments) or (isinstance(m, Added) and not m.place)
     ]  # fmt: skip
 
 
 def _noise(plan: NoisePlan) -> float:
     """The largest noise among the counts and sums of an answer, each in units of the most a row can add."""
     errors = [plan.error(n, "0.95") / _max_row_value(plan.query, n) for n in plan.reported()
-              if isinstance(n, LinearCombination) or isinstance(plan.query.aggregates[n], Count | Sum)]  # fmt: skip
+              if isinstance(n, LinearCombination) or isinstance(plan.query.aggregates[n], Added)]  # fmt: skip
     return max(errors, default=0.0)
 
 
@@ -213,7 +209,7 @@ def _plan(
     additive = _additive(query)
     special = [
         i for i, m in enumerate(query.aggregates)
-        if isinstance(m, DistinctCount | ValueCounts) or (isinstance(m, BinCounts) and joint_ranks(query, i))
+        if not isinstance(m, Added | Moments | FittingUnits) and (not isinstance(m, BinCounts) or joint_ranks(query, i))
     ]  # fmt: skip
     host = min((i for i in additive if _rank(query.aggregates[i]) < 3), default=None,
                key=lambda i: _rank(query.aggregates[i])) if by_count else None  # fmt: skip
@@ -235,7 +231,7 @@ def _plan(
         # A selection has a bounded range: rho = epsilon²/8 (Cesar, Rogers 2021, Lemma 3.4; see dp.curve.range_curve).
         # Each of n draws (one a group and level of a bisection; ranges of one level are disjoint) has epsilon / n,
         # which is n · (epsilon / n)² / 8 = epsilon² / 8n in all. Noise has epsilon²/2 (Bun, Steinke 2016, Prop. 1.4).
-        selects = isinstance(query.aggregates[i], BinCounts | ValueCounts)
+        selects = isinstance(query.aggregates[i], Selected)
         budget = epsilon(8 * groups * max(1, len(ranks).bit_length()) if selects else 2)
         measurements.append(_pure_measurement(query.aggregates[i], i, budget, rows, groups, threshold_delta, ranks))
     if pure_parts:
@@ -298,28 +294,13 @@ def _pure_measurement(
     ranks: tuple[Fraction, ...] = (),
 ) -> Measurement:  # fmt: skip
     reach = aggregate.sensitivity(rows)
-    if isinstance(aggregate, BinCounts):
-        span = aggregate.low + (aggregate.cells - 1) * aggregate.grid
-        place: dict[str, Fraction | int] = {
-            "low": aggregate.low,
-            "high": span,
-            "grid": aggregate.grid,
-            "sensitivity": reach,
-        }
-        mechanism: Mechanism = (
-            Quantiles.for_epsilon(epsilon / groups, ranks=ranks, **place)
-            if len(ranks) > 1
-            else Quantile.for_epsilon(epsilon / groups, rank=aggregate.rank, **place)
-        )
+    if isinstance(aggregate, Selected):
+        mechanism = aggregate.mechanism(epsilon / groups, rows, ranks)
         # One unit may be in several groups, and each group is a draw of its own.
         loss = mechanism.loss_at(reach).times(groups)
         return Measurement(
             aggregate=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss, parts=max(1, len(ranks))
         )
-    if isinstance(aggregate, ValueCounts):
-        mechanism = Exponential.for_epsilon(epsilon / groups, sensitivity=reach, monotone=True)
-        loss = mechanism.loss_at(reach).times(groups)
-        return Measurement(aggregate=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss)
     grid = grid_of(aggregate, "sample")
     sensitivity = groups * reach * grid
     if threshold_delta is None:

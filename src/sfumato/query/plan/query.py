@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from sfumato.query.plan.aggregates import Aggregate
+from sfumato.query.plan.aggregates import Aggregate, FittingUnits
 from sfumato.query.plan.canonical import canonical_form
 from sfumato.query.plan.outputs import Output
 from sfumato.query.plan.relational import PlanNode
@@ -75,6 +75,11 @@ class Query:
                 return None
             count *= len(key.values)
         return count
+
+    @property
+    def fitting(self) -> int | None:
+        """Index of the aggregate that counts the units which the contribution limits fit and cut; None without one."""
+        return next((i for i, m in enumerate(self.aggregates) if isinstance(m, FittingUnits)), None)
 
     @cached_property
     def fingerprint(self) -> tuple[str, tuple[int, ...]]:

@@ -7,12 +7,17 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from sfumato.arrays import Ints
 from sfumato.dataset import Kind
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.exponential import Exponential
+from sfumato.dp.mechanisms.quantile import Quantile
+from sfumato.dp.mechanisms.quantiles import Quantiles
 from sfumato.engines.expressions import NOTHING, Arithmetic, Case, Cast, Expression, all_of, constant, equal
 from sfumato.engines.functions import Function
-from sfumato.query.plan.aggregate import HUGE, Aggregate, Writer, clipped, present, public_bounds
+from sfumato.query.plan.aggregate import Selected, Writer, clipped, present, public_bounds
 from sfumato.query.plan.candidate_values import DaysSince, Levels, TimesSince
 from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.rationals import Number, rational
@@ -24,7 +29,7 @@ _MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinCounts(Aggregate):
+class BinCounts(Selected):
     """Rows per cell of a public range of values; a quantile is chosen from these."""
 
     cell: Expression
@@ -44,11 +49,15 @@ class BinCounts(Aggregate):
         """The answer that a selected number stands for."""
         return number if self.scale is None else self.scale.value(int(number))
 
-    def sensitivity(self, rows: int) -> int:
-        return rows
-
-    def worst(self, rows: int) -> int:
-        return len(range(HUGE)[:rows])  # each row that the engine keeps adds 1 in one place
+    def mechanism(self, epsilon: Fraction, rows: int, ranks: tuple[Fraction, ...]) -> Mechanism:
+        reach = self.sensitivity(rows)
+        if len(ranks) > 1:
+            return Quantiles.for_epsilon(
+                epsilon, ranks=ranks, low=self.low, high=self.high, grid=self.grid, sensitivity=reach
+            )
+        return Quantile.for_epsilon(
+            epsilon, rank=self.rank, low=self.low, high=self.high, grid=self.grid, sensitivity=reach
+        )
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -61,7 +70,7 @@ class BinCounts(Aggregate):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValueCounts(Aggregate):
+class ValueCounts(Selected):
     """Rows per value of a public list; MODE is selected from these counts by the exponential mechanism.
 
     Sensitivity: of each unit at most ``rows`` rows count within a group, and which of them count depends on the unit's
@@ -79,16 +88,18 @@ class ValueCounts(Aggregate):
     candidates: tuple[Any, ...]
     """The public values, sorted."""
 
-    def sensitivity(self, rows: int) -> int:
-        return rows
+    def mechanism(self, epsilon: Fraction, rows: int, ranks: tuple[Fraction, ...]) -> Mechanism:
+        return Exponential.for_epsilon(epsilon, sensitivity=self.sensitivity(rows), monotone=True)
+
+    def counts(self, cells: Ints, counts: Ints) -> Ints:
+        every = np.zeros(len(self.candidates), dtype=np.int64)  # the mechanism selects among all of them
+        every[cells] = counts
+        return every
 
     def error(self, mechanism: Mechanism, confidence: Number) -> float:
         """The most rows that the selected value may have fewer than the most frequent one."""
         assert isinstance(mechanism, Exponential)
         return mechanism.error(confidence=confidence, candidates=len(self.candidates))
-
-    def worst(self, rows: int) -> int:
-        return len(range(HUGE)[:rows])  # each row that the engine keeps adds 1 in one place
 
     def described(self, written: Writer) -> str:
         return f"Counts of {len(self.candidates)} public values"

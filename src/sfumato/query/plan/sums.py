@@ -7,10 +7,22 @@ from fractions import Fraction
 from math import ceil, isqrt, log2
 
 from sfumato.dataset import Kind
-from sfumato.engines.expressions import TRUE, Arithmetic, Cast, Expression, all_of, constant, double, when
+from sfumato.engines.aggregation import Total
+from sfumato.engines.expressions import TRUE, Arithmetic, Cast, Coalesce, Expression, all_of, constant, double, when
 from sfumato.engines.functions import Function
 from sfumato.errors import AnswerFailed
-from sfumato.query.plan.aggregate import HUGE, Aggregate, Writer, clipped, present, public_bounds
+from sfumato.query.plan.aggregate import (
+    HUGE,
+    Added,
+    Aggregate,
+    Items,
+    Writer,
+    clipped,
+    column_of,
+    present,
+    public_bounds,
+    whole_column,
+)
 from sfumato.query.plan.scalar import Scalar
 
 __all__ = [
@@ -83,7 +95,7 @@ class FixedPoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sum(Aggregate):
+class Sum(Added):
     """Sum of a value in whole steps of a grid, each row's clipped to ``low`` .. ``high`` steps."""
 
     title = "Sum"
@@ -99,6 +111,18 @@ class Sum(Aggregate):
 
     def sensitivity(self, rows: int) -> int:
         return rows * max(abs(self.low), abs(self.high))
+
+    def ends(self, rows: int) -> tuple[int, int]:
+        return min(0, self.low) * rows, max(0, self.high) * rows
+
+    def columns(self, name: str) -> Items:
+        return ((name, self.steps),)
+
+    def total(self, name: str) -> Expression:
+        return Coalesce((Total(column_of(name, self.steps)), constant(0)))
+
+    def numbers(self, name: str) -> tuple[Items, Items]:
+        return ((name, Coalesce((self.steps, constant(0)))),), ((name, whole_column(name)),)
 
     def for_rows(self, rows: int) -> Aggregate:
         return self if self.of is None else _sum_of(self.of.for_rows(rows), self.condition)
@@ -165,6 +189,15 @@ class BernsteinSum(Sum):
     column: tuple[str, Expression] | None
     """Name and expression of that column; None where an earlier part has it already."""
     degree: int = 1
+
+    def columns(self, name: str) -> Items:
+        return () if self.column is None else (self.column,)
+
+    def total(self, name: str) -> Expression:
+        return Coalesce((Total(self.steps), constant(0)))
+
+    def numbers(self, name: str) -> tuple[Items, Items]:
+        return self.columns(name), ((name, Coalesce((self.steps, constant(0)))),)
 
     def worst(self, rows: int) -> int:
         """The shares of a number move together: their distances are added up, and since none is negative the root of

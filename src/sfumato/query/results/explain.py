@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, assert_never
 
-from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, FittingUnits, ValueCounts
+from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, ValueCounts
 from sfumato.query.plan.first_rows import MOST_JOINED_ROWS, FirstRows
 from sfumato.query.plan.fitting import can_be_cut
 from sfumato.query.plan.noise import NoisePlan, grid_of
@@ -128,11 +128,11 @@ def explain(plan: NoisePlan, *, part: tuple[str, Any] | None = None) -> Explanat
     notes = ["Intervals cover the noise, not contributions beyond the bounds, which are cut."]
     if part is not None:
         notes.append(f"Reads the part `{part[0]}` = {part[1]} alone: budgets are charged for their largest part.")
-    fitting = [plan.of(i) for i, m in enumerate(plan.query.aggregates) if isinstance(m, FittingUnits)]
-    if fitting:
+    fitting = plan.fitting
+    if fitting is not None:
         notes = [
             "Intervals cover the noise, not contributions beyond the limits, which are cut. How many people are cut is "
-            f"measured, too (±{digits(fitting[0].error('0.95'), 3)}); there are intervals only where it is shown to be "
+            f"measured, too (±{digits(fitting.error('0.95'), 3)}); there are intervals only where it is shown to be "
             "below 1 % and nobody is seen to be cut."
         ]
     elif can_be_cut(plan.query, plan.groups):

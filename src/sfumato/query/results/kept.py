@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.fitting import can_be_cut
 from sfumato.query.results.postprocess import NoisyValue
 
@@ -25,10 +24,10 @@ LIMITS = "limits"
 
 def kept_share(plan: NoisePlan, table: NoisyTable) -> NoisyValue | None:
     """Share of units of which nothing is cut, with a 95 % interval; None where it was not measured."""
-    place = next((i for i, m in enumerate(plan.query.aggregates) if isinstance(m, FittingUnits)), None)
-    if place is None:
+    place, fitting = plan.query.fitting, plan.fitting
+    if place is None or fitting is None:
         return None
-    radius = plan.of(place).mechanism.error(confidence="0.975")  # each of the two numbers
+    radius = fitting.mechanism.error(confidence="0.975")  # each of the two numbers
     fit, cut = (float(number) for number in table.values[place])
     fit_low, fit_high = max(0.0, fit - radius), max(0.0, fit + radius)
     cut_low, cut_high = max(0.0, cut - radius), max(0.0, cut + radius)
