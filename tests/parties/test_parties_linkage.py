@@ -108,10 +108,10 @@ def test_garbage_and_missing_noise_parameters_are_refused() -> None:
 
 
 @cache
-def people() -> tuple[list[str], list[str], list[str], float]:
+def people(seed: int = 4) -> tuple[list[str], list[str], list[str], float]:
     """Family names of 2,000 people, those of a public list, years of birth, and the share of the commonest name."""
     lists = json.loads(Path(sfumato.demos.people.__file__).with_name("names.json").read_text(encoding="utf-8"))
-    draw = np.random.default_rng(4)
+    draw = np.random.default_rng(seed)
     weights = 1 / np.arange(1, len(lists["families"]) + 1)
     names = [str(name) for name in draw.choice(lists["families"], 2000, p=weights / weights.sum())]
     public = [str(name) for name in draw.choice(lists["families"], 20_000, p=weights / weights.sum())]
@@ -123,12 +123,14 @@ CLASSIC, FLIPPED = BloomEncoder(key=b"secret"), BloomEncoder(key=b"secret", flip
 
 
 def test_frequencies_and_patterns_read_keyed_encodings_without_the_key() -> None:
-    names, public, _, commonest = people()
-    encoded = CLASSIC.encode(names)
-    by_frequency, by_pattern = (f(encoded, public).right(names) for f in (frequency_attack, pattern_attack))
-    assert by_frequency > commonest + 0.2
-    assert by_pattern > 0.65
-    assert by_pattern > by_frequency
+    by_pattern = []
+    for seed in (0, 1, 4):
+        names, public, _, commonest = people(seed)
+        encoded = CLASSIC.encode(names)
+        by_frequency = frequency_attack(encoded, public).right(names)
+        by_pattern.append(pattern_attack(encoded, public).right(names))
+        assert by_pattern[-1] > by_frequency > commonest + 0.2
+    assert np.mean(by_pattern) > 0.65, by_pattern
 
 
 def test_flipped_bits_alone_do_not_stop_the_attacks() -> None:

@@ -72,7 +72,8 @@ def pattern_attack(encodings: Bits, population: Sequence[str] | Mapping[str, int
     known = np.array([(place, ranked[place]) for place in range(min(_SEEDS, len(kinds), len(names)))])
     guess = np.full(len(kinds), -1)
     for turn in range(_ROUNDS):
-        score = by_size + _bit_scores(kinds, holds, known)
+        # Rounded: equal scores stay equal, whatever the order in which a processor adds.
+        score = np.round(by_size + _bit_scores(kinds, holds, known), 6)
         groups, chosen = linear_sum_assignment(-score)
         guess = np.full(len(kinds), -1)
         guess[groups] = chosen
