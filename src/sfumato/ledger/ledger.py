@@ -382,6 +382,10 @@ class Ledger:
     def salt(self) -> str:
         """Random text that this ledger keeps to itself, made at the first use."""
         name = "salt of keys"
+        with self._store.read() as transaction:
+            rows = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", name)
+        if rows:
+            return str(rows[0][0])
         with self._store.write() as transaction:
             insert = "INSERT INTO sfumato_answers (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
             transaction.query(insert, name, secrets.token_hex(16))
