@@ -15,7 +15,6 @@ Run: python benchmarks/engines.py [--rows 10000000] [--engines duckdb postgres s
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from processes import cpu, tree
 from record import Figures
 
 from query import CITIES, make
@@ -41,7 +41,6 @@ TITLES = {
     "clipped": "norm clipped",
     "again": "sampled",
 }
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 # --- one engine, in a process of its own ------------------------------------------------------------------------------
@@ -114,35 +113,6 @@ def one(name: str, source: str) -> None:
 
 
 # --- the clocks -------------------------------------------------------------------------------------------------------
-
-
-def tree(roots: list[int]) -> list[int]:
-    """The processes and all they started."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            found = stat(int(entry.name))
-            if found is not None:
-                parents.setdefault(int(found[1]), []).append(int(entry.name))
-    seen, open_ = [], list(roots)
-    while open_:
-        pid = open_.pop()
-        seen.append(pid)
-        open_ += parents.get(pid, [])
-    return seen
-
-
-def stat(pid: int) -> list[str] | None:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-
-
-def cpu(roots: list[int]) -> float:
-    """CPU seconds so far, those of ended children included."""
-    found = [stat(pid) for pid in tree(roots)]
-    return sum(int(field) for fields in found if fields is not None for field in fields[11:15]) / TICK
 
 
 @contextmanager
