@@ -78,6 +78,53 @@ def test_several_columns_that_determine_another_are_found(name):
     assert len(found.columns) == max(2, len(expressions) - (name == "date parts"))  # year and month nearly suffice
 
 
+def _formulas(exceptions: float) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Pay = (total - 1000 bonus) / months, and a difference that is often 0; some rows are exceptions."""
+    draw = np.random.default_rng(8)
+    months, bonus = draw.integers(2, 13, ROWS), draw.integers(0, 30, ROWS)
+    pay = draw.lognormal(8, 0.7, ROWS).round()
+    gain = np.where(draw.random(ROWS) < 0.42, 0, draw.lognormal(7, 1, ROWS).round())
+    base = draw.lognormal(9, 0.6, ROWS).round()
+    other = draw.random(ROWS) < exceptions
+    frame = pl.DataFrame({"months": months, "bonus": bonus, "base": base, "noise": draw.normal(size=ROWS)})
+    frame = frame.with_columns(total=pl.Series(pay * months + 1000 * bonus), now=pl.Series(base + gain))
+    strange = draw.lognormal(7, 1.5, ROWS).round()
+    hidden = pl.DataFrame({"pay": np.where(other, strange, pay), "gain": np.where(other, strange, gain)})
+    return frame, hidden
+
+
+@pytest.mark.parametrize("exceptions", [0.0, 0.005, 0.2])
+def test_formulas_are_found_whatever_the_exceptions_are(exceptions: float) -> None:
+    known, hidden = _formulas(exceptions)
+    found = {one.target: one for one in find_determinations(known, hidden)}
+    assert set(found["pay"].columns) == {"total", "bonus", "months"}
+    assert set(found["gain"].columns) == {"base", "now"}
+    assert found["pay"].computable
+    assert found["pay"].holds == pytest.approx(1 - exceptions, abs=0.02)
+    assert ("of the rows" in str(found["pay"])) is (exceptions > 0)
+
+
+def test_a_formula_that_holds_in_few_rows_is_none() -> None:
+    known, hidden = _formulas(0.7)
+    assert find_determinations(known, hidden) == ()
+
+
+def test_a_masked_secret_that_follows_by_a_formula_is_a_verdict() -> None:
+    known, hidden = _formulas(0.005)
+    frame = known.with_columns(hidden["pay"])
+    roles = {**dict.fromkeys(known.columns, "plain"), "noise": "quasi", "pay": "sensitive"}
+    recipe = {
+        "sfumato": 1,
+        "columns": roles,
+        "steps": [{"noise": {"variance_ratio": 1.0, "columns": ["pay"]}}],
+        "attacks": ["linkage"],
+    }
+    done = sfumato.protect(recipe, frame, seed=1, key=bytes(32), unmet=True)
+    [verdict] = [one for one in done.verdicts if one.model == DERIVED]
+    assert verdict.state is State.FAILS
+    assert "`pay`" in str(verdict.reason)
+
+
 def test_missing_values_hide_no_derived_column():
     gaps = pl.when(pl.col("other") > 1).then(None)
     known = TABLE.select(gaps.otherwise(AGE**2).alias("square"), gaps.otherwise(pl.col("mass") - INCOME).alias("rest"))

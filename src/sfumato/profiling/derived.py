@@ -5,7 +5,8 @@ from which a target follows, exactly or nearly:
 
 * one column: equal, monotone, recoded, or any other function (:mod:`sfumato.profiling.determination`);
 * several columns that are each a function of the target: dummies of a category, parts of a date;
-* sums, differences, products and ratios of two or three numbers.
+* sums, differences, products and ratios of two or three numbers;
+* formulas of up to four numbers that hold in most rows, exceptions aside (:mod:`sfumato.profiling.formulas`).
 
 Candidates are found on a part of the rows and then confirmed on all of them.
 """
@@ -21,6 +22,7 @@ import polars as pl
 
 from sfumato.arrays import Floats
 from sfumato.profiling.determination import FEWEST, Coded, error_of, joint, windows
+from sfumato.profiling.formulas import find_formula
 from sfumato.rng import Rng
 
 NUMBERS, CATEGORIES = 0.01, 0.05
@@ -28,6 +30,7 @@ NUMBERS, CATEGORIES = 0.01, 0.05
 EXACT = 0.001
 """Below this error a target is said to follow exactly."""
 MONOTONE, SUM, RATIO = "a monotone function", "a sum or difference", "a product or ratio"
+FORMULA = "sums of products or ratios"
 _SEVERAL = 1.1
 """A target is said to be determined if a known value leaves at most this many values of it on average."""
 _BETTER = 0.5
@@ -54,11 +57,13 @@ class Determination:
     than the target, as an age is coarser than a date of birth."""
     of: int = 0
     """Number of values of the target."""
+    holds: float = 1.0
+    """The share of the rows for which this is true, beyond the most frequent value of the target."""
 
     @property
     def computable(self) -> bool:
         """Whether order or arithmetic gives the target, and no table of codes is needed."""
-        return self.how in (MONOTONE, SUM, RATIO)
+        return self.how in (MONOTONE, SUM, RATIO, FORMULA)
 
     def to_dict(self) -> dict[str, object]:
         """The finding as plain data."""
@@ -72,7 +77,8 @@ class Determination:
             return f"{names} {verb} `{self.target}` down to {self.left:,.2g} of its {self.of:,} values ({self.how})"
         verb = "determines" if one else "determine"
         close = "" if self.error < EXACT else " nearly"
-        return f"{names}{close} {verb} `{self.target}` ({self.how})"
+        rows = "" if self.holds > 0.999 else f" in {self.holds:.0%} of the rows"
+        return f"{names}{close} {verb} `{self.target}`{rows} ({self.how})"
 
 
 def find_determinations(
@@ -124,7 +130,7 @@ def find_determinations(
         best = next(
             (
                 determination
-                for determination in (*_together(others, goal), *_arithmetic(others, goal))
+                for determination in (*_together(others, goal), *_arithmetic(others, goal), *_formula(others, goal))
                 if determination.error <= bar_of(goal, determination.columns) > 0
             ),
             None,
@@ -236,6 +242,17 @@ def _arithmetic(others: Sequence[Coded], goal: Coded) -> Iterator[Determination]
                 names = tuple(columns[member - 1][0].name for member in members)
                 yield Determination(columns=names, target=goal.name, how=how, error=error)
                 return
+
+
+def _formula(others: Sequence[Coded], goal: Coded) -> Iterator[Determination]:
+    """A formula that is exact in most rows, whatever the exceptions are."""
+    if goal.category or goal.numbers is None:
+        return
+    numeric = {other.name: other.numbers for other in others if other.numbers is not None and other.size > 2}
+    found = find_formula(numeric, goal.numbers)
+    if found is not None:
+        how = FORMULA if found.products else SUM
+        yield Determination(columns=found.columns, target=goal.name, how=how, error=0.0, holds=found.share)
 
 
 def _same(values: Floats | None) -> Floats | None:
