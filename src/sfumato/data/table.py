@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -75,14 +75,7 @@ class Table:
 
     def require(self, names: list[str] | tuple[str, ...]) -> None:
         """Refuse unless the table has every one of these columns."""
-        missing = [name for name in names if name not in self.frame.columns]
-        if missing:
-            raise UnknownColumn(
-                f"The table has no column `{missing[0]}`"
-                + (f" (nor {len(missing) - 1} others named)." if len(missing) > 1 else "."),
-                fix=did_you_mean(missing[0], self.frame.columns),
-                columns=tuple(missing),
-            )
+        require_columns(self.frame.columns, names)
 
     def with_frame(self, frame: pl.DataFrame) -> Table:
         """The same labels and origin over another frame.
@@ -110,3 +103,15 @@ def refuse_duplicates(names: list[str]) -> None:
                 f"The column name `{name}` stands twice in the header.", fix="Rename one of them.", column=name
             )
         seen.add(name)
+
+
+def require_columns(columns: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse unless every one of these names is among the columns of a table."""
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise UnknownColumn(
+            f"The table has no column `{missing[0]}`"
+            + (f" (nor {len(missing) - 1} others named)." if len(missing) > 1 else "."),
+            fix=did_you_mean(missing[0], columns),
+            columns=tuple(missing),
+        )

@@ -13,16 +13,21 @@ UNDECIDED = "undecided columns"
 
 
 class UndecidedRoles(Check):
-    """The release holds no column whose role nobody has decided."""
+    """The release holds no column whose role nobody has decided: declared as undecided, or not declared at all."""
 
     @classmethod
     def verdict_name(cls) -> str:
         return UNDECIDED
 
     def applies(self, subject: Subject) -> bool:
-        return any(name in subject.columns for name in subject.schema.names(Role.UNDECIDED))
+        return bool(_undecided(subject))
 
     def judge(self, subject: Subject) -> tuple[Verdict, ...]:
-        names = [name for name in subject.schema.names(Role.UNDECIDED) if name in subject.columns]
+        names = _undecided(subject)
         reason = f"Nobody has decided the role of {', '.join(f'`{name}`' for name in names)}; see `sfumato decide`."
         return (Verdict(model=UNDECIDED, state=State.FAILS, worst=len(names), wanted=0, reason=reason),)
+
+
+def _undecided(subject: Subject) -> list[str]:
+    declared = subject.schema.columns
+    return [name for name in subject.columns if name not in declared or declared[name].role is Role.UNDECIDED]

@@ -12,7 +12,7 @@ import polars as pl
 from sfumato.api.kinds.microdata.inputs import Released, declared_schema
 from sfumato.api.results import CheckResults
 from sfumato.data import read
-from sfumato.data.table import Table
+from sfumato.data.table import Table, require_columns
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.dataset.rows import Rows
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
@@ -44,6 +44,8 @@ def check_microdata(
     found = Released.find(release, original=original, lineage=lineage)
     schema, published = _declared(found.manifest, recipe)
     with found.opened(schema, engine=found.engine(engine), memory=memory) as subject:
+        if recipe is not None:  # what it takes for known to attackers or for secret is judged, or refused
+            require_columns(subject.columns, [*schema.names(Role.QUASI), *schema.names(Role.SENSITIVE)])
         columns = {name: column for name, column in schema.columns.items() if name in subject.columns}
         sensitive = [name for name, column in columns.items() if column.role is Role.SENSITIVE]
         run = [pair for one in published for pair in _models_of_run(one, sensitive)]
