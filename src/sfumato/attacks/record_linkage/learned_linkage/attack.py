@@ -45,8 +45,9 @@ _DEFAULT_WIDTH = 15
 class LearnedLinkage(Linking):
     """An attacker who knows the rows of some people learns the distance that links them best, and links the others.
 
-    With ``taught: 1`` the distance is learned from the targets themselves. No attacker has this knowledge, but no
-    distance of the family links more targets; other distances and other views of the data may. With a smaller share the
+    With ``taught: 1`` the distance is learned from the targets themselves. No attacker has this knowledge. The
+    solver is a heuristic: a distance of the family that links a little more may exist (``proof`` finds the most that
+    weighted means link); other distances and other views of the data may link more. With a smaller share the
     attacker knows the rows of that share of the people, and the risk is measured on the others: the realistic case. The
     families are the weighted mean, ordered weighted averages (OWA), the Choquet integral (with interactions of columns)
     and the symmetric bilinear form (any matrix); Mahalanobis uses the covariance of the differences in known pairs. The
