@@ -387,3 +387,33 @@ def test_the_summary_names_the_strongest_of_all_attacks() -> None:
     sentence = next(line for line in summary(account) if "the strongest attack" in line)
     assert sentence.startswith("On the release, the strongest attack that was run (any columns) found 99 of every 100")
     assert "it knows “height” and “weight”. Before protection, the strongest attack that knows the declared" in sentence
+
+
+def test_the_first_page_has_one_sentence_three_figures_and_what_was_judged():
+    limit = {"limit": "risk", "wanted": 0.09, "value": 0.066, "met": True, "attack": "linkage"}
+    page = report_html(sample_account(limits=(limit,)), "internal")
+    first = page.partition('id="answer"')[2].partition('<nav class="contents"')[0]
+    assert first.partition('<dl class="facts">')[2].partition("</dl>")[0].count("<dt>") == 3
+    assert "at most 9%, judged 6.6%: upper end of the interval of the risk" in first
+    assert first.index('class="lead"') < first.index('class="facts"') < first.index("Not guaranteed")
+    assert first.index("Not guaranteed") < first.index("Date and signature")
+
+
+def test_an_attack_on_many_columns_is_described_once():
+    secrets = [f"secret{number}" for number in range(9)]
+    told = [{**attack("attribute-linkage", "attribute", 31, 1000, 0.0), "secret": name} for name in secrets]
+    threat = "Looks up the equivalence class of a person."
+    account = sample_account(attacks=tuple({**one, "threat": threat} for one in told), attacks_before=())
+    text = read(report_html(account, "internal")).text
+    assert text.count(threat) == 1
+    described = text.partition(threat)[2]
+    assert all(f"{name}: It was right about 3.1 of every 100" in described for name in secrets)
+
+
+def test_the_report_does_not_deny_an_attacker_that_it_shows():
+    """Attackers who know undeclared columns are simulated, or are said not to be."""
+    undeclared = "attackers who know columns that are not declared as quasi-identifiers"
+    wide = {**attack("any-columns", "identity", 31, 1000, 0.0), "any_columns": True, "knows": ["zip", "ill"]}
+    without = tuple(one for one in sample_account().attacks if not one.get("any_columns"))
+    assert undeclared in read(report_html(sample_account(attacks=without), "internal")).text
+    assert undeclared not in read(report_html(sample_account(attacks=(*without, wide)), "internal")).text

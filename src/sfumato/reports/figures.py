@@ -181,8 +181,10 @@ def column_figures(report: ReportData) -> tuple[Figure, ...]:
 
 
 def changed_columns(report: ReportData) -> tuple[Figure, ...]:
-    """The columns whose shares changed; all of them where there is nothing to compare with."""
+    """The columns that were changed and of which something is left; all where there is nothing to compare with."""
     same = {picture.column for picture in report.pictures if _is_unchanged(picture)}
+    if report.audience == "internal":
+        same |= {line.column for line in report.column_table if line.unchanged or line.nothing_left}
     return tuple(figure for figure in column_figures(report) if figure.title not in same)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.data.atomic import replacing
 from sfumato.evaluation import formatting
 from sfumato.evaluation.disclosures import disclosure_of
+from sfumato.evaluation.limits import judged_words
 from sfumato.measures import measure_of
 from sfumato.release.public_folder import Leaving, write_public
 from sfumato.release.standing import limit_state, limit_words
@@ -35,12 +36,15 @@ from sfumato.reports.figures import (
 from sfumato.reports.report_data import Audience, ReportData
 from sfumato.reports.style import style
 from sfumato.reports.synthetic_use import MARGINALS, synthetic_use
+from sfumato.wording import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = ["environment", "leaving_report", "page_html", "report_html", "report_json", "write_report"]
 
+_FIRST = 3
+"""Figures on the first page."""
 _ELSEWHERE = ("step", "parameters", *MARGINALS)
 """Keys of a published step that another part of the page shows."""
 
@@ -107,21 +111,18 @@ def _context(report: ReportData) -> dict[str, object]:
 
     from sfumato.data.yaml_documents import yaml_text
 
-    headline = text.headline(report)
     context: dict[str, object] = {
         "report": report,
         "internal": report.audience == "internal",
         "answer": text.summary(report),
         "judgement": text.judgement(report),
-        "headline": headline,
         "pairings": text.pairings(report.attacks, report.attacks_before),
         "verdicts": text.verdicts(report),
         "quasi": text.quasi(report),
         "steps": _steps(report),
-        "headline_measures": _headline_measures(report),
+        "first_figures": _first_figures(report),
         "widest": text.widest_attack(report),
-        "noun_widest": disclosure_of("identity").noun,
-        "noun": disclosure_of(headline.discloses).noun if headline else "",
+        "threats": text.threats(report),
         "roles": {column.column: column.role for column in report.pictures if column.role != "plain"},
         "about": _about(report),
         "sign_off": [(label, report.about.get(key)) for key, label in text.SIGN_OFF.items()],
@@ -153,11 +154,11 @@ def _contents(context: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
     report = context["report"]
     return [
         ("verdicts", "Requirements", True),
-        ("risk", "Risk", bool(context["pairings"])),
         ("change", "What to change", context["internal"] and bool(context["pairings"])),
-        ("classes", "Equivalence classes", bool(context["class_sizes"])),
+        ("risk", "Risk", bool(context["pairings"])),
         ("column-table", "Changes", bool(report.column_table)),
         ("columns", "Columns", bool(context["columns"])),
+        ("classes", "Equivalence classes", bool(context["class_sizes"])),
         ("pairs", "Pairs", bool(context["pairs"])),
         ("synthetic", "Synthetic rows", bool(context["synthetic"])),
         ("cost", "Cost", bool(report.measures)),
@@ -171,13 +172,38 @@ def _contents(context: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _headline_measures(report: ReportData) -> list[tuple[str, str, str]]:
-    """Label, value and words of the measures that stand at the head of the report."""
-    return [
-        (text.measure_label(measure), text.measure_value(measure, measure["value"]), kind.headline)
-        for measure in report.measures
-        if (kind := measure_of(str(measure.get("measure")))).headline and measure.get("value") is not None
-    ]
+def _first_figures(report: ReportData) -> list[dict[str, str]]:
+    """The three figures of the first page: whom attackers found before and find now, and what was released."""
+    found: list[dict[str, str]] = []
+    headline, widest = text.headline(report), text.widest_attack(report)
+    targets = "of every 100 targets"
+    if headline is not None and headline.after is not None:
+        noun = disclosure_of(headline.discloses).noun
+        if headline.before is not None and headline.before.get("risk") is not None:
+            risk = formatting.of_hundred(headline.before["risk"])
+            found.append({"when": "was", "label": f"{noun}, before", "value": risk, "words": targets})
+        risk = formatting.of_hundred(headline.after["risk"])
+        found.append({"when": "now", "label": f"{noun}, in the release", "value": risk, "words": targets})
+    if widest is not None:
+        knows = ", ".join(widest["knows"][:3]) + (", ..." if len(widest["knows"]) > 3 else "")
+        found.append(
+            {
+                "when": "now",
+                "label": f"{disclosure_of('identity').noun}, knowing any released columns",
+                "value": formatting.of_hundred(widest["risk"]),
+                "words": f"{targets}; knows {knows}",
+            }
+        )
+    if isinstance(rows := report.manifest.get("rows"), int):
+        whole = "" if report.original_rows is None else f"of {formatting.number(report.original_rows)}"
+        words = whole or "count of the original not shown"
+        found.append({"when": "", "label": "Records released", "value": formatting.number(rows), "words": words})
+    for measure in report.measures:
+        kind = measure_of(str(measure.get("measure")))
+        if kind.headline and measure.get("value") is not None:
+            label, value = text.measure_label(measure), text.measure_value(measure, measure["value"])
+            found.append({"when": "", "label": text.capital(label), "value": value, "words": kind.headline})
+    return found[:_FIRST]
 
 
 def _steps(report: ReportData) -> list[dict[str, Any]]:
@@ -240,8 +266,8 @@ def environment() -> Environment:
         "readable_name": formatting.readable_name,
     }
     environment.globals |= {
-        "column_weights": formatting.column_weights,
-        "achieved": text.achieved,
+        "counted": counted,
+        "judged_words": judged_words,
         "before_of": text.before_of,
         "measure_label": text.measure_label,
         "measure_of": measure_of,
@@ -250,6 +276,5 @@ def environment() -> Environment:
         "limit_words": lambda met: limit_words(limit_state(met)),
         "limit_meaning": glossary.limit_meaning,
         "meaning": glossary.meaning,
-        "of_hundred": formatting.of_hundred,
     }
     return environment

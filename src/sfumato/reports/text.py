@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, counted_targets, learned_sentences
 from sfumato.evaluation.disclosures import disclosure_of
-from sfumato.evaluation.formatting import attack_label, join_words, number, of_hundred, percent, readable_name
+from sfumato.evaluation.formatting import (
+    attack_label,
+    column_weights,
+    join_words,
+    number,
+    of_hundred,
+    percent,
+    readable_name,
+)
 from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.masking.model import PrivacyModel, model_of
 from sfumato.measures import measure_of
@@ -26,9 +34,11 @@ __all__ = [
     "ABOUT_LABELS",
     "SIGN_OFF",
     "Pairing",
+    "Threat",
     "achieved",
     "before_of",
     "beyond_reference",
+    "capital",
     "headline",
     "judgement",
     "left_out",
@@ -37,6 +47,7 @@ __all__ = [
     "pairings",
     "quasi",
     "summary",
+    "threats",
     "unchanged_columns",
     "verdicts",
     "widest_attack",
@@ -106,6 +117,61 @@ def pairings(attacks: Sequence[Plain], before: Sequence[Plain]) -> tuple[Pairing
 
 def _key(attack: Plain) -> tuple[str, ...]:
     return tuple(str(attack.get(key) or "") for key in ("attack", "discloses", "setting", "secret"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threat:
+    """One simulated attacker, and what they achieved, for each secret that they were after."""
+
+    label: str
+    threat: str
+    knows: tuple[str, ...]
+    truth: str
+    results: tuple[tuple[str, str], ...]
+    """The secret (or nothing), and the result in words."""
+
+
+def threats(report: ReportData) -> tuple[Threat, ...]:
+    """Each attacker once, whatever the number of columns that the attack was about."""
+    grouped: dict[tuple[object, ...], list[Pairing]] = {}
+    for pair in pairings(report.attacks, report.attacks_before):
+        one = pair.after or pair.before or {}
+        key = (pair.attack, one.get("setting"), pair.outside, _threat(pair), *_known(one), one.get("truth"))
+        grouped.setdefault(key, []).append(pair)
+    return tuple(
+        Threat(
+            label=pairs[0].label if len(pairs) == 1 else readable_name(pairs[0].attack),
+            threat=_threat(pairs[0]),
+            knows=_known(one := pairs[0].after or pairs[0].before or {}),
+            truth=str(one.get("truth") or ""),
+            results=tuple(
+                (str(after.get("secret") or ""), f"{achieved(after)}{_contributed(after)}")
+                for pair in pairs
+                if (after := pair.after) is not None
+            ),
+        )
+        for pairs in grouped.values()
+    )
+
+
+def _threat(pair: Pairing) -> str:
+    return str((pair.after or pair.before or {}).get("threat") or meaning("attack", pair.attack))
+
+
+def _known(attack: Plain) -> tuple[str, ...]:
+    return tuple(attack.get("knows") or ())
+
+
+def _contributed(attack: Plain) -> str:
+    """The columns that contributed most to an attack, in a sentence."""
+    weights = column_weights(attack)
+    if not weights:
+        return ""
+    return (
+        " Columns that contributed most: "
+        + ", ".join(f"{name} {percent(share, digits=0)}" for name, share in weights)
+        + "."
+    )
 
 
 def achieved(attack: Plain) -> str:
@@ -306,15 +372,15 @@ def _not_guaranteed(report: ReportData) -> str:
     if stated:
         sentence = f"Not covered: {'; '.join(dict.fromkeys(part for one in stated for part in one.not_covered))}"
     if failing:
-        sentence = f"{_capital(join_words(failing))} {'does' if len(failing) == 1 else 'do'} not hold. {sentence}"
+        sentence = f"{capital(join_words(failing))} {'does' if len(failing) == 1 else 'do'} not hold. {sentence}"
     if unchecked:
-        sentence += f". {_capital(join_words(unchecked))} {'was' if len(unchecked) == 1 else 'were'} not checked"
+        sentence += f". {capital(join_words(unchecked))} {'was' if len(unchecked) == 1 else 'were'} not checked"
     return sentence + "."
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
     """
-    >>> _capital("k-anonymity"), _capital("class sizes")
+    >>> capital("k-anonymity"), capital("class sizes")
     ('k-anonymity', 'Class sizes')
     """
     return text if text[1:2] == "-" else text[:1].upper() + text[1:]
