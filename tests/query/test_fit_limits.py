@@ -66,7 +66,8 @@ def test_an_interval_with_fitted_limits_holds_the_truth_and_with_tight_ones_ther
     asked, rows = session(), len(DATA)
     limits = asked.fit_limits("visits", epsilon=30, share="0.999")
     sql = "SELECT COUNT(*) FROM visits"
-    wide = asked.ask(sql, epsilon=1, rows=limits.rows, groups=1).rows[0][0]
+    # At epsilon 1 the noise of how many people are cut is above 1 % of the 4,000, so that mostly none is shown.
+    wide = asked.ask(sql, epsilon=5, rows=limits.rows, groups=1).rows[0][0]
     tight = asked.ask(sql, epsilon=1, rows=2, groups=1).rows[0][0]
     assert wide.low is not None
     assert wide.high is not None
