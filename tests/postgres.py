@@ -129,6 +129,6 @@ def empty_postgres(url: str) -> None:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        for name in ("ledger", "ledger_groups", "ledger_failures", "answers", "audit", "schema", "queries"):
+        for name in ("ledger", "ledger_index", "ledger_failures", "answers", "audit", "schema", "queries"):
             connection.execute(f"DROP TABLE IF EXISTS sfumato_{name}")
         connection.execute("DROP FUNCTION IF EXISTS sfumato_ledger_keep, sfumato_audit_keep")
