@@ -40,7 +40,7 @@ _FEWEST = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class Formula:
     """A formula that was found."""
 
     columns: tuple[str, ...]
@@ -51,7 +51,7 @@ class Fit:
     """The share of rows in which it holds, among those whose target is not its most frequent value."""
 
 
-def find_formula(named: Mapping[str, Floats], target: Floats) -> Fit | None:
+def find_formula(named: Mapping[str, Floats], target: Floats) -> Formula | None:
     """The first formula that gives the target in most rows; None if there is none."""
     seen = np.flatnonzero(np.isfinite(target))
     if len(seen) < _FEWEST:
@@ -75,7 +75,7 @@ def find_formula(named: Mapping[str, Floats], target: Floats) -> Fit | None:
         if share >= HOLDS:
             numbers = sorted({column for term in members for column in term[:2] if column >= 0})
             products = any(term[1] >= 0 for term in members)
-            return Fit(columns=tuple(names[number] for number in numbers), products=products, share=share)
+            return Formula(columns=tuple(names[number] for number in numbers), products=products, share=share)
     return None
 
 
