@@ -8,7 +8,7 @@ verdict is "not checked" with its reason, so that no release holds because somet
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role, Schema
 from sfumato.dataset.rows import Rows
@@ -109,7 +110,18 @@ class Subject:
 
     @cached_property
     def people(self) -> pl.Series:
-        """The person of each released row as a number, null for a row of nobody. Needs the original and the row map."""
+        """The person of each released row as a number, null for a row of nobody. Needs the original and the row map.
+
+        A row without a person is a person of its own.
+        """
+        return self._people(lambda rows: 1 + np.arange(rows))
+
+    @cached_property
+    def least_people(self) -> pl.Series:
+        """As :attr:`people`, but all rows without a person count as one: they may be the rows of one person."""
+        return self._people(lambda rows: np.ones(rows, dtype=np.int64))
+
+    def _people(self, unknown: Callable[[int], Ints]) -> pl.Series:
         unit = self.schema.unit
         assert unit is not None
         assert self.lineage is not None
@@ -119,8 +131,7 @@ class Subject:
         people = self.original.load([unit]).to_series()
         codes = people.cast(pl.String) if people.dtype in (pl.Categorical, pl.Enum) else people
         number = codes.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
-        # a row without a person is a person of its own
-        own = np.where(number == 0, len(number) + 1 + np.arange(len(number)), number)
+        own = np.where(number == 0, len(number) + unknown(len(number)), number)
         origin = self.lineage.rows
         known = pl.Series("person", own[np.maximum(origin, 0)])
         return known.set(pl.Series(origin < 0), None) if (origin < 0).any() else known

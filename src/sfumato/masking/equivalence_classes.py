@@ -67,6 +67,11 @@ class TrackedColumn:
     """Rows per value of the reference table, if that is not this table."""
 
     @cached_property
+    def present(self) -> Mask:
+        """Which of the values are not the missing value."""
+        return self.hierarchy.leaves.is_not_null().to_numpy()
+
+    @cached_property
     def totals(self) -> Ints:
         """Rows per value of the reference table."""
         if self.reference is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -87,5 +88,6 @@ class Verdict:
         return {"model": self.model, **column, "state": str(self.state), "wanted": self.wanted}
 
     def to_dict(self) -> dict[str, Any]:
-        figures = {**self.public(), "worst": self.worst, "failing": self.failing, "reason": self.reason}
+        worst = None if self.worst is None or not math.isfinite(self.worst) else self.worst  # JSON has no infinity
+        figures = {**self.public(), "worst": worst, "failing": self.failing, "reason": self.reason}
         return {**figures, "exact": True} if self.exact else figures

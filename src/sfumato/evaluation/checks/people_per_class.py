@@ -16,7 +16,8 @@ class PeoplePerClass(Check):
     """Every equivalence class holds the rows of at least k people of the privacy unit.
 
     ``k`` is the largest number of rows or of different values that a model requires of a class. Rows that came from no
-    person, and rows without any quasi-identifier value, do not count.
+    person, and rows without any quasi-identifier value, do not count. All rows without a value of the privacy unit
+    count as one person, since they may be the rows of one.
     """
 
     needs = frozenset({Need.ORIGINAL, Need.LINEAGE})
@@ -32,7 +33,7 @@ class PeoplePerClass(Check):
     def judge(self, subject: Subject) -> tuple[Verdict, ...]:
         wanted = max(model.fewest_people for model in subject.models)
         quasi = subject.quasi
-        classes = subject.release.group(quasi, subject.people)
+        classes = subject.release.group(quasi, subject.least_people)
         missing = {name: subject.schema.column(name).missing for name in quasi}
         counted = classes.of_people > 0
         hidden = rows_without_values(classes.values, quasi, missing)

@@ -29,6 +29,9 @@ class LDiversity(PrivacyModel):
     Values named in ``healthy`` are not secret: a class that has no other values passes, and the recursive kind compares
     only the most frequent *secret* value with the rest (positive disclosure-recursive diversity).
 
+    A missing value is no value: rows without one are left out, and a class with missing values alone has none. Whoever
+    is known to have a value has one of the others.
+
     Semantic similarity of the values is not considered (see t-closeness). The distinct kind is monotone under
     generalization with and without suppression, the others without suppression only.
     """
@@ -72,22 +75,25 @@ class LDiversity(PrivacyModel):
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)
-        secret = secret_values(table.track(column), self.healthy, self.part_name())
+        tracked = table.track(column)
+        secret = secret_values(tracked, self.healthy, self.part_name())
+        present = tracked.present
         match self.kind:
             case "distinct":
-                return _Distinct(self.part_name(), column, secret, int(self.l))
+                return _Distinct(self.part_name(), column, present, secret, int(self.l))
             case "entropy":
-                return _Entropy(self.part_name(), column, secret, float(self.l))
+                return _Entropy(self.part_name(), column, present, secret, float(self.l))
             case "recursive":
                 assert self.c is not None
-                return _Recursive(self.part_name(), column, secret, int(self.l), self.c)
+                return _Recursive(self.part_name(), column, present, secret, int(self.l), self.c)
 
     @staticmethod
     def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
         kind, not_secret = parameters.get("kind", "distinct"), set(parameters.get("healthy", ()))
         values: list[float] = []
         passes: list[bool] = []
-        for histogram in counts.inside[counts.sensitive(parameters)]:
+        for rows in counts.inside[counts.sensitive(parameters)]:
+            histogram = {value: count for value, count in rows.items() if value is not None}
             if not_secret and all(value in not_secret for value in histogram):
                 passes.append(True)
                 continue
@@ -95,10 +101,12 @@ class LDiversity(PrivacyModel):
                 values.append(len(histogram))
                 passes.append(values[-1] >= parameters["l"])
             elif kind == "entropy":
-                values.append(math.exp(-sum(share * math.log(share) for share in shares(histogram).values())))
+                entropy = -sum(share * math.log(share) for share in shares(histogram).values())
+                values.append(math.exp(entropy) if histogram else 0.0)
                 passes.append(values[-1] >= parameters["l"] - 1e-9 * max(1.0, parameters["l"]))
             else:
-                values.append(_recursive_ratio(histogram, not_secret, int(parameters["l"])))
+                ratio = _recursive_ratio(histogram, not_secret, int(parameters["l"])) if histogram else math.inf
+                values.append(ratio)
                 passes.append(values[-1] < parameters["c"])
         recursive = kind == "recursive"
         return ConditionResult(
@@ -128,11 +136,12 @@ class _OnSecrets(ModelRule):
     monotonicity = Monotonicity.PASSING
     smaller_is_better = False
 
-    def __init__(self, name: str, column: str, secret: Mask | None) -> None:
-        self.name, self.columns, self.secret = name, (column,), secret
+    def __init__(self, name: str, column: str, present: Mask, secret: Mask | None) -> None:
+        self.name, self.columns, self.present, self.secret = name, (column,), present, secret
 
     def counts(self, groups: ClassGroups) -> npt.NDArray[np.int64]:
-        return groups.histograms[self.columns[0]]
+        """Rows of each class by value; a missing value is none."""
+        return groups.histograms[self.columns[0]] * self.present
 
     def harmless(self, groups: ClassGroups) -> Mask:
         """Classes in which no secret value occurs."""
@@ -148,8 +157,8 @@ class _OnSecrets(ModelRule):
 
 
 class _Distinct(_OnSecrets):
-    def __init__(self, name: str, column: str, secret: Mask | None, l: int) -> None:  # noqa: E741
-        super().__init__(name, column, secret)
+    def __init__(self, name: str, column: str, present: Mask, secret: Mask | None, l: int) -> None:  # noqa: E741
+        super().__init__(name, column, present, secret)
         self.wanted = float(l)
         if secret is None:
             self.monotonicity, self.min_class_size = Monotonicity.ANY, l
@@ -159,8 +168,8 @@ class _Distinct(_OnSecrets):
 
 
 class _Entropy(_OnSecrets):
-    def __init__(self, name: str, column: str, secret: Mask | None, l: float) -> None:  # noqa: E741
-        super().__init__(name, column, secret)
+    def __init__(self, name: str, column: str, present: Mask, secret: Mask | None, l: float) -> None:  # noqa: E741
+        super().__init__(name, column, present, secret)
         self.wanted = l
         if secret is not None:
             # a class of one healthy value passes, but merging it can lower another class's entropy below the limit
@@ -170,14 +179,14 @@ class _Entropy(_OnSecrets):
         counts = self.counts(groups)
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-        return np.asarray(np.exp(-(shares * logs).sum(axis=1)))
+        return np.asarray(np.exp(-(shares * logs).sum(axis=1)) * (counts.sum(axis=1) > 0))
 
 
 class _Recursive(_OnSecrets):
     smaller_is_better = True
 
-    def __init__(self, name: str, column: str, secret: Mask | None, l: int, c: float) -> None:  # noqa: E741
-        super().__init__(name, column, secret)
+    def __init__(self, name: str, column: str, present: Mask, secret: Mask | None, l: int, c: float) -> None:  # noqa: E741
+        super().__init__(name, column, present, secret)
         self.l, self.wanted = l, c
         if secret is not None:
             self.monotonicity = Monotonicity.NONE

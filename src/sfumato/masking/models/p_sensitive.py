@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Floats, Mask
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel
@@ -18,8 +18,8 @@ from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCo
 class PSensitive(PrivacyModel):
     """Every equivalence class has at least ``k`` rows and at least ``p`` different values in every sensitive column.
 
-    Unlike distinct l-diversity it covers all sensitive columns unless ``column`` names one. Monotone under
-    generalization, with and without suppression.
+    Unlike distinct l-diversity it covers all sensitive columns unless ``column`` names one. A
+    missing value is no value: rows without one add none. Monotone under generalization, with and without suppression.
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"p": 2, "k": 3},)
@@ -45,7 +45,8 @@ class PSensitive(PrivacyModel):
         columns = (self.column,) if self.column is not None else tuple(table.tracked)
         if not columns:
             raise NotApplicable("p-sensitive needs a sensitive column.", fix="Give a column the role `sensitive`.")
-        return _Distinct(self.part_name(), columns, self.p, max(self.k, self.p))
+        present = {name: table.track(name).present for name in columns}
+        return _Distinct(self.part_name(), present, self.p, max(self.k, self.p))
 
     @staticmethod
     def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
@@ -53,7 +54,10 @@ class PSensitive(PrivacyModel):
         if not columns:
             raise CannotCheck("It needs a sensitive column.")
         p, rows = parameters["p"], max(parameters["k"], parameters["p"])
-        distinct = [min(len(counts.inside[name][i]) for name in columns) for i in range(len(counts.sizes))]
+        distinct = [
+            min(sum(value is not None for value in counts.inside[name][i]) for name in columns)
+            for i in range(len(counts.sizes))
+        ]
         return ConditionResult(
             worst=min(distinct),
             wanted=p,
@@ -65,9 +69,10 @@ class _Distinct(ModelRule):
     monotonicity = Monotonicity.ANY
     smaller_is_better = False
 
-    def __init__(self, name: str, columns: tuple[str, ...], p: int, least: int) -> None:
-        self.name, self.columns, self.wanted, self.min_class_size = name, columns, float(p), least
+    def __init__(self, name: str, present: Mapping[str, Mask], p: int, least: int) -> None:
+        self.name, self.columns, self.wanted, self.min_class_size = name, tuple(present), float(p), least
+        self.present = present
 
     def values(self, groups: ClassGroups) -> Floats:
-        distinct = [(groups.histograms[name] > 0).sum(axis=1) for name in self.columns]
+        distinct = [(groups.histograms[name][:, self.present[name]] > 0).sum(axis=1) for name in self.columns]
         return np.asarray(np.min(distinct, axis=0), dtype=np.float64)
