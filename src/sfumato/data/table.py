@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -89,6 +89,15 @@ class Table:
                 same = name in self.frame.columns and frame.schema[name] == self.frame.schema[name]
                 labels[name] = value if same else ColumnLabels(label=value.label)
         return Table(frame=frame, labels=MappingProxyType(labels), origin=self.origin)
+
+    def with_labels_in_use(self) -> Table:
+        """Without the words for values that no row has, which would tell of rows that were removed."""
+        labels = {}
+        for name, entry in self.labels.items():
+            present = set(self.frame.get_column(name).unique().to_list())
+            words = {code: word for code, word in entry.value_labels.items() if code in present}
+            labels[name] = replace(entry, value_labels=words)
+        return replace(self, labels=MappingProxyType(labels))
 
     def __repr__(self) -> str:
         return f"<Table {counted(self.rows, 'row')}: {', '.join(self.columns)}>"

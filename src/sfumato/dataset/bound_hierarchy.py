@@ -123,11 +123,14 @@ class BoundHierarchy:
         leaf = positions(distinct.cast(pl.String), self.leaves.cast(pl.String))
         return leaf.gather(positions(series, distinct))
 
-    def encode(self, series: pl.Series) -> Codes:
-        """Leaf code of each value. A value without a leaf is refused; the error names its row."""
+    def encode(self, series: pl.Series, *, of_rows: bool = True) -> Codes:
+        """Leaf code of each value. A value without a leaf is refused; the error names its row.
+
+        ``of_rows`` is false for the distinct values of a column, whose places are no rows.
+        """
         codes = self._find(series)
         if codes.null_count():
-            self._refuse_gaps(series, codes.is_null().arg_true())
+            self._refuse_gaps(series, codes.is_null().arg_true(), of_rows=of_rows)
         return codes.to_numpy().astype(np.int32, copy=False)
 
     def check(self, series: pl.Series) -> None:
@@ -136,16 +139,16 @@ class BoundHierarchy:
         if len(rows):
             self._refuse_gaps(series, rows)
 
-    def _refuse_gaps(self, series: pl.Series, rows: pl.Series) -> NoReturn:
+    def _refuse_gaps(self, series: pl.Series, rows: pl.Series, *, of_rows: bool = True) -> NoReturn:
         absent = series.gather(rows)
         what = f"{absent.n_unique()} of the column's values"
         raise HierarchyGap(
             f"The hierarchy of `{self.column}` has no line for "
-            f"{'empty cells' if absent.null_count() == len(absent) else what} "
-            f"({counted(len(rows), 'row')}, first in row {rows[0] + 1}).",
+            f"{'empty cells' if absent.null_count() == len(absent) else what}"
+            + (f" ({counted(len(rows), 'row')}, first in row {rows[0] + 1})." if of_rows else "."),
             fix="Add the missing lines; `sfumato hierarchy check` lists the values for the data's owner.",
             column=self.column,
-            rows=tuple(rows.head(10).to_list()),
+            rows=tuple(rows.head(10).to_list()) if of_rows else (),
         )
 
     def gaps(self, series: pl.Series) -> pl.Series:

@@ -48,7 +48,7 @@ def make_release(recipe: Recipe, data: Data, *, rng: Rng, progress: Progress = S
         data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, account=recipe.account,
         progress=progress,
     )  # fmt: skip
-    table, steps = protected.data.table, [step.public() for step in protected.steps]
+    table, steps = protected.data.table.with_labels_in_use(), [step.public() for step in protected.steps]
     subject = Subject(
         release=protected.data,
         original=data,

@@ -42,7 +42,7 @@ class CodedColumn:
     @cached_property
     def codes(self) -> Codes:
         """Code of each value: its leaf, or one leaf that represents its group at the lowest level."""
-        leaves = self.hierarchy.encode(self.values)
+        leaves = self.hierarchy.encode(self.values, of_rows=False)
         if self.lowest == 0:
             return leaves
         level = self.hierarchy.levels[self.lowest]

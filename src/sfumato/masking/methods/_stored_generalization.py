@@ -80,7 +80,7 @@ def _generalized(
     for position, (column, level) in enumerate(zip(coded, levels, strict=True)):
         values, hierarchy, cell = column.values, column.hierarchy, table.cells[column.name]
         as_text = level > 0 or column.name in starred or column.name in in_part
-        labels = hierarchy.decode(hierarchy.encode(values), level) if level else values
+        labels = hierarchy.decode(hierarchy.encode(values, of_rows=False), level) if level else values
         labels = labels.cast(pl.String) if as_text else labels
         if level and hierarchy.levels[level].size == 1 and not labels.null_count():
             expressions[column.name] = quoted_text(str(labels[0]))
