@@ -93,7 +93,7 @@ class LDiversity(PrivacyModel):
         values: list[float] = []
         passes: list[bool] = []
         for rows in counts.inside[counts.sensitive(parameters)]:
-            histogram = {value: count for value, count in rows.items() if value is not None}
+            histogram: Counts = {value: count for value, count in rows.items() if value is not None}
             if not_secret and all(value in not_secret for value in histogram):
                 passes.append(True)
                 continue
