@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from sfumato.arrays import Floats
@@ -9,7 +11,7 @@ from sfumato.errors import SingularData, TooFewRows, WrongKind
 from sfumato.extras import missing_extra
 
 _SAMPLE = 5_000
-"""A robust covariance is found on at most this many rows drawn at random."""
+"""A robust covariance is found on at most this many rows."""
 
 
 def moments(matrix: Floats, part: str) -> tuple[Floats, Floats]:
@@ -38,21 +40,17 @@ def square_root(covariance: Floats) -> Floats:
     return root
 
 
-def robust_moments(matrix: Floats, part: str, random: np.random.Generator) -> tuple[Floats, Floats]:
+def robust_moments(matrix: Floats, part: str) -> tuple[Floats, Floats]:
     """Location and scatter by the minimum covariance determinant (breakdown point one half).
 
+    They are a function of the rows alone: the subsets that the search starts from are always the same. So whoever
+    knows the rows can compute them, and masking the same rows again, as attacks do, does not search again.
     Columns that depend linearly on others are handled by working in the space the rows span.
     """
-    try:
-        from sklearn.covariance import MinCovDet
-    except ImportError:
-        raise missing_extra("learning", "scikit-learn", needed_by=f"{part} with a robust covariance") from None
-    import warnings
-
     complete = matrix[~np.isnan(matrix).any(axis=1)]
     mean, covariance = moments(complete, part)
     if len(complete) > _SAMPLE:
-        complete = complete[random.choice(len(complete), _SAMPLE, replace=False)]
+        complete = complete[np.random.default_rng(0).choice(len(complete), _SAMPLE, replace=False)]
     scale = np.sqrt(np.diag(covariance))
     scale[scale == 0] = 1.0
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
@@ -66,16 +64,34 @@ def robust_moments(matrix: Floats, part: str, random: np.random.Generator) -> tu
             fix="Use a plain covariance, or mask fewer columns together.",
             rows=len(reduced),
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            estimator = MinCovDet(random_state=int(random.integers(2**31))).fit(reduced)
-        except ValueError:
-            estimator = None
-    if estimator is None or np.linalg.eigvalsh(estimator.covariance_)[0] <= 1e-12:
+    try:
+        found = _least_determinant(np.ascontiguousarray(reduced).tobytes(), reduced.shape[1])
+    except ImportError:
+        raise missing_extra("learning", "scikit-learn", needed_by=f"{part} with a robust covariance") from None
+    if found is None:
         raise SingularData(
             f"{part}: more than half of the rows lie on a line or plane, so their robust covariance is singular.",
             fix="Leave out columns with one dominant value, or use a plain covariance.",
         )
+    location, scatter = found
     back = basis.T * scale
-    return mean + estimator.location_ @ back, back.T @ estimator.covariance_ @ back
+    return mean + location @ back, back.T @ scatter @ back
+
+
+@lru_cache(maxsize=4)
+def _least_determinant(rows: bytes, columns: int) -> tuple[Floats, Floats] | None:
+    """Location and scatter of rows; None where the scatter is singular."""
+    import warnings
+
+    from sklearn.covariance import MinCovDet
+
+    matrix = np.frombuffer(rows, dtype=np.float64).reshape(-1, columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            estimator = MinCovDet(random_state=0).fit(matrix)
+        except ValueError:
+            return None
+    if np.linalg.eigvalsh(estimator.covariance_)[0] <= 1e-12:
+        return None
+    return estimator.location_, estimator.covariance_

@@ -124,10 +124,10 @@ class Noise(Masking):
                 matrix /= np.sqrt(1 + ratio)
                 matrix += mean
             case "robust":
-                _, covariance = robust_moments(matrix, part, random)
+                _, covariance = robust_moments(matrix, part)
                 _add(matrix, square_root(ratio * covariance), random)
             case "outlier-aware":
-                mean, covariance = robust_moments(matrix, part, random)
+                mean, covariance = robust_moments(matrix, part)
                 outlying = _outlying(matrix, mean, covariance)
                 _add(matrix, square_root(ratio * covariance), random, np.where(outlying, self.outlier_factor**0.5, 1.0))
             case "orthogonal":
@@ -159,7 +159,7 @@ class Noise(Masking):
             return ()
         part, spread = cls.part_name(), None
         if robust:
-            mean, covariance = robust_moments(people.copy(), part, np.random.default_rng(0))
+            mean, covariance = robust_moments(people, part)
             if step.variant == "outlier-aware":
                 outlying = _outlying(people, mean, covariance)[knowledge.target_rows]
                 spread = np.where(outlying, step.outlier_factor**0.5, 1.0)
