@@ -117,6 +117,8 @@ steps: [{generalize: {suppression: 0.2}}]
     persons = draw.integers(0, 3000, 9000)
     visits = {"person": persons, "ward": draw.choice(["east", "west"], 9000), "age": persons % 90}
     pl.DataFrame({**visits, "bill": draw.gamma(2, 100, 9000)}).write_parquet(folder / "visits.parquet")
+    stays = {"patient": draw.integers(0, size, 900), "ward": draw.choice(["east", "west"], 900)}
+    pl.DataFrame(stays).write_csv(folder / "visits.csv")
     (folder / "wards.csv").write_text("ward,side\neast,sunny\nwest,shady\n")
     workers = draw.integers(1, 300, 90)
     firms = {"employees": workers, "turnover": workers * draw.uniform(50, 90, 90), "wages": workers * 30.5}
