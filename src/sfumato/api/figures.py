@@ -22,6 +22,7 @@ from sfumato.release.public_folder import Leaving, PublicFolder, Why, declared
 from sfumato.release.standing import Judgement, judge
 from sfumato.reports import README, Audience
 from sfumato.reports.figures_page import figures_html, figures_sentences
+from sfumato.tables.cross_tab import CrossTab, write_cross_tabs
 from sfumato.wording import counted
 
 if TYPE_CHECKING:
@@ -51,19 +52,22 @@ class FiguresProtection(Protection):
     """The ledger and the data set that the plan names."""
     exact: ExactTables | None = None
     """Calculates the same tables without protection, for the owner alone."""
+    cross_tabs: tuple[CrossTab, ...] = ()
+    """The tables as cross-tabs, with statuses of suppressed cells for the owner alone."""
 
     @classmethod
     def of(
         cls, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any], verdicts: tuple[Verdict, ...], *,
         guarantee: Guarantee | None, plan: str, unmet: bool, owner: Mapping[str, Any] | None = None,
         named_account: tuple[str | Path, str] | None = None, exact: ExactTables | None = None,
+        cross_tabs: tuple[CrossTab, ...] = (),
     ) -> FiguresProtection:  # fmt: skip
         """Figures with their verdicts."""
         manifest = {"sfumato": __version__, "verdicts": [verdict.public() for verdict in verdicts]}
         evaluation = Evaluation(manifest=manifest, verdicts=verdicts)
         return cls(
             tables=tables, facts=facts, guarantee=guarantee, plan=plan, evaluation=evaluation, hand_out=unmet,
-            owner=owner or {}, named_account=named_account, exact=exact,
+            owner=owner or {}, named_account=named_account, exact=exact, cross_tabs=cross_tabs,
         )  # fmt: skip
 
     @property
@@ -95,7 +99,7 @@ class FiguresProtection(Protection):
         return f"<{type(self).__name__}: {counted(len(self.tables), 'table')}, {state}>"
 
     def show(self, console: Console | None = None) -> None:
-        from sfumato.reports.terminal import output_console, verdict_lines
+        from sfumato.reports.terminal import cross_tab_lines, output_console, print_content, verdict_lines
 
         out = output_console(console)
         for line in figures_sentences(self._document()):
@@ -104,6 +108,8 @@ class FiguresProtection(Protection):
         for name, value in {**self.facts, **self.owner}.items():
             if not isinstance(value, list | dict):
                 out.out(f"  {name.replace('_', ' ')}: {value}", highlight=False)
+        for tab in self.cross_tabs:
+            print_content(out, cross_tab_lines(tab.public.to_dict()))
 
     def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
         verdicts = [verdict.to_dict() for verdict in self.evaluation.verdicts]
@@ -127,6 +133,7 @@ class FiguresProtection(Protection):
             "facts": dict(self.facts),
             **self._stated(),
             "verdicts": verdicts,
+            **({"cross_tabs": [tab.to_dict() for tab in self.cross_tabs]} if self.cross_tabs else {}),
         }
 
     def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
@@ -136,6 +143,7 @@ class FiguresProtection(Protection):
         why = Why.PAID if self.promise else Why.MEASURED
         for name, frame in self.tables.items():
             public.table(f"{name}.csv", Leaving(frame, why))
+        write_cross_tabs(public, Leaving(self.cross_tabs, why))
         document = self._document()
         public.text(PAGE, Leaving(self.report(audience="external").html, why))
         (private / PAGE).write_text(self.report().html, encoding="utf-8")
@@ -158,11 +166,17 @@ def report_figures(release: str | Path, *, audience: Audience = "internal") -> P
 
 
 def figures_report(document: Mapping[str, Any], *, audience: Audience) -> PlainReport:
-    """The report of a document of the private folder. Readers see no counts and reasons of verdicts."""
+    """The report of a document of the private folder.
+
+    Readers see no counts and reasons of verdicts, and not which suppressed cells are sensitive themselves.
+    """
     promise = "guarantee" in document
     shown = dict(document)
     if audience == "external":
         shown["verdicts"] = [{key: one.get(key) for key in ("model", "state", "wanted")} for one in shown["verdicts"]]
+        tabs = shown.get("cross_tabs", ())
+        if tabs:
+            shown["cross_tabs"] = [{key: one[key] for key in ("title", "head", "labels", "lines")} for one in tabs]
     why = Why.PAID if promise else Why.MEASURED
     return PlainReport(
         document=shown, page=lambda seen: Leaving(figures_html(seen, internal=audience == "internal"), why),

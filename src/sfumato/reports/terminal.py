@@ -26,6 +26,7 @@ __all__ = [
     "advice_lines",
     "attack_table",
     "column_weight_lines",
+    "cross_tab_lines",
     "limit_lines",
     "measure_table",
     "output_console",
@@ -41,6 +42,8 @@ __all__ = [
 
 Plain = Mapping[str, Any]
 BAR = 20
+_TAB_LINES, _TAB_COLUMNS = 40, 12
+"""A larger cross-tab is not printed."""
 _FOR_EXPERTS = ("nodes", "nodes_checked", "suppressed_whole")
 """Facts of a step that only the report and the JSON document show."""
 _MARKS = {"holds": ("✓", "green"), "met": ("✓", "green"), "fails": ("✗", "bold red"), "not met": ("✗", "bold red")}
@@ -276,6 +279,24 @@ def plain_text(text: str) -> str:
 def _mark(state: str) -> Text:
     sign, style = _MARKS.get(state, ("?", "yellow"))
     return Text(sign, style=style)
+
+
+def cross_tab_lines(tab: Plain) -> Table | Text:
+    """A cross-tab, or where to find it if it is too large for a terminal."""
+    head, lines, labels = tab["head"], tab["lines"], tab["labels"]
+    title = plain_text(str(tab["title"]))
+    if len(lines) > _TAB_LINES or len(head) > _TAB_COLUMNS:
+        return Text(f"\n{title}: {len(lines)} × {len(head) - labels} cells, too large to show here")
+    table = Table(title=Text(title, style="bold"), title_justify="left", box=None, pad_edge=False)
+    for place, name in enumerate(head):
+        table.add_column(Text(plain_text(str(name))), justify="left" if place < labels else "right", overflow="fold")
+    for line in lines:
+        table.add_row(*(Text(plain_text(_cell(value))) for value in line))
+    return table
+
+
+def _cell(value: object) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
 
 
 def output_console(console: Console | None) -> Console:

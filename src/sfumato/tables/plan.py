@@ -12,8 +12,9 @@ from pydantic import Field, model_validator
 from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
 from sfumato.release import State
-from sfumato.tables.cells import TableCells, tabulate
+from sfumato.tables.cells import VALUE, TableCells, tabulate
 from sfumato.tables.controlled_rounding import round_table
+from sfumato.tables.cross_tab import CONFIDENTIAL, CrossTab, cross_tab
 from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures
 from sfumato.tables.sensitivity import SensitivityRules
 from sfumato.tables.suppression import suppress
@@ -89,7 +90,8 @@ class TablePlan(PlanFile):
                 "optimal": rounded.optimal,
                 "cells": len(cells.keys),
             }
-            return PublishedFigures(tables={"tables": rounded.frame()}, facts=facts)
+            frame = rounded.frame()
+            return PublishedFigures(tables={"tables": frame}, facts=facts, cross_tabs=self._cross_tabs(cells, frame))
         assert self.sensitive is not None
         rules = SensitivityRules(**self.sensitive.model_dump())
         done = suppress(cells, rules.apply(cells), effort=self.effort)
@@ -105,11 +107,24 @@ class TablePlan(PlanFile):
             "suppressed": int(done.suppressed.sum()),
             "optimal": done.optimal,
         }
-        return PublishedFigures(tables={"tables": done.frame()}, facts=facts, verdicts=(verdict,))
+        frame = done.frame()
+        return PublishedFigures(
+            tables={"tables": frame}, facts=facts, verdicts=(verdict,),
+            cross_tabs=self._cross_tabs(cells, frame, done.statuses),
+        )  # fmt: skip
 
     def exact(self) -> Mapping[str, pl.DataFrame]:
         cells = self._cells()
         return {"tables": cells.frame(value=cells.values)}
+
+    def _cross_tabs(
+        self, cells: TableCells, published: pl.DataFrame, statuses: tuple[str, ...] | None = None
+    ) -> tuple[CrossTab, ...]:
+        """Every listed table as a cross-tab of the published lines."""
+        shown = [CONFIDENTIAL if value is None else value for value in published[VALUE]]
+        by_cell = dict(zip(cells.keys, shown, strict=True))
+        marks = None if statuses is None else dict(zip(cells.keys, statuses, strict=True))
+        return tuple(cross_tab(table, by_cell, marks) for table in self.tables)
 
     def _cells(self) -> TableCells:
         people = self.people

@@ -22,6 +22,7 @@ from sfumato.progress import SILENT, Progress
 from sfumato.rationals import rational
 from sfumato.release import Verdict
 from sfumato.release.guarantee import Guarantee
+from sfumato.tables.cross_tab import CrossTab
 
 STRICT = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 _DELTA = Fraction(1, 10**6)
@@ -60,6 +61,8 @@ class PublishedFigures:
     verdicts: tuple[Verdict, ...] = ()
     guarantee: Guarantee | None = None
     """The guarantee of differential privacy, if there is one."""
+    cross_tabs: tuple[CrossTab, ...] = ()
+    """The same figures as cross-tabs, where the plan lists tables of cells."""
 
     @property
     def frame(self) -> pl.DataFrame:

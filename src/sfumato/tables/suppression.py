@@ -89,6 +89,12 @@ class SuppressedTable:
             reason=f"{failing} sensitive cells can be calculated too closely" if failing else "",
         )
 
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        """For the owner: whether a suppressed cell is sensitive (``primary``) or protects another (``secondary``)."""
+        pairs = zip(self.suppressed, self.levels.sensitive, strict=True)
+        return tuple(("primary" if sensitive else "secondary") if hidden else "" for hidden, sensitive in pairs)
+
     def frame(self) -> pl.DataFrame:
         """One line per cell as published; ``value`` is null where it is suppressed."""
         shown = [None if hidden else value for hidden, value in zip(self.suppressed, self.cells.values, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -16,6 +17,9 @@ from sfumato.errors import EmptyTable, NotThatFormat, WriteFailed
 from sfumato.wording import did_you_mean
 
 _ROWS, _COLUMNS = 1_048_575, 16_384
+_AS_TEXT = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+_NO_TIME = datetime(1980, 1, 1)
+"""The same cells give the same bytes: a workbook of sheets does not say when it was made."""
 _TOP = 20
 """Lines that are looked at to tell a header from a title above it."""
 
@@ -125,14 +129,27 @@ class Excel(Format):
                 fix="Write CSV or Parquet.",
                 path=str(path),
             )
-        options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
         try:
-            with xlsxwriter.Workbook(str(path), options) as book:
+            with xlsxwriter.Workbook(str(path), dict(_AS_TEXT)) as book:
                 frame.write_excel(
                     book, self.sheet or "data", table_style="Table Style Light 1", autofit=table.rows <= 10_000
                 )
         except xlsxwriter.exceptions.FileCreateError as failure:
             raise OSError(getattr(failure.args[0], "errno", 0), getattr(failure.args[0], "strerror", "")) from None
+
+
+def write_sheets(path: Path, sheets: Mapping[str, Sequence[Sequence[int | float | str]]]) -> None:
+    """Write lines of cells as sheets of a workbook; the first line is the header. Text is written as text."""
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(str(path), dict(_AS_TEXT)) as book:
+        book.set_properties({"created": _NO_TIME})
+        head = book.add_format({"bold": True})
+        for name, lines in sheets.items():
+            sheet = book.add_worksheet(name)
+            for number, line in enumerate(lines):
+                sheet.write_row(number, 0, line, head if number == 0 else None)
+            sheet.freeze_panes(1, 0)
 
 
 def _other_sheets(name: str, sheet: str, sheets: list[str]) -> str:

@@ -35,7 +35,7 @@ def protect_tables(
     done = loaded.run(progress)
     return FiguresProtection.of(
         done.tables, done.facts, done.verdicts, guarantee=done.guarantee, plan=text, unmet=unmet,
-        named_account=loaded.register, exact=loaded.exact,
+        named_account=loaded.register, exact=loaded.exact, cross_tabs=done.cross_tabs,
     )  # fmt: skip
 
 

@@ -1,0 +1,141 @@
+"""Cross-tabs: what readers see of protected tables, as files, in the terminal and in the reports."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.api.figures import report_figures
+from sfumato.cli import main
+from sfumato.tables.cells import tabulate
+from sfumato.tables.cross_tab import CONFIDENTIAL, cross_tab
+
+PLAN = """
+sfumato: 1
+data: town.csv
+unit: row
+columns:
+  county: {role: quasi, kind: category}
+  place: {role: quasi, kind: category}
+  job: {role: quasi, kind: category}
+tables: [[[county, place], job], [job]]
+sensitive: {threshold: 4}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two counties of two places; few people have the third job."""
+    draw = np.random.default_rng(5)
+    places = draw.choice(["x1", "x2", "y1", "y2"], 120)
+    jobs = draw.choice(["clerk", "cook", "=1+1"], 120, p=[0.7, 0.15, 0.15])
+    people = pl.DataFrame({"county": [place[0] for place in places], "place": places, "job": jobs})
+    people.write_csv(tmp_path / "town.csv")
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    return tmp_path
+
+
+def lines_of(file: Path) -> list[list[str]]:
+    return list(csv.reader(file.read_text(encoding="utf-8").splitlines()))
+
+
+def told(text: str) -> set[str]:
+    """The statuses that a text names."""
+    return {status for status in ("primary", "secondary") if status in text}
+
+
+def by_place(folder: Path) -> dict[tuple[str | None, ...], str]:
+    """The published cells of the file with a line per cell, as text."""
+    frame = pl.read_csv(folder / "tables.csv", infer_schema=False).select("county", "place", "job", "value")
+    return {line[:3]: CONFIDENTIAL if line[3] is None else line[3] for line in frame.rows()}
+
+
+def test_a_cross_tab_shows_what_the_file_with_a_line_per_cell_shows(folder: Path) -> None:
+    assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out")]) == 0
+    cells = by_place(folder / "out")
+    head, *lines = lines_of(folder / "out" / "cross-tab-1.csv")
+    assert head == ["county", "place", "=1+1", "clerk", "cook", "Total"]
+    shown = {
+        tuple(None if name == "Total" else name for name in (*line[:2], job)): value
+        for line in lines
+        for job, value in zip(head[2:], line[2:], strict=True)
+    }
+    assert shown == cells
+    assert CONFIDENTIAL in shown.values()
+    assert [line[:2] for line in lines][-1] == ["Total", "Total"]
+    head, *lines = lines_of(folder / "out" / "cross-tab-2.csv")
+    assert head == ["job", "value"]
+    assert {line[0]: line[1] for line in lines} == {
+        job or "Total": value for (county, _, job), value in cells.items() if county is None
+    }
+
+
+def test_the_workbook_has_a_sheet_per_table_and_text_stays_text(folder: Path) -> None:
+    import fastexcel
+
+    for name in ("out", "again"):
+        assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / name)]) == 0
+    book = fastexcel.read_excel(folder / "out" / "cross-tabs.xlsx")
+    assert book.sheet_names == ["table 1", "table 2"]
+    for number, sheet in enumerate(book.sheet_names, 1):
+        read = book.load_sheet(sheet, header_row=None, dtypes="string").to_polars()
+        assert [list(line) for line in read.rows()] == lines_of(folder / "out" / f"cross-tab-{number}.csv")
+    same = [(folder / name / "cross-tabs.xlsx").read_bytes() for name in ("out", "again")]
+    assert same[0] == same[1]
+
+
+def test_readers_do_not_see_which_suppressed_cells_are_sensitive(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out")]) == 0
+    terminal = capsys.readouterr().out
+    assert CONFIDENTIAL in terminal
+    assert "county / place × job" in terminal
+    for public in (folder / "out").iterdir():
+        if public.suffix != ".xlsx":
+            text = public.read_text(encoding="utf-8")
+            assert not told(text), public.name
+    assert not told(terminal)
+    assert "[c]</td>" in (folder / "out" / "report.html").read_text(encoding="utf-8")
+    external = report_figures(folder / "out", audience="external")
+    assert "[c]" in external.json
+    assert not told(external.json + external.html)
+    internal = report_figures(folder / "out")
+    assert told(internal.html) == {"primary", "secondary"}
+    assert "[c] primary</td>" in internal.html
+
+
+def test_the_internal_report_calls_exactly_the_sensitive_cells_primary(folder: Path) -> None:
+    assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out")]) == 0
+    people = pl.read_csv(folder / "town.csv")
+    counts = {line[:2]: line[2] for line in people.group_by("place", "job").len().rows()}
+    tab = json.loads(report_figures(folder / "out").json)["cross_tabs"][0]
+    found = {
+        (line[1], job): status
+        for line, statuses in zip(tab["lines"], tab["statuses"], strict=True)
+        for job, status in zip(tab["head"][2:], statuses, strict=True)
+        if "Total" not in (line[1], job)
+    }
+    primary = {place for place, status in found.items() if status == "primary"}
+    assert primary == {place for place, count in counts.items() if count < 4} != set()
+    assert "secondary" in found.values()
+
+
+def test_rounded_tables_are_cross_tabs_without_a_mark(folder: Path) -> None:
+    (folder / "plan.yaml").write_text(PLAN.replace("sensitive: {threshold: 4}", "round: 5"))
+    assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out")]) == 0
+    assert CONFIDENTIAL not in (folder / "out" / "cross-tab-1.csv").read_text(encoding="utf-8")
+    lines = lines_of(folder / "out" / "cross-tab-1.csv")[1:]
+    assert all(int(value) % 5 == 0 for line in lines for value in line[2:])
+    assert "[c]" not in (folder / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_category_called_total_is_not_the_total() -> None:
+    cells = tabulate(pl.DataFrame({"a": ["Total", "x", "x"]}), [["a"]])
+    tab = cross_tab(["a"], dict(zip(cells.keys, map(int, cells.values), strict=True)))
+    assert dict(tab.lines) == {"Total": 1, "x": 2, "Total (all)": 3}
