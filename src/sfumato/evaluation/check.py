@@ -72,6 +72,9 @@ class Subject:
     lineage: Lineage | None = None
     earlier: Sequence[Release] = ()
     """Earlier releases about the same people."""
+    foreign: bool = False
+    """Whether nothing is known of how it was made, so that a column nobody declared is undecided. Of our own releases
+    such columns are refused before the run, or made by a step, such as the items of baskets."""
 
     @property
     def columns(self) -> tuple[str, ...]:

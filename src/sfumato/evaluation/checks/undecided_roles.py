@@ -13,7 +13,9 @@ UNDECIDED = "undecided columns"
 
 
 class UndecidedRoles(Check):
-    """The release holds no column whose role nobody has decided: declared as undecided, or not declared at all."""
+    """The release holds no column whose role nobody has decided: declared as undecided, or, in a file that was made
+    elsewhere, not declared at all.
+    """
 
     @classmethod
     def verdict_name(cls) -> str:
@@ -30,4 +32,8 @@ class UndecidedRoles(Check):
 
 def _undecided(subject: Subject) -> list[str]:
     declared = subject.schema.columns
-    return [name for name in subject.columns if name not in declared or declared[name].role is Role.UNDECIDED]
+    return [
+        name
+        for name in subject.columns
+        if (declared[name].role is Role.UNDECIDED if name in declared else subject.foreign)
+    ]

@@ -122,6 +122,7 @@ class Released:
                 steps=self.manifest.get("steps", ()),
                 order=str(self.manifest.get("order", "shuffled")),
                 lineage=self.lineage,
+                foreign=not self.manifest,
             )
 
     @property
