@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from sfumato.auditing.policy_query import ROW, parse_policy_query
 from sfumato.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.auditing.row_order import canonical_order
 from sfumato.auditing.rules import AuditRules
+from sfumato.auditing.worlds import Worlds
 from sfumato.dataset import Column, Domain, Kind, RangeDomain, Role, Schema, ValuesDomain
 from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query
@@ -68,12 +69,15 @@ class Decision:
     """Rows of the people whom the exact answer would expose. Only the owner may see them."""
     answer: Any = field(default=None, repr=False)
     """The answer for the analyst: a list of values, a number, or None."""
+    worlds: Worlds | None = field(default=None, repr=False)
+    """How many assignments of values to people all answers leave. None: a refusal, or not counted for this column."""
 
     def to_dict(self) -> dict[str, Any]:
         """The decision as plain data for the owner, without data values."""
         return {
             "question": self.query, "decision": self.verdict, "counterfeits": len(self.fakes), "people": self.people,
             "reason": self.reason, "depends_on_data": self.looked, "exposed": [row + 1 for row in self.exposed],
+            "worlds": None if self.worlds is None else self.worlds.to_dict(),
         }  # fmt: skip
 
 
@@ -260,9 +264,9 @@ class Auditor:
                 answer=len(rows) if parsed.kind == "count" else None,
             )  # fmt: skip
         key = (parsed.kind, column, parsed.secret, rows.tobytes())
-        if key in self._decisions:
-            return self._decisions[key]
         audit = self._open(column, _FAMILIES[parsed.kind])
+        if key in self._decisions:
+            return _with_worlds(self._decisions[key], audit)
         if parsed.kind in ("sum", "avg", "max", "min") and not len(rows):
             raise QueryRefused("The condition selects no rows.")
         if self._family.get(column, audit.family) != audit.family:
@@ -275,7 +279,7 @@ class Auditor:
         self._decisions[key] = decision
         if decision.verdict != "refused":
             self._family[column] = audit.family
-        return decision
+        return _with_worlds(decision, audit)
 
     def possible_values(self, column: str) -> list[list[str]]:
         """For each person, in the order of the file, the values that all answers about lists and counts leave."""
@@ -414,6 +418,11 @@ class Auditor:
             query=query, verdict=outcome.verdict, reason=outcome.reason, people=people, looked=outcome.looked,
             fakes=outcome.fakes, exposed=tuple(sorted(self.file_rows(outcome.exposed).tolist())), answer=outcome.answer,
         )  # fmt: skip
+
+
+def _with_worlds(decision: Decision, audit: ColumnAudit) -> Decision:
+    """The decision with the number of worlds that all answers so far leave, this one among them."""
+    return decision if decision.verdict == "refused" else replace(decision, worlds=audit.worlds())
 
 
 def _positions(numbers: NumberDomain, series: pl.Series) -> Ints:

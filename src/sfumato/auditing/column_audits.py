@@ -30,6 +30,7 @@ from sfumato.auditing.repair import counterfeits
 from sfumato.auditing.rules import AuditRules
 from sfumato.auditing.simulatable import SimulatableAuditor
 from sfumato.auditing.sums import SumAuditor
+from sfumato.auditing.worlds import Worlds
 from sfumato.errors import BadParameter, QueryRefused
 
 _RAN_OUT = "the search ran out of effort before it was certain that the rule holds"
@@ -60,6 +61,10 @@ class ColumnAudit(ABC):
     @abstractmethod
     def allows(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> bool:
         """Whether a query would be answered without counterfeits. Nothing is recorded."""
+
+    def worlds(self) -> Worlds | None:
+        """How many assignments of values to the people asked about all answers leave. None where it is not counted."""
+        return None
 
 
 class ValuesAudit(ColumnAudit):
@@ -95,6 +100,9 @@ class ValuesAudit(ColumnAudit):
         if self._delta2 is not None:
             return isinstance(form, ListForm) and self._delta2.safe(others.tolist(), self.rules.k)
         return self.auditor.judge(rows, told=form.of).safe
+
+    def worlds(self) -> Worlds:
+        return self.auditor.worlds()
 
     def new_auditor(self) -> AssignAuditor:
         """An auditor of this column without any answers."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import factorial, log, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,13 @@ import numpy.typing as npt
 from sfumato.arrays import Ints
 from sfumato.auditing.atoms import AnswerConstraint, Atoms, AtomSplit, Flags
 from sfumato.auditing.linear_system import CountSystem, connected
-from sfumato.auditing.posterior import posterior
+from sfumato.auditing.posterior import assignments, posterior
 from sfumato.auditing.search import Possibilities, search
+from sfumato.auditing.worlds import Worlds
 from sfumato.errors import BadParameter
+
+_COUNTED_PEOPLE, _COUNTED_ANSWERS, _COUNTING = 2_000, 50, 0.2
+"""Possible worlds are counted exactly up to this size and with this effort; beyond it, a bound is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +180,26 @@ class AssignAuditor:
             table[atoms] = search(system, need=None, effort=self.effort, impossible=self._no[atoms]).yes
         return table[self.partition._atom]
 
+    def worlds(self) -> Worlds:
+        """How many assignments of values to the people asked about agree with all answers."""
+        asked = self.partition.truth[self.partition.member.any(axis=0)]
+        if asked.sum() > _COUNTED_PEOPLE:
+            from scipy.special import gammaln
+
+            logs = gammaln(asked.sum(axis=1) + 1).sum() - gammaln(asked + 1).sum()
+            return Worlds(log10=float(logs) / log(10), exact=False)
+        exchanges = prod(map(_exchanges, asked.tolist()))
+        if len(self.answers) > _COUNTED_ANSWERS:
+            return Worlds.of(exchanges, exact=False)
+        counted = [self._counted(system) for system, _ in self._components()]
+        exact = all(number is not None for number in counted)
+        return Worlds.of(prod(number for number in counted if number) if exact else exchanges, exact=exact)
+
+    def _counted(self, system: CountSystem) -> int | None:
+        if len(system.sizes) == 1 and any(answer.fine and not answer.slack for answer in system.answers):
+            return _exchanges(system.known[0].tolist())  # the list says how many have each value
+        return assignments(system, effort=min(self.effort, _COUNTING))
+
     def _components(self) -> Iterator[tuple[CountSystem, Flags]]:
         """The connected sets of answered queries, each with its atoms."""
         pending = np.ones(len(self.answers), np.bool_)
@@ -194,6 +219,11 @@ class AssignAuditor:
                     ),
                     atoms,
                 )
+
+
+def _exchanges(counts: Sequence[int]) -> int:
+    """In how many ways so many people can have each value."""
+    return factorial(sum(counts)) // prod(map(factorial, counts))
 
 
 def _extend(old: Ints, split: AtomSplit, answer: AnswerConstraint, atoms: Flags) -> Ints | None:

@@ -20,6 +20,7 @@ from sfumato.auditing.answer_graph import AnswerGraph, answer_graph
 from sfumato.auditing.atoms import AnswerConstraint
 from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.column_audits import SumsAudit, ValuesAudit
+from sfumato.auditing.worlds import Worlds
 from sfumato.errors import QueryRefused
 
 
@@ -40,6 +41,8 @@ class PastAnswers:
     """Numbers of queries that together leave this person fewer than k values; without any of them it would be more."""
     probability: float | None = None
     """The largest probability of a value of a person, where shares are declared and the effort suffices."""
+    worlds: Worlds | None = None
+    """How many assignments of values to people the answers leave, for columns with known possible values."""
     graph: AnswerGraph | None = None
     """Query graphs, merged graph and possible values, for columns with known possible values."""
 
@@ -50,6 +53,7 @@ class PastAnswers:
             "people_by_values_kept": {str(values): people for values, people in sorted(self.kept.items())},
             "exposed": [row + 1 for row in self.exposed], "worst": None if self.worst is None else self.worst + 1,
             **({"largest_probability": self.probability} if self.probability is not None else {}),
+            **({"worlds": self.worlds.to_dict()} if self.worlds is not None else {}),
             **({"graph": self.graph.to_dict()} if self.graph is not None else {}),
             "proof": [{"query": number + 1, "question": self.queries[number]} for number in self.proof],
         }  # fmt: skip
@@ -116,7 +120,7 @@ def _values(column: str, audit: ValuesAudit, answers: Sequence[_Answered], asked
     return PastAnswers(
         column=column, queries=tuple(a.text for a in answers), k=k, kept=dict(Counter(left[left <= values].tolist())),
         exposed=_rows(asked, exposed), worst=None if worst is None else _rows(asked, [worst])[0], proof=proof,
-        probability=None if likely is None else float(likely.max()),
+        probability=None if likely is None else float(likely.max()), worlds=everything.worlds(),
         graph=replace(graph, people=asked.file_rows(graph.people)),
     )  # fmt: skip
 

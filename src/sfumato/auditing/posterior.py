@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb, lgamma
+from math import comb, factorial, lgamma, prod
 
 import numpy as np
 
@@ -43,14 +43,57 @@ class _Step:
     source: Ints
     choice: Ints
     target: Ints
-    log_weight: Floats
-    """Of each choice."""
+    atom: int
+    states: int
+    """How many states there are after it."""
 
 
 def posterior(system: CountSystem, shares: Sequence[float], *, effort: float) -> Floats | None:
     """Atoms by values: the probability that a person of the atom has the value; None if the effort does not suffice."""
-    atoms, values = system.known.shape
+    steps = _transfer(system, effort)
+    if steps is None:
+        return None
     log_shares = np.log(np.maximum(np.asarray(shares, float), 1e-300))
+    weights = [
+        lgamma(int(system.sizes[step.atom]) + 1) - _log_factorials(step.counts).sum(axis=1) + step.counts @ log_shares
+        for step in steps
+    ]
+    forwards = [np.zeros(1)]
+    for step, weight in zip(steps, weights, strict=True):
+        forwards.append(_log_sums(forwards[-1][step.source] + weight[step.choice], step.target, step.states))
+    result = np.zeros(system.known.shape)
+    backward = np.zeros(1)
+    for step, weight, forward in zip(reversed(steps), reversed(weights), reversed(forwards[:-1]), strict=True):
+        ahead = weight[step.choice] + backward[step.target]
+        log_mass = forward[step.source] + ahead
+        mass = np.exp(log_mass - log_mass.max())
+        share = np.bincount(step.choice, mass, len(step.counts)) / mass.sum()
+        result[step.atom] = share @ step.counts / max(1, int(system.sizes[step.atom]))
+        backward = _log_sums(ahead, step.source, len(forward))
+    return result
+
+
+def assignments(system: CountSystem, *, effort: float) -> int | None:
+    """How many assignments of values to people agree with all answers; None if the effort does not suffice."""
+    steps = _transfer(system, effort)
+    if steps is None:
+        return None
+    forward = [1]
+    for step in steps:
+        size = factorial(int(system.sizes[step.atom]))
+        ways = [size // prod(map(factorial, counts)) for counts in step.counts.tolist()]
+        reached = [0] * step.states
+        for source, choice, target in zip(
+            step.source.tolist(), step.choice.tolist(), step.target.tolist(), strict=True
+        ):
+            reached[target] += forward[source] * ways[choice]
+        forward = reached
+    return sum(forward)
+
+
+def _transfer(system: CountSystem, effort: float) -> list[_Step] | None:
+    """The steps over all atoms that reach only what agrees with the answers; None if the effort does not suffice."""
+    atoms, values = system.known.shape
     facts = [
         _Fact(weights, total, sense, frozenset(np.flatnonzero(inside).tolist()))
         for inside, answer in zip(system.member, system.answers, strict=True)
@@ -62,10 +105,9 @@ def posterior(system: CountSystem, shares: Sequence[float], *, effort: float) ->
     first = [min((place[a] for a in fact.atoms), default=-1) for fact in facts]
     last = [max((place[a] for a in fact.atoms), default=-1) for fact in facts]
     left = effort * _STEPS
-    states, forward = np.zeros((1, 0), np.int64), np.zeros(1)
+    states = np.zeros((1, 0), np.int64)
     open_facts: list[int] = []
     steps: list[_Step] = []
-    forwards = [forward]
     for number, atom in enumerate(order):
         size = int(system.sizes[atom])
         entering = [f for f, start in enumerate(first) if start == number]
@@ -97,23 +139,9 @@ def posterior(system: CountSystem, shares: Sequence[float], *, effort: float) ->
                 capped[:, column] = np.minimum(capped[:, column], fact.total)
         states, target = np.unique(capped, axis=0, return_inverse=True)
         target = target.reshape(-1)
-        weight = lgamma(size + 1) - _log_factorials(counts).sum(axis=1) + counts @ log_shares
-        steps.append(_Step(counts, source, choice, target, weight))
-        forward = _log_sums(forward[source] + weight[choice], target, len(states))
-        forwards.append(forward)
+        steps.append(_Step(counts, source, choice, target, atom, len(states)))
         open_facts = [open_facts[position] for position in kept]
-    result = np.zeros((atoms, values))
-    backward = np.zeros(len(states))
-    for number in range(len(order) - 1, -1, -1):
-        step = steps[number]
-        log_mass = forwards[number][step.source] + step.log_weight[step.choice] + backward[step.target]
-        mass = np.exp(log_mass - log_mass.max())
-        share = np.bincount(step.choice, mass, len(step.counts)) / mass.sum()
-        result[order[number]] = share @ step.counts / max(1, int(system.sizes[order[number]]))
-        backward = _log_sums(
-            step.log_weight[step.choice] + backward[step.target], step.source, len(forwards[number])
-        )  # fmt: skip
-    return result
+    return steps
 
 
 def _order(atoms: int, facts: Sequence[_Fact]) -> list[int]:

@@ -102,7 +102,9 @@ def command(
     """Replay the queries of LOG (one SELECT per line, `-` for standard input) against a table, in order.
 
     Each query is answered, answered with counterfeits, or refused. The output also lists the rows that the exact answer
-    would have exposed (row 1 is the first after the header). It shows no values and is for the owner of the data only.
+    would have exposed (row 1 is the first after the header), and the possible worlds after each answer: how many
+    assignments of values to the people asked about agree with all answers so far. It shows no values and is for the
+    owner of the data only.
     The exit code is 1 if a query was refused.
 
     A query selects a sensitive column, SUM, AVG, MAX or MIN of one, or COUNT(*), with a WHERE clause. Sums and extremes
@@ -160,6 +162,8 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
         for values, people in sorted(column.kept.items()):
             table.add_row(f"{column.k} or more" if values == 0 else str(values), f"{people:,}")
         console.print(table)
+        if column.worlds is not None:
+            console.print(f"Possible worlds (assignments of values to the people asked about): {column.worlds}.")
         if column.graph is not None and column.graph.error:
             merged = int(column.graph.merged.sum())
             console.print(
@@ -263,12 +267,12 @@ def _print(decisions: Sequence[Mapping[str, object]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("", "query", "decision", "exposed rows"):
+    for column in ("", "query", "decision", "possible worlds", "exposed rows"):
         table.add_column(column)
     colours = {"answered": "green", "counterfeits": "yellow", "refused": "red"}
     for number, decision in enumerate(decisions, start=1):
         verdict, rows = str(decision["decision"]), decision["exposed"]
-        count = decision["counterfeits"]
+        count, worlds = decision["counterfeits"], decision["worlds"]
         outcome = f"answered with {count} counterfeit{'s' if count != 1 else ''}" if count else verdict
         assert isinstance(rows, list)
         exposed = ", ".join(map(str, rows[:12])) + (f" and {len(rows) - 12} more" if len(rows) > 12 else "")
@@ -277,6 +281,7 @@ def _print(decisions: Sequence[Mapping[str, object]]) -> None:
         assert isinstance(named, list | tuple)
         reason += "".join(f"\n[dim]would be answered: {escape(text)}[/dim]" for text in named)
         table.add_row(
-            str(number), escape(str(decision["question"])), f"[{colours[verdict]}]{outcome}[/]{reason}", exposed
-        )
+            str(number), escape(str(decision["question"])), f"[{colours[verdict]}]{outcome}[/]{reason}",
+            str(worlds["text"]) if isinstance(worlds, Mapping) else "", exposed,
+        )  # fmt: skip
     Console().print(table)

@@ -23,6 +23,8 @@ def audit_sentences(audited: PastAnswers) -> tuple[str, ...]:
         )
     if audited.probability is not None:
         sentences.append(f"The largest probability of a value of a person is {audited.probability:.3g}.")
+    if audited.worlds is not None:
+        sentences.append(f"Possible worlds, assignments of values to the people asked about: {audited.worlds}.")
     if audited.graph is not None:
         facts = audited.graph.to_dict()
         sentences.append(
