@@ -544,6 +544,7 @@ def test_every_plan_with_a_budget_is_compared() -> None:
 
 
 ELSEWHERE = {
+    "sfumato.api.collect": "the design of a survey, whose loss follows from its plan; no row is read",
     "sfumato.server.analyst_ledger": "the session's charge, to the account of a user",
     "sfumato.query.policies.differential_privacy": "a column in memory, for attacks on policies",
     "sfumato.query.grouping_sets": "parts of a question, whose table is the session's",
