@@ -116,6 +116,17 @@ class ModelRule(ABC):
         return max(known) if self.smaller_is_better else min(known)
 
 
+class SensitiveRule(ModelRule):
+    """A rule on the values of one sensitive column. A missing value is no value."""
+
+    def __init__(self, name: str, column: str, present: Mask) -> None:
+        self.name, self.columns, self.present = name, (column,), present
+
+    def counts(self, groups: ClassGroups) -> Counts:
+        """Rows of each class by value, without the missing value."""
+        return np.asarray(groups.histograms[self.columns[0]] * self.present)
+
+
 class PrivacyModel(Part):
     """A condition on a table: it holds, fails, or could not be checked.
 

@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["CannotCheck", "ConditionResult", "Counts", "ReleaseCounts", "RowQueries", "Shares", "shares"]
+__all__ = [
+    "CannotCheck",
+    "ConditionResult",
+    "Counts",
+    "ReleaseCounts",
+    "RowQueries",
+    "Shares",
+    "shares",
+    "without_missing",
+]
 
 Counts = Mapping[str | None, int]
 Shares = Mapping[str | None, float]
@@ -98,6 +107,15 @@ class ConditionResult:
     """For a condition on all rows instead of classes: the number of rows that fail."""
     reason: str = ""
     """For such a condition: why it fails."""
+
+
+def without_missing(counts: Counts) -> Counts:
+    """The counts without those of the missing value, which is no value.
+
+    >>> without_missing({"flu": 3, None: 1})
+    {'flu': 3}
+    """
+    return {value: count for value, count in counts.items() if value is not None}
 
 
 def shares(counts: Counts) -> dict[str | None, float]:

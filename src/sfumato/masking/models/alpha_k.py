@@ -10,13 +10,24 @@ from pydantic import Field
 
 from sfumato.arrays import Floats, Mask
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
-from sfumato.masking.model import Counts, ModelRule, Monotonicity, PrivacyModel, sensitive_column, whole_rows
+from sfumato.masking.model import (
+    Counts,
+    ModelRule,
+    Monotonicity,
+    PrivacyModel,
+    SensitiveRule,
+    sensitive_column,
+    whole_rows,
+)
 from sfumato.masking.models.l_diversity import secret_values
-from sfumato.release.class_counts import ConditionResult, ReleaseCounts
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts, without_missing
 
 
 class AlphaK(PrivacyModel):
     """Every equivalence class has at least ``k`` rows and no sensitive value with a share above ``alpha``.
+
+    A missing value is no value: the share is one of the rows with a value, and is 1 in a class with missing values
+    alone.
 
     Monotone under generalization without suppression only: a passing class can be merged with a failing one.
     """
@@ -39,15 +50,19 @@ class AlphaK(PrivacyModel):
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)
-        secret = secret_values(table.track(column), self.healthy, self.part_name())
-        return _Share(self.part_name(), column, self.alpha, self.k, secret)
+        tracked = table.track(column)
+        secret = secret_values(tracked, self.healthy, self.part_name())
+        return _Share(self.part_name(), column, tracked.present, self.alpha, self.k, secret)
 
     @staticmethod
     def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
         not_secret = set(parameters.get("healthy", ()))
         largest = [
-            max((count for value, count in histogram.items() if value not in not_secret), default=0) / size
-            for histogram, size in zip(counts.inside[counts.sensitive(parameters)], counts.sizes, strict=True)
+            max((count for value, count in histogram.items() if value not in not_secret), default=0)
+            / sum(histogram.values())
+            if histogram
+            else 1.0
+            for histogram in map(without_missing, counts.inside[counts.sensitive(parameters)])
         ]
         return ConditionResult(
             worst=max(largest),
@@ -59,18 +74,20 @@ class AlphaK(PrivacyModel):
         )
 
 
-class _Share(ModelRule):
+class _Share(SensitiveRule):
     monotonicity = Monotonicity.PASSING
 
-    def __init__(self, name: str, column: str, alpha: float, k: int, secret: Any) -> None:
-        self.name, self.columns, self.wanted, self.min_class_size, self.secret = name, (column,), alpha, k, secret
+    def __init__(self, name: str, column: str, present: Mask, alpha: float, k: int, secret: Mask | None) -> None:
+        super().__init__(name, column, present)
+        self.wanted, self.min_class_size, self.secret = alpha, k, secret
 
     def values(self, groups: ClassGroups) -> Floats:
-        counts = groups.histograms[self.columns[0]]
-        counts = counts if self.secret is None else counts[:, self.secret]
-        return np.asarray(counts.max(axis=1, initial=0) / np.maximum(groups.sizes, 1))
+        counts = self.counts(groups)
+        rows = counts.sum(axis=1)
+        secrets = counts if self.secret is None else counts[:, self.secret]
+        return np.where(rows > 0, secrets.max(axis=1, initial=0) / np.maximum(rows, 1), 1.0)
 
     def min_suppressed_rows(self, groups: ClassGroups, passed: Mask) -> Counts:
         # only rows with the frequent value lower its share, (m - x) / (n - x)
-        surplus = groups.sizes * (self.values(groups) - self.wanted)
+        surplus = self.counts(groups).sum(axis=1) * (self.values(groups) - self.wanted)
         return whole_rows(surplus / max(1 - self.wanted, 1e-9), passed, groups.sizes)

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.arrays import Floats, Mask
 from sfumato.errors import BadParameter
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
-from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel, sensitive_column
-from sfumato.release.class_counts import ConditionResult, Counts, ReleaseCounts, shares
+from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel, SensitiveRule, sensitive_column
+from sfumato.release.class_counts import ConditionResult, Counts, ReleaseCounts, shares, without_missing
 
 
 class LDiversity(PrivacyModel):
@@ -93,7 +92,7 @@ class LDiversity(PrivacyModel):
         values: list[float] = []
         passes: list[bool] = []
         for rows in counts.inside[counts.sensitive(parameters)]:
-            histogram: Counts = {value: count for value, count in rows.items() if value is not None}
+            histogram = without_missing(rows)
             if not_secret and all(value in not_secret for value in histogram):
                 passes.append(True)
                 continue
@@ -130,18 +129,15 @@ def secret_values(column: TrackedColumn, healthy: tuple[str, ...], model: str) -
     return np.array([name not in healthy for name in names])
 
 
-class _OnSecrets(ModelRule):
+class _OnSecrets(SensitiveRule):
     """A rule on the values of one column; a class without secret values passes."""
 
     monotonicity = Monotonicity.PASSING
     smaller_is_better = False
 
     def __init__(self, name: str, column: str, present: Mask, secret: Mask | None) -> None:
-        self.name, self.columns, self.present, self.secret = name, (column,), present, secret
-
-    def counts(self, groups: ClassGroups) -> npt.NDArray[np.int64]:
-        """Rows of each class by value; a missing value is none."""
-        return groups.histograms[self.columns[0]] * self.present
+        super().__init__(name, column, present)
+        self.secret = secret
 
     def harmless(self, groups: ClassGroups) -> Mask:
         """Classes in which no secret value occurs."""

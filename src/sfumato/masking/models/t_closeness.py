@@ -12,10 +12,18 @@ from pydantic import ConfigDict, Field
 from sfumato.arrays import Floats, Ints, Mask
 from sfumato.errors import BadParameter
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
-from sfumato.masking.model import Counts, ModelRule, Monotonicity, PrivacyModel, sensitive_column, whole_rows
+from sfumato.masking.model import (
+    Counts,
+    ModelRule,
+    Monotonicity,
+    PrivacyModel,
+    SensitiveRule,
+    sensitive_column,
+    whole_rows,
+)
 from sfumato.masking.models._earth_movers_distance import half_distance, hierarchical_groups, ordered_image
 from sfumato.masking.models._transport_check import ordered_transport, total_variation, tree_transport
-from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts, shares
+from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts, shares, without_missing
 
 
 class TCloseness(PrivacyModel):
@@ -27,6 +35,9 @@ class TCloseness(PrivacyModel):
       alphabetically.
     - ``hierarchical``: the distance of two values is the level at which the column's hierarchy joins them, over its
       height.
+
+    A missing value is no value: rows without one are in neither distribution, and the distance of a class with missing
+    values alone is 1.
 
     The reference is the distribution of the whole table before suppression, unless one is given. The distance is
     convex, so the model is monotone under generalization without suppression only.
@@ -62,7 +73,7 @@ class TCloseness(PrivacyModel):
         return _Distance(self.part_name(), column, tracked, self._reference(tracked), self.distance, self.t)
 
     def _reference(self, tracked: TrackedColumn) -> Floats:
-        totals = tracked.totals.astype(np.float64)
+        totals = (tracked.totals * tracked.present).astype(np.float64)
         if self.against == "table":
             weights = totals
         elif self.against == "uniform":
@@ -76,22 +87,22 @@ class TCloseness(PrivacyModel):
                     f"t-closeness: {len(unknown)} of the values of `reference` do not occur in the column.",
                     fix="Spell the values as in the column.",
                 )
-            weights = np.array([self.against.get(name or "", 0.0) for name in names])
+            weights = np.array([0.0 if name is None else self.against.get(name, 0.0) for name in names])
         if not weights.sum() > 0:
-            raise BadParameter("t-closeness: the reference distribution is empty.")
+            raise BadParameter("t-closeness: the reference distribution is empty.", fix="Choose a column with values.")
         return np.asarray(weights / weights.sum())
 
     @staticmethod
     def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
         column = counts.sensitive(parameters)
-        overall, against = counts.overall[column], parameters.get("reference", "table")
+        overall, against = without_missing(counts.overall[column]), parameters.get("reference", "table")
         if against == "table":
             target = shares(overall)
         elif against == "uniform":
-            target = dict.fromkeys(overall, 1 / len(overall))
+            target = shares(dict.fromkeys(overall, 1))
         else:
             target = {value: share / sum(against.values()) for value, share in against.items() if share}
-        here = [shares(histogram) for histogram in counts.inside[column]]
+        here = [shares(without_missing(histogram)) for histogram in counts.inside[column]]
         match parameters.get("distance", "equal"):
             case "equal":
                 distances = [total_variation(own, target) for own in here]
@@ -104,19 +115,21 @@ class TCloseness(PrivacyModel):
                 distances = [tree_transport(own, target, counts.paths[column]) for own in here]
             case _:
                 raise CannotCheck("Its distance is not known.")
+        distances = [distance if own else 1.0 for own, distance in zip(here, distances, strict=True)]
         passes = [distance <= parameters["t"] + 1e-9 for distance in distances]
         return ConditionResult(worst=max(distances), wanted=parameters["t"], passes=passes)
 
 
-class _Distance(ModelRule):
+class _Distance(SensitiveRule):
     monotonicity = Monotonicity.PASSING
 
     def __init__(
         self, name: str, column: str, tracked: TrackedColumn, reference: Floats, distance: str, t: float
     ) -> None:
-        self.name, self.columns, self.wanted = name, (column,), t
+        super().__init__(name, column, tracked.present)
+        self.wanted = t
         self._groups: tuple[Ints, Ints, int] | None = None
-        occurs = (tracked.totals > 0) | (reference > 0)
+        occurs = ((tracked.totals > 0) | (reference > 0)) & tracked.present
         # values of the hierarchy that do not occur are left out of the order, because they would stretch it
         self._ordered = np.flatnonzero(occurs)[_order(tracked, occurs)] if distance == "ordered" else None
         if self._ordered is not None:
@@ -129,7 +142,10 @@ class _Distance(ModelRule):
         self._target = np.add.reduceat(reference[leaves], starts[:-1]) / height
 
     def values(self, groups: ClassGroups) -> Floats:
-        counts = groups.histograms[self.columns[0]]
+        counts = self.counts(groups)
+        return np.where(counts.any(axis=1), self._distances(counts), 1.0)
+
+    def _distances(self, counts: Counts) -> Floats:
         if self._groups is None:
             shares = counts[:, self._ordered] / np.maximum(counts.sum(axis=1, keepdims=True), 1)
             return half_distance(ordered_image(shares), self._target)
@@ -142,20 +158,18 @@ class _Distance(ModelRule):
         from sfumato.masking.models._kept_rows import images_by_groups, most_rows_within
 
         failing = np.flatnonzero(~passed)
-        counts = groups.histograms[self.columns[0]]
+        counts = self.counts(groups)
+        rows = counts.sum(axis=1)
         if self._groups is None:
             image = ordered_image(counts[failing][:, self._ordered].astype(np.float64))
         else:
             image = images_by_groups(counts, failing, *self._groups)
-        due = groups.sizes.astype(np.float64)
-        due[failing] -= most_rows_within(image, self._target, self.wanted + 2e-9, groups.sizes[failing])
+        due = rows.astype(np.float64)
+        due[failing] -= most_rows_within(image, self._target, self.wanted + 2e-9, rows[failing])
         return whole_rows(due, passed, groups.sizes)
 
 
 def _order(tracked: TrackedColumn, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Order of the values: numbers and dates by size, text as the hierarchy lists it (else alphabetically), missing
-    last."""
+    """Order of the values: numbers and dates by size, text as the hierarchy lists it (else alphabetically)."""
     leaves = tracked.hierarchy.leaves.filter(pl.Series(occurs))
-    if leaves.dtype == pl.String:
-        return np.argsort(leaves.is_null().to_numpy(), kind="stable")
-    return leaves.arg_sort(nulls_last=True).to_numpy()
+    return np.arange(len(leaves)) if leaves.dtype == pl.String else leaves.arg_sort().to_numpy()
