@@ -25,7 +25,7 @@ _TOTAL = "Total"
 _MOST_ACROSS = 1000
 """A dimension with more values stands down the side."""
 
-Shown = int | float | str
+CellValue = int | float | str
 Node = tuple[str, ...]
 
 
@@ -39,7 +39,7 @@ class CrossTab:
     """Names of the dimensions that stand down the side, then the values across."""
     labels: int
     """How many columns name the line."""
-    lines: tuple[tuple[Shown, ...], ...]
+    lines: tuple[tuple[CellValue, ...], ...]
     """Labels and cells; a suppressed cell is ``[c]``."""
     statuses: tuple[tuple[str, ...], ...] = ()
     """For the owner alone: ``primary``, ``secondary`` or nothing of every cell of every line."""
@@ -63,7 +63,7 @@ class CrossTab:
 
 def cross_tab(
     dimensions: Sequence[str | Sequence[str]],
-    cells: Mapping[CellKey, Shown],
+    cells: Mapping[CellKey, CellValue],
     statuses: Mapping[CellKey, str] | None = None,
 ) -> CrossTab:
     """The cross-tab of the dimensions of a table from its published cells; the last dimension stands across.
@@ -105,7 +105,7 @@ def write_cross_tabs(folder: PublicFolder, tabs: Leaving[tuple[CrossTab, ...]]) 
     write_sheets(folder.place(WORKBOOK, tabs.why), sheets)
 
 
-def _nodes(dimension: tuple[str, ...], cells: Mapping[CellKey, Shown]) -> list[Node]:
+def _nodes(dimension: tuple[str, ...], cells: Mapping[CellKey, CellValue]) -> list[Node]:
     """The values of a dimension, with the total of each group after its parts."""
     found: set[Node] = set()
     for key in cells:
