@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,7 @@ from sfumato.auditing.auditor import Auditor
 from sfumato.auditing.past_answers import past_answers
 from sfumato.auditing.rules import AuditRules
 from sfumato.cli import main
+from sfumato.errors import BadParameter
 
 LOG = [
     "SELECT disease FROM patients WHERE zip = 12000",
@@ -71,6 +73,41 @@ def test_the_pictures_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main([*command, "--told", "--html", str(page)]) == 2  # private files are never replaced
     assert main([*command, "--html", str(tmp_path / "other.html")]) == 2
     assert "--told" in capsys.readouterr().err
+
+
+def test_the_delta2_table_with_and_without_a_counterfeit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The six people of the lectures: T_Δ2 lacks a value of persons 3 and 5, and a counterfeit C gives person 1 C."""
+    pl.DataFrame({"person": range(1, 7), "value": list("ABCBDB")}).write_csv(tmp_path / "six.csv")
+    log, page = tmp_path / "log.sql", tmp_path / "audit.html"
+    log.write_text("SELECT value FROM t WHERE person IN (1, 2, 3)\nSELECT value FROM t WHERE person IN (1, 4, 5, 6)")
+    command = ["audit", str(log), "--data", str(tmp_path / "six.csv"), "--secret", "value", "--k", "2"]
+    told = [*command, "--told", "--values", "--counterfeit", "2:C"]
+    assert main([*told, "--json"]) == 0
+    [column] = json.loads(capsys.readouterr().out)["columns"]
+    by_person = {row.pop("person"): [cell.replace(", ", "") for cell in row.values()] for row in column["values"]}
+    assert {person: cells[:2] for person, cells in by_person.items()} == {
+        "row 1": ["AB", "AB"], "row 2": ["ABC", "ABC"], "row 3": ["ABC", "BC"],
+        "row 4": ["ABD", "ABD"], "row 5": ["ABD", "BD"], "row 6": ["ABD", "ABD"],
+    }  # fmt: skip
+    assert by_person["row 1"][2] == "ABC"
+    assert main([*told, "--html", str(page)]) == 0
+    printed, text = capsys.readouterr().out, page.read_text()
+    assert "T_Δ2 with counterfeits" in printed
+    assert "A, B, D" in printed
+    assert '<th scope="col">T_Δ2 with counterfeits</th>' in text
+    assert '<tr><th scope="row">row 3</th><td>A, B, C</td><td>B, C</td>' in text
+    assert main([*command, "--told"]) == 0
+    assert "A, B" not in capsys.readouterr().out  # without --values no value is printed
+    for wrong in (["--values"], ["--counterfeit", "2:C"], ["--told", "--counterfeit", "3:C"],
+                  ["--told", "--counterfeit", "2:Z"], ["--told", "--counterfeit", "C"]):  # fmt: skip
+        assert main([*command, *wrong]) == 2
+        assert "Z" not in capsys.readouterr().err.replace("SFU", "")
+
+
+def test_counterfeits_are_of_lists_only() -> None:
+    auditor = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2))
+    with pytest.raises(BadParameter, match="not a list"):
+        past_answers(auditor, ["SELECT COUNT(*) FROM t WHERE disease = 'Flu'"], counterfeits={1: ["Cold"]})
 
 
 def test_a_log_about_nobody_has_no_graph() -> None:

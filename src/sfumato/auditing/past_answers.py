@@ -8,20 +8,20 @@ from which this follows: leaving out any of them gives the person more values.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sfumato.arrays import Ints
-from sfumato.auditing.answer_forms import AnswerForm
+from sfumato.auditing.answer_forms import AnswerForm, ListForm
 from sfumato.auditing.answer_graph import AnswerGraph, answer_graph
 from sfumato.auditing.atoms import AnswerConstraint
 from sfumato.auditing.auditor import Auditor
-from sfumato.auditing.column_audits import SumsAudit, ValuesAudit
+from sfumato.auditing.column_audits import ColumnAudit, SumsAudit, ValuesAudit
 from sfumato.auditing.worlds import Worlds
-from sfumato.errors import QueryRefused
+from sfumato.errors import BadParameter, QueryRefused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +64,21 @@ class _Answered:
     text: str
     rows: Ints
     form: AnswerForm | None
+    fakes: tuple[int, ...]
 
 
-def past_answers(auditor: Auditor, queries: Iterable[str]) -> tuple[list[PastAnswers], list[str]]:
-    """What the answers to these queries give away, by column, and the queries that cannot be audited."""
+def past_answers(
+    auditor: Auditor, queries: Iterable[str], *, counterfeits: Mapping[int, Sequence[str]] | None = None
+) -> tuple[list[PastAnswers], list[str]]:
+    """What the answers to these queries give away, by column, and the queries that cannot be audited.
+
+    ``counterfeits`` are values, by the number of a list (1 is the first query), that the table T_Δ2 is also computed
+    with, as if the answer had contained them. Everything else is of the answers as they are.
+    """
+    added = dict(counterfeits or {})
     by_column: dict[str, tuple[ValuesAudit | SumsAudit, list[_Answered]]] = {}
     left_out: list[str] = []
-    for text in queries:
+    for number, text in enumerate(queries, start=1):
         try:
             column, audit, rows, form = auditor.answered(text)
         except QueryRefused:
@@ -80,9 +88,14 @@ def past_answers(auditor: Auditor, queries: Iterable[str]) -> tuple[list[PastAns
             continue
         # Answers of another family would tell more together with these, which is not computed.
         if isinstance(audit, ValuesAudit | SumsAudit) and by_column.setdefault(column, (audit, []))[0] is audit:
-            by_column[column][1].append(_Answered(text, rows, form))
+            fakes = _codes(audit, form, number, added.pop(number, ()))
+            by_column[column][1].append(_Answered(text, rows, form, fakes))
         else:
             left_out.append(text)
+    if added:
+        raise BadParameter(
+            f"counterfeits are for query {min(added)}, which the log does not have or which is not audited."
+        )
     found = [
         _values(column, audit, answers, auditor)
         if isinstance(audit, ValuesAudit)
@@ -90,6 +103,18 @@ def past_answers(auditor: Auditor, queries: Iterable[str]) -> tuple[list[PastAns
         for column, (audit, answers) in by_column.items()
     ]
     return found, left_out
+
+
+def _codes(audit: ColumnAudit, form: AnswerForm | None, number: int, values: Sequence[str]) -> tuple[int, ...]:
+    """The codes of counterfeit values of a list."""
+    if not values:
+        return ()
+    if not isinstance(audit, ValuesAudit) or not isinstance(form, ListForm):
+        raise BadParameter(f"query {number} is not a list of values, and counterfeits are added to lists only.")
+    codes = {str(label): code for code, label in enumerate(audit.labels)}
+    if not set(values) <= set(codes):
+        raise BadParameter(f"a counterfeit of query {number} is not a possible value of its column.")
+    return tuple(codes[value] for value in values)
 
 
 def _values(column: str, audit: ValuesAudit, answers: Sequence[_Answered], asked: Auditor) -> PastAnswers:
@@ -116,7 +141,7 @@ def _values(column: str, audit: ValuesAudit, answers: Sequence[_Answered], asked
     likely = everything.probabilities() if audit.rules.probable is not None else None
     likely = None if likely is None else np.delete(likely, audit.known, axis=0)
     told = [(rows, constraint, a.form) for (rows, constraint), a in zip(constraints, answers, strict=True)]
-    graph = answer_graph(audit, told, possible)
+    graph = answer_graph(audit, told, possible, [answer.fakes for answer in answers])
     return PastAnswers(
         column=column, queries=tuple(a.text for a in answers), k=k, kept=dict(Counter(left[left <= values].tolist())),
         exposed=_rows(asked, exposed), worst=None if worst is None else _rows(asked, [worst])[0], proof=proof,

@@ -13,6 +13,7 @@ from sfumato.cli._console import chosen, emit_json, json_option, note, progress,
 
 if TYPE_CHECKING:
     from sfumato.auditing.auditor import Auditor
+    from sfumato.auditing.past_answers import PastAnswers
     from sfumato.dataset import Domain
 
 PERSON = "operator"
@@ -79,6 +80,14 @@ PERSON = "operator"
     "--told", is_flag=True,
     help="The log was answered already: list who is exposed by its answers, and which answers show it.",
 )  # fmt: skip
+@click.option(
+    "--values", "show_values", is_flag=True,
+    help="With --told: also print everybody's possible values, by all answers and by delta-2 matchings. Confidential.",
+)  # fmt: skip
+@click.option(
+    "--counterfeit", "counterfeits_of", multiple=True, metavar="QUERY:VALUE",
+    help="With --told: show the delta-2 table also with this value added to the list of this query, such as 2:Flu.",
+)  # fmt: skip
 @click.option("--html", type=typed_path, default=None, help="With --told: write the pictures to this HTML file.")
 @click.option("--ledger", type=typed_path, default=None, help="SQLite file that keeps the decisions across runs.")
 @click.option("--dataset", default=None, help="Name of the table in the ledger. The file's name if left out.")
@@ -93,6 +102,8 @@ def command(
     known: tuple[str, ...],
     independent: tuple[str, ...],
     told: bool,
+    show_values: bool,
+    counterfeits_of: tuple[str, ...],
     html: Path | None,
     ledger: Path | None,
     dataset: str | None,
@@ -103,8 +114,8 @@ def command(
 
     Each query is answered, answered with counterfeits, or refused. The output also lists the rows that the exact answer
     would have exposed (row 1 is the first after the header), and the possible worlds after each answer: how many
-    assignments of values to the people asked about agree with all answers so far. It shows no values and is for the
-    owner of the data only.
+    assignments of values to the people asked about agree with all answers so far. It is for the owner of the data only
+    and shows no values, except with --values.
     The exit code is 1 if a query was refused.
 
     A query selects a sensitive column, SUM, AVG, MAX or MIN of one, or COUNT(*), with a WHERE clause. Sums and extremes
@@ -118,11 +129,12 @@ def command(
     table = audited_table(data, document=recipe, secrets=secrets, domains=_domains(domains), **rules)
     if told and ledger is not None:
         raise BadParameter("--told judges a log and decides nothing; leave out --ledger.")
-    if html is not None and not told:
-        raise BadParameter("--html is for --told: the pictures are of answers already given.")
+    for option, given in (("html", html), ("values", show_values), ("counterfeit", counterfeits_of)):
+        if given and not told:
+            raise BadParameter(f"--{option} is for --told: it shows answers already given.")
     queries = list(read_log(_text(log)))
     if told:
-        return _told(table.auditor, queries, as_json, html)
+        return _told(table.auditor, queries, as_json, html, show_values, _counterfeits(counterfeits_of))
     replay = replay_log(queries, table, ledger=ledger, dataset=dataset, progress=progress(quiet=as_json))
     if as_json:
         emit_json(replay.to_dict())
@@ -132,7 +144,10 @@ def command(
     return 1 if replay.refused else 0
 
 
-def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None) -> int:
+def _told(
+    auditor: Auditor, queries: list[str], as_json: bool, html: Path | None, show_values: bool,
+    counterfeits: Mapping[int, Sequence[str]],
+) -> int:  # fmt: skip
     """Print what answers already given give away; exit code 1 if somebody is exposed or a query is not audited."""
     from rich.console import Console
     from rich.markup import escape
@@ -140,7 +155,7 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
 
     from sfumato.auditing.past_answers import past_answers
 
-    columns, left_out = past_answers(auditor, queries)
+    columns, left_out = past_answers(auditor, queries, counterfeits=counterfeits)
     limit = auditor.rules.probable
     exposed = any(
         column.exposed or (limit is not None and (column.probability is None or column.probability > limit + 1e-9))
@@ -152,7 +167,8 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
 
         write_secret(html, audit_html(columns, left_out))
     if as_json:
-        emit_json({"columns": [column.to_dict() for column in columns], "not_audited": left_out, "exposed": exposed})
+        shown = [column.to_dict() | (_values(column) if show_values else {}) for column in columns]
+        emit_json({"columns": shown, "not_audited": left_out, "exposed": exposed})
         return int(exposed or bool(left_out))
     console = Console()
     for column in columns:
@@ -170,6 +186,14 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
                 f"Of {merged:,} pairs of person and value that each answer alone leaves (merged graph), "
                 f"{column.graph.error:,} are in no assignment."
             )
+        if show_values and column.graph is not None:
+            head, rows = column.graph.table()
+            values_left = Table(title=f"{escape(column.column)}: possible values (confidential)", box=None)
+            for name in head:
+                values_left.add_column(name)
+            for row in rows:
+                values_left.add_row(*map(escape, row))
+            console.print(values_left)
         if limit is not None:
             likely = "not computed: the effort ran out" if column.probability is None else f"{column.probability:.3g}"
             console.print(f"Largest probability of a value: {likely} (allowed: {limit:g}).")
@@ -186,6 +210,25 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None
     for text in left_out:
         note(f"Not audited: {text}")
     return int(exposed or bool(left_out))
+
+
+def _values(column: PastAnswers) -> dict[str, Any]:
+    if column.graph is None:
+        return {}
+    head, rows = column.graph.table()
+    return {"values": [dict(zip(head, row, strict=True)) for row in rows]}
+
+
+def _counterfeits(given: tuple[str, ...]) -> dict[int, list[str]]:
+    from sfumato.errors import BadParameter
+
+    added: dict[int, list[str]] = {}
+    for entry in given:
+        number, colon, value = entry.partition(":")
+        if not colon or not number.isdecimal():
+            raise BadParameter("--counterfeit is QUERY:VALUE, such as 2:Flu.")
+        added.setdefault(int(number), []).append(value)
+    return added
 
 
 def _counted(number: int, one: str, many: str) -> str:

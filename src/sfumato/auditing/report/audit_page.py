@@ -34,10 +34,15 @@ def audit_sentences(audited: PastAnswers) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def audit_table(audited: PastAnswers) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None:
+    """Head and rows of the table of possible values; None where no person was asked about or values are not listed."""
+    return None if audited.graph is None or not len(audited.graph.people) else audited.graph.table()
+
+
 def audit_html(columns: Sequence[PastAnswers], left_out: Sequence[str]) -> str:
     """The page with the pictures of each column and the proofs."""
     return page_html(
         "audit.html",
-        columns=[(column, audit_sentences(column), audit_figures(column)) for column in columns],
+        columns=[(column, audit_sentences(column), audit_figures(column), audit_table(column)) for column in columns],
         left_out=left_out,
     )
