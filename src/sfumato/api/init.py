@@ -15,6 +15,7 @@ from sfumato.errors import BadParameter, SfumatoError, UnknownFormat
 from sfumato.profiling import Proposal, propose, to_yaml
 from sfumato.profiling.dataset_text import ProfiledTable, dataset_text
 from sfumato.profiling.recipe_text import for_preset
+from sfumato.profiling.table_plan_text import table_plan_text
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Recipe
 from sfumato.recipe.decide import decide
@@ -72,6 +73,7 @@ def init(
     size: int = 4,
     rows: int = 1_000_000,
     compare: bool = True,
+    table_plan: bool = False,
     rest: str | None = None,
     by: str | None = None,
     progress: Progress = AUTO,
@@ -88,7 +90,8 @@ def init(
     folder
         Where the document will stand; the files in it are named relative to it. None: as they are given.
     k
-        One table: the smallest size of an equivalence class. There is no default: without it ``k`` is left blank.
+        One table: the smallest size of an equivalence class or, with ``table_plan``, the smallest number of
+        contributors of a published cell. There is no default: without it ``k`` is left blank.
     preset
         One table: the name of a preset to start from instead.
     unit
@@ -99,6 +102,8 @@ def init(
         Largest number of rows to read of a table.
     compare
         With ``k``: whether masking methods are compared on a sample, and the one that loses least is proposed.
+    table_plan
+        One table: whether to draft a plan of tables, with rows and columns from those with few values.
     rest, by
         One table: the role of all columns that are not recognized, and who decides so.
     """
@@ -110,14 +115,20 @@ def init(
         raise BadParameter("`rest` and `by` go together: which role, and who decides.")
     if k is not None and preset is not None:
         raise BadParameter("A preset sets k itself.", fix="Use `k` or `preset`, not both.")
+    if table_plan and preset is not None:
+        raise BadParameter("A preset is for microdata, and not for a plan of tables.", fix="Leave the preset out.")
     if len(tables) == 1:
         start = None if preset is None else preset_text(preset)
         sample = preview(tables[0], most=rows)
-        draft = _one_table(sample, Source.found(tables[0], beside=beside), unit, size, k, start, compare, progress)
+        source = Source.found(tables[0], beside=beside)
+        if table_plan:
+            draft = _table_plan(sample, source, unit, k, progress)
+        else:
+            draft = _one_table(sample, source, unit, size, k, start, compare, progress)
         return draft if rest is None or by is None else _decided(draft, rest, by)
-    if (k, preset, rest) != (None, None, None):
+    if (k, preset, rest) != (None, None, None) or table_plan:
         raise BadParameter(
-            "`k`, `preset` and `rest` are for one table.",
+            "`k`, `preset`, `rest` and a plan of tables are for one table.",
             fix="A plan names the data set and says what leaves; `decide` decides the columns of a table.",
         )
     several = isinstance(sources, str | Path) or len(sources) == 1
@@ -176,6 +187,15 @@ def _one_table(
         text=text, tables={sql_name(source.location): proposal}, read=sample.table.rows, rows=sample.rows,
         comparison=comparison, not_compared=not_compared, rehearsal=rehearsal,
     )  # fmt: skip
+
+
+def _table_plan(sample: Preview, source: Source, unit: str | None, k: int | None, progress: Progress) -> Draft:
+    if unit not in (None, "row"):
+        sample.table.require([unit])
+    proposal = propose(sample.table, whole=sample.rows, progress=progress, max_size=1)
+    text = table_plan_text(proposal, sample.table.frame, source, unit=unit, threshold=k)
+    tables = {sql_name(source.location): proposal}
+    return Draft(text=text, tables=tables, read=sample.table.rows, rows=sample.rows)
 
 
 def _decided(draft: Draft, rest: str, by: str) -> Draft:

@@ -107,13 +107,17 @@ def command(
 
 
 def _schema(text: str, path: Path, table: str | None) -> Schema:
-    """The columns of a recipe, or of one table of a data set document."""
+    """The columns of a recipe, of one table of a data set document, or of a plan with its data set in the same file."""
+    from sfumato.api.kind import kind_of_plan
     from sfumato.dataset import Schema
     from sfumato.dataset.document import Dataset
+    from sfumato.dataset.plan import DatasetPlan
     from sfumato.recipe.validate import recipe_from_text
 
-    if table is not None:
+    planned = any(issubclass(model, DatasetPlan) for model in kind_of_plan(text).plan_models())
+    if table is not None or planned:
         dataset = Dataset.parse(text, base=path.parent, source=path.name)
+        table = next(iter(dataset.tables)) if table is None else table
         known = dataset.tables.get(table)
         return Schema(columns={} if known is None else known.columns)
     return recipe_from_text(text, base=path.parent, source=path.name).schema

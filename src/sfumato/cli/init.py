@@ -59,6 +59,10 @@ PERSON = "steward"
     help="With --k: compare masking methods on a sample and propose the one that loses least.",
 )  # fmt: skip
 @click.option(
+    "--tables", "table_plan", is_flag=True,
+    help="Write a plan of tables of counts or sums instead; --k is then the fewest contributors of a published cell.",
+)  # fmt: skip
+@click.option(
     "--rest", type=click.Choice(["identifier", "quasi", "sensitive", "drop"]), default=None,
     help="Role of all columns that are not recognized. Needs --by.",
 )  # fmt: skip
@@ -76,6 +80,7 @@ def command(
     size: int,
     rows: int,
     compare: bool,
+    table_plan: bool,
     rest: str | None,
     by: str | None,
     details: bool,
@@ -99,6 +104,8 @@ def command(
     from sfumato.errors import OutputExists
     from sfumato.recipe.presets import preset_text
 
+    if table_plan and (edges or preset is not None):
+        raise click.UsageError("--tables is for one table of people, without --edges and --preset.")
     if edges:
         _write_graph_recipe(sources[0] if sources else None, edges, out, k=k, force=force, as_json=as_json)
         return
@@ -117,7 +124,7 @@ def command(
         )
     draft = init(
         sources, folder=None if printed else out.parent, k=k, preset=preset, unit=unit, size=size, rows=rows,
-        compare=compare, rest=rest, by=by, progress=progress(quiet=as_json),
+        compare=compare, table_plan=table_plan, rest=rest, by=by, progress=progress(quiet=as_json),
     )  # fmt: skip
     if printed:
         click.echo(draft.text, nl=False)
@@ -125,10 +132,14 @@ def command(
     draft.save(out, force=force)
     several = len(draft.tables) > 1
     if as_json:
-        emit_json({"dataset" if several else "recipe": str(out), **draft.to_dict()})
+        what = "dataset" if several else "plan" if table_plan else "recipe"
+        emit_json({what: str(out), **draft.to_dict()})
     elif several:
         note(f"Written: {out}, with {len(draft.tables)} tables. Confirm `person`, keys and links, decide the columns.")
         note(f"A plan names it (`dataset: {out.name}`) and says what leaves: models, steps, limits.")
+    elif table_plan:
+        _note_written(next(iter(draft.tables.values())), out, decided=rest is not None)
+        note("Confirm `tables`, `unit` and the rule in it." + ("" if k else " The rule has no number yet."))
     else:
         _show(draft, out, decided=rest is not None, details=details)
         if "://" in sources[0] and urlsplit(sources[0]).password:

@@ -55,8 +55,8 @@ def to_yaml(
         [
             *_head(proposal),
             "sfumato: 1",
-            *_data(source),
-            *_unit(proposal, unit),
+            *data_lines(source),
+            *unit_lines(proposal, unit),
             *comment("A seed repeats a run, together with the random key in the private folder of the release."),
             "# seed: ",
             "",
@@ -70,7 +70,7 @@ def to_yaml(
     )
 
 
-def _data(source: Source | str | None) -> Iterator[str]:
+def data_lines(source: Source | str | None) -> Iterator[str]:
     """Where the data is, and under which name and in which ledger its budgets are kept."""
     if source is None:
         return
@@ -81,7 +81,8 @@ def _data(source: Source | str | None) -> Iterator[str]:
     yield f"ledger: {yaml_scalar(f'{name}-ledger.db')}      # budgets of queries and noisy releases"
 
 
-def _unit(proposal: Proposal, unit: str | None) -> Iterator[str]:
+def unit_lines(proposal: Proposal, unit: str | None) -> Iterator[str]:
+    """Whose privacy is kept, if that is known."""
     own = unit or proposal.unit
     if own is None:
         yield from comment(_PERSON)
