@@ -69,8 +69,9 @@ class Decision:
     """Rows of the people whom the exact answer would expose. Only the owner may see them."""
     answer: Any = field(default=None, repr=False)
     """The answer for the analyst: a list of values, a number, or None."""
-    worlds: Worlds | None = field(default=None, repr=False)
-    """How many assignments of values to people all answers leave. None: a refusal, or not counted for this column."""
+    worlds: Worlds | None = field(default=None, repr=False, compare=False)
+    """How many assignments of values to people all answers so far leave: later answers change it, not the decision.
+    None: a refusal, or not counted for this column."""
 
     def to_dict(self) -> dict[str, Any]:
         """The decision as plain data for the owner, without data values."""
