@@ -20,6 +20,7 @@ from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
+from sfumato.server.postgres.notices import answer_notice, last_answer_rows
 
 COLUMNS = {
     "who": Column(role=Role.PLAIN, kind=Kind.INTEGER),
@@ -156,6 +157,11 @@ def test_what_was_not_measured_was_not_shown() -> None:
     assert answer.limits == "not shown"
     assert answer.rows[0][0].low is None
     assert "no intervals" in str(answer.explanation)
+    assert "no intervals" in str(answer)
+    assert "no intervals" in answer._repr_html_()
+    assert "no intervals" in answer_notice(answer)
+    assert {row["limits"] for row in last_answer_rows(answer)} == {"not shown"}
+    assert answer.intervals.columns == ["COUNT(*)", "limits"]
 
 
 def test_every_door_says_whether_the_limits_fit() -> None:

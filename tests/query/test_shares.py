@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -229,3 +230,64 @@ def test_combined_noise_is_bounded_as_its_parts_are() -> None:
     assert laplace_tail([1.0, 1.0001], 2.0) == pytest.approx(2 * math.exp(-2), rel=1e-3)  # (1 + t/2)·exp(-t) at 2
     with pytest.raises(BadParameter):
         combined_error([(1, one)] * 5, confidence="0.95")
+
+
+REPEATED: list[dict[str, Any]] = [
+    {"person": 1, "city": "ab"[i % 2], "plain": None if i % 4 == 0 else float(i), "far": 80 + i % 7, "both": 0.0,
+     "whole": 1, "same": 7, "flag": None if i == 9 else i % 10 < 8, "word": f"w{i % 3}"}
+    for i in range(2000)
+]  # fmt: skip
+"""Many rows of one person: each numerator and denominator below has far more of them than may count."""
+QUOTIENTS = (
+    "COUNT_IF(flag) / COUNT(*)",
+    "SUM(CASE WHEN flag THEN 1 ELSE 0 END) / COUNT(*)",
+    "COUNT(*) FILTER (WHERE flag) / COUNT(*)",
+    "COUNT(plain) / COUNT(*)",
+    "COUNT(*) FILTER (WHERE flag) / COUNT(*) FILTER (WHERE NOT flag)",
+    "COUNT_IF(flag) / COUNT_IF(word = 'w1')",
+    "COUNT_IF(flag AND word = 'w1') / COUNT_IF(word = 'w1')",
+    "COUNT_IF(flag AND word = 'w1') / COUNT_IF(flag AND city = 'a')",
+    "COUNT_IF(flag) / COUNT(plain)",
+    "SUM(far) FILTER (WHERE flag) / COUNT(*)",
+    "SUM(plain) / COUNT(plain)",
+    "SUM(plain) / COUNT_IF(flag)",
+    "SUM(plain) FILTER (WHERE flag) / SUM(far) FILTER (WHERE word = 'w1')",
+    "AVG(plain) * COUNT(plain) / COUNT(*)",
+    "AVG(far) FILTER (WHERE flag) * COUNT_IF(flag) / SUM(far)",
+    "VAR_POP(plain) * COUNT(plain) / COUNT(*)",
+)
+
+
+@pytest.mark.parametrize("where", ["TRUE", "flag IS NULL OR word <> 'w2'"])
+@pytest.mark.parametrize("quotient", QUOTIENTS)
+def test_the_two_sides_of_a_quotient_are_bounded_alike(quotient: str, where: str) -> None:
+    """A person with far more rows than count has the quotient of these rows, whatever their conditions are."""
+    sql = f"SELECT {quotient} FROM t WHERE {where}"
+    with duckdb.connect() as exact:
+        exact.register("t", pl.DataFrame(REPEATED, infer_schema_length=None).with_columns(pl.col("plain").clip(0, 100)))
+        [(truth,)] = exact.execute(sql).fetchall()
+    asked = session(catalog("person", rows=900, groups=1), REPEATED)
+    assert asked.ask(sql, epsilon=HUGE).value == pytest.approx(truth, rel=0.005)
+
+
+@pytest.mark.parametrize("bounding", ["sample", "clip"])
+def test_the_two_sides_are_bounded_alike_in_every_group(bounding: str) -> None:
+    rows = [dict(row, person=person) for person in range(20) for row in REPEATED[:200]]
+    asked = session(catalog("person", rows=30, groups=2), rows)
+    sql = "SELECT city, COUNT_IF(flag) AS n, COUNT(*) AS all, COUNT_IF(flag) / COUNT(*) AS share FROM t GROUP BY city"
+    answer = asked.ask(sql, epsilon=HUGE, delta="0.01", bounding=bounding)
+    a, b, c = answer.frame.sort("city").rows()
+    truth = [sum(bool(r["flag"]) for r in REPEATED[:200] if r["city"] == name) / 100 for name in "ab"]
+    assert [a[1] / a[2], b[1] / b[2]] == pytest.approx(truth, rel=0.005)
+    assert [a[3], b[3]] == pytest.approx(truth, rel=0.005)
+    assert max(a[2], b[2]) <= 20 * 45 < 20 * 100
+    assert c[1:3] == pytest.approx((0, 0), abs=0.5)
+
+
+def test_conditions_of_a_count_share_the_noise_of_one_count() -> None:
+    """A conditional count beside the count of all rows: half the noise that an even split would have."""
+    conditional, every = errors(plan("SELECT COUNT_IF(flag), COUNT(*) FROM t", rows=3, groups=1))
+    [alone] = errors(plan("SELECT COUNT_IF(flag) FROM t", rows=3, groups=1)) or [math.nan]
+    assert conditional == pytest.approx(3 * math.log(20), rel=0.02)
+    assert conditional < every < 2 * conditional
+    assert alone == pytest.approx(3 * math.log(20), rel=0.02)

@@ -8,17 +8,30 @@ variance of a count alone; splitting the cost in two would give each four times 
 
 The same in degree 2: (1-t)², 2t(1-t) and t² (Bernstein's polynomials, t = (x - a)/(b - a)) are not negative and add up
 to 1, and the sum of squares is among what they span. Rows without a value may form a further share, so that COUNT(*)
-and COUNT(x) come out of the same numbers. A sum without a mean treats them as zeros, which it may.
+and COUNT(x) come out of the same numbers. A sum without a mean treats them as zeros, which it may. The number of rows
+for which a condition holds is the sum of their ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.engines.expressions import Arithmetic, ColumnRef, Expression, Not, Quotient, all_of, constant, when
+from sfumato.engines.expressions import (
+    NOTHING,
+    TRUE,
+    And,
+    Arithmetic,
+    Case,
+    ColumnRef,
+    Expression,
+    Quotient,
+    all_of,
+    constant,
+    when,
+)
 from sfumato.query.plan.aggregates import (
     Aggregate,
     BernsteinSum,
@@ -63,7 +76,8 @@ class _Block:
     """Whether the shares of a unit with too many rows are scaled down, which takes finer steps than adding them up."""
     rows: Expression | None = None
     """Condition of the rows that are counted, with missing values as zeros; None: rows that have a value."""
-    missing: bool = False
+    others: Expression | None = None
+    """Condition of the rows of which those without a value are a further share; None: there is no such share."""
     first: int = 0
     """Index of its first aggregate; column names contain it."""
 
@@ -107,9 +121,10 @@ class _Block:
             twice = Arithmetic("*", Arithmetic("*", constant(2), x), down)
             steps = [Arithmetic("*", down, down), twice, Arithmetic("*", x, x)]
         columns: dict[int, tuple[str, Expression]] = {0: (x.name, when(self.counted, up))}
-        if self.missing:
+        if self.others is not None:
             none = ColumnRef(f"x{self.first + len(steps)}", "int", size=(float(whole), 1.0))
-            columns[len(steps)] = (none.name, when(all_of(self.condition, Not(self.of.present)), constant(whole)))
+            other = Case(((self.counted, NOTHING), (self.others, constant(whole))), NOTHING)
+            columns[len(steps)] = (none.name, other)
             steps.append(none)
         common: dict[str, Any] = {
             "low": 0,
@@ -133,7 +148,7 @@ class _Block:
         return LinearCombination(terms=terms, unit=unit, what=what)
 
     def count(self, *, all_rows: bool) -> LinearCombination:
-        parts = self.degree + 1 + (all_rows and self.missing)
+        parts = self.degree + 1 + (all_rows and self.others is not None)
         what = "Number of rows" if all_rows or self.rows is not None else "Number of values"
         return replace(self._linear((1,) * parts, Fraction(1), what), whole=True)
 
@@ -155,12 +170,14 @@ class _Block:
 def combine_aggregates(query: Query, *, counted: bool = False) -> Query:
     """Rewrite a query so that aggregates of the same rows are measured jointly as shares.
 
-    A sum is always measured with the number of the rows that its condition keeps, unless each row is a unit. Of a unit
-    with too many rows it then loses the same share, whatever stands beside it, and so does that number: a sum divided
-    by a count is a mean. With ``counted`` this holds for all sums: private keys can then be selected by that count.
+    Unless each row is a unit, every sum, mean and count is measured as shares of the same rows, those that
+    ``_common_rows`` gives. Of a unit with too many of these rows all of them then lose the same share, whatever their
+    own conditions are, so that a quotient of any two is that of the unit's rows. With ``counted`` all sums are measured
+    with the number of their rows: private keys can then be selected by that count.
     """
     blocks: list[_Block] = []
     scaled = not query.rows.by_row
+    common = _common_rows(query.aggregates) if scaled else None
     for moments in (m for m in query.aggregates if isinstance(m, Moments)):
         block = next((b for b in blocks if (b.of, b.condition) == (moments.of, moments.condition)), None)
         if block is None:
@@ -168,28 +185,67 @@ def combine_aggregates(query: Query, *, counted: bool = False) -> Query:
         else:
             block.degree = max(block.degree, moments.degree)
     means = list(blocks)
-    counts = {m.condition for m in query.aggregates if isinstance(m, Count) and not m.once}
+    counts = [m for m in query.aggregates if isinstance(m, Count) and not m.once]
     sums = [m for m in query.aggregates if isinstance(m, Sum) and m.of is not None]
-    bounded = counted or not query.rows.by_row
-    hosted = {block.counted for block in means}
+    hosted = {_tests(block.counted) for block in means}
+    asked = {_tests(m.condition) for m in counts}
     for block in means:
-        summed = bounded and any((m.of, m.condition) == (block.of, block.condition) for m in sums)
-        if summed or block.condition in counts - hosted:
-            block.missing = True
-            hosted.add(block.condition)
-    alone: dict[Sum, _Block] = {}
+        if common is not None:
+            block.others = common if _tests(common) != _tests(block.counted) else None
+        elif (counted and any((m.of, m.condition) == (block.of, block.condition) for m in sums)) or (
+            _tests(block.condition) in asked - hosted
+        ):
+            block.others = block.condition
+            hosted.add(_tests(block.condition))
+    alone: dict[Aggregate, _Block] = {}
     for aggregate in sums:
         of, condition = aggregate.of, aggregate.condition
         assert of is not None
         if any((b.of, b.condition) == (of, condition) for b in means):
             continue
-        if bounded or condition in counts - hosted:
-            alone[aggregate] = _Block(of=of, condition=condition, degree=1, scaled=scaled, rows=condition)
-            blocks.append(alone[aggregate])
+        if common is not None or counted or _tests(condition) in asked - hosted:
+            alone[aggregate] = _Block(of=of, condition=condition, degree=1, scaled=scaled, rows=common or condition)
+    if common is not None:
+        known = {*hosted, _tests(common)}
+        for count in counts:
+            if _tests(count.condition) not in known:
+                alone[count] = _Block(of=_ONE, condition=count.condition, degree=1, scaled=scaled, rows=common)
+    blocks += alone.values()
     families = [_family(m) for m in query.aggregates if isinstance(m, BinCounts)]
     if not blocks and len(set(families)) == len(families):
         return query
     return _rewritten(query, blocks, means, alone)
+
+
+_ONE = FixedPoint(value=constant(1), present=TRUE, least=Fraction(1), most=Fraction(1))
+"""What is summed to count rows."""
+
+
+def _ordered(condition: Expression) -> tuple[Expression, ...]:
+    return condition.items if isinstance(condition, And) else (condition,)
+
+
+def _tests(condition: Expression) -> frozenset[Expression]:
+    """The conditions that hold together, in any order."""
+    return frozenset(_ordered(condition)) - {TRUE}
+
+
+def _common_rows(aggregates: Sequence[Aggregate]) -> Expression:
+    """The condition of the rows that all sums, means and counts are shares of: what their conditions have in common.
+
+    It holds for every row that one of them reads, and is the condition itself where they have the same.
+    """
+    read: list[Expression] = []
+    for aggregate in aggregates:
+        match aggregate:
+            case Moments():
+                read.append(all_of(aggregate.condition, aggregate.of.present))
+            case Sum() | Count(once=False):
+                read.append(aggregate.condition)
+    if not read:
+        return TRUE
+    shared = frozenset.intersection(*map(_tests, read))
+    return all_of(*dict.fromkeys(test for test in _ordered(read[0]) if test in shared))
 
 
 def _family(cells: BinCounts) -> BinCounts:
@@ -197,14 +253,14 @@ def _family(cells: BinCounts) -> BinCounts:
     return replace(cells, rank=Fraction(0))
 
 
-def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: dict[Sum, _Block]) -> Query:
+def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: dict[Aggregate, _Block]) -> Query:
     def mean_of(of: FixedPoint | None, condition: Expression) -> _Block | None:
         return next((b for b in means if (b.of, b.condition) == (of, condition)), None)
 
     def count_of(condition: Expression) -> LinearCombination | None:
-        own = [b for b in blocks if b.counted == condition]
+        own = [b for b in blocks if _tests(b.counted) == _tests(condition)]
         if not own:
-            block = next((b for b in means if b.missing and b.condition == condition), None)
+            block = next((b for b in means if b.others is not None and _tests(b.others) == _tests(condition)), None)
             return None if block is None else block.count(all_rows=True)
         exact = [b.count(all_rows=False) for b in own[:_HOSTS]]
         terms = tuple((index, weight / len(exact)) for one in exact for index, weight in one.terms)
@@ -228,6 +284,9 @@ def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: d
                 continue
             case Moments():
                 places[i] = mean_of(aggregate.of, aggregate.condition)
+                continue
+            case Count(once=False) if (ones := alone.get(aggregate)) is not None:
+                places[i] = replace(ones.total(), what="Number of rows", whole=True)
                 continue
             case Count(once=False) if (count := count_of(aggregate.condition)) is not None:
                 places[i] = count

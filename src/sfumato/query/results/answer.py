@@ -113,7 +113,7 @@ class Answer:
         """What is shown below the values: the cost and whom the limits cut; the notes of other policies."""
         if not self.cost:
             return self.notes
-        return (self.cost, *([] if self.kept is None else [kept_text(self.kept)]))
+        return (self.cost, *([] if self.limits is None else [kept_text(self.kept)]))
 
     def __repr__(self) -> str:
         if len(self.rows) == 1:

@@ -50,8 +50,13 @@ def _judged(kept: NoisyValue | None) -> Limits:
     return "cut" if kept.high < 1 else "fit" if kept.low >= _LEAST else "not shown"
 
 
-def kept_text(kept: NoisyValue) -> str:
-    """What the limits do to the answer, and what to do about it, in one sentence or two."""
+def kept_text(kept: NoisyValue | None) -> str:
+    """What the limits do to the answer, and what to do about it, in one sentence or two; None was not measured."""
+    if kept is None:
+        return (
+            "It was not measured how many people the limits cut (`fit` is 0), so that there are no intervals. Use a "
+            "`fit` above 0."
+        )
     assert kept.low is not None
     assert kept.high is not None
     few, many = 1 - kept.high, 1 - kept.low
