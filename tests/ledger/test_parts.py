@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -25,6 +26,7 @@ from sfumato.ledger.exact_budget import Amount, cost_amount
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.parts import DataPart
 from sfumato.proof import sealed, verify_certificate
+from sfumato.query import file_contents
 from sfumato.query.plan.parts import part_read
 from sfumato.query.session import Session
 from sfumato.query.sql.parse import parse_query
@@ -288,6 +290,11 @@ def test_questions_to_two_wards_cost_one(session: Session) -> None:
         ("SELECT COUNT(*) FROM patients WHERE floor = 1 AND ward = 'west'", ("ward", "west")),
         ("SELECT COUNT(*) FROM patients WHERE ward = 'it''s'", ("ward", "it's")),
         ("SELECT COUNT(*) FROM patients", None),
+        ("SELECT COUNT(*) FROM patients WHERE floor = 1.0 AND floor = 1", ("floor", 1)),
+        ("SELECT COUNT(*) FROM patients WHERE floor = 2", None),
+        ("SELECT COUNT(*) FROM patients WHERE ward = 'East'", None),
+        ("SELECT COUNT(*) FROM patients WHERE CAST(floor AS DOUBLE) = 1", None),
+        ("SELECT COUNT(*) FROM patients WHERE CAST(floor AS VARCHAR) = '1'", None),
         ("SELECT COUNT(*) FROM patients WHERE ward = 'east' OR age = 3", None),
         ("SELECT COUNT(*) FROM patients WHERE NOT ward = 'east'", None),
         ("SELECT COUNT(*) FROM patients WHERE ward <> 'east'", None),
@@ -301,7 +308,7 @@ def test_questions_to_two_wards_cost_one(session: Session) -> None:
     ],
 )  # fmt: skip
 def test_the_part_of_a_question(session: Session, sql: str, part: tuple[str, object] | None) -> None:
-    assert part_read([parse_query(sql, session.catalog).rows], session.catalog.parts) == part
+    assert part_read([parse_query(sql, session.catalog).rows], session.catalog.part_columns) == part
 
 
 def test_rows_outside_of_the_part_change_nothing(session: Session, tmp_path: Path) -> None:
@@ -320,7 +327,7 @@ def test_rows_outside_of_the_part_change_nothing(session: Session, tmp_path: Pat
         (folder / "hospital.yaml").write_text(DOCUMENT)
         own = sfumato.session(folder / "hospital.yaml")
         plans = [parse_query(sql, own.catalog) for sql in questions]
-        assert all(part_read([plan.rows], own.catalog.parts) == ("ward", "east") for plan in plans)
+        assert all(part_read([plan.rows], own.catalog.part_columns) == ("ward", "east") for plan in plans)
         return [sorted(map(str, own.running.run(plan.rows.query()).open(Permit("test")))) for plan in plans]
 
     nobody = read("")
@@ -334,6 +341,110 @@ def test_parts_of_changed_data_are_others(session: Session, tmp_path: Path) -> N
     file = tmp_path / "patients.csv"
     file.write_text(file.read_text() + "west,1,50\n")  # somebody may have moved from the east to the west
     sfumato.session(tmp_path / "hospital.yaml").ask("SELECT COUNT(*) FROM patients WHERE ward = 'west'", epsilon="0.25")
+    assert spent(session.ledger) == Fraction(1, 2)
+
+
+ONE = ["1.0", "1.00000000000000000001", "0.99999999999999999999", "1e0", "CAST(1 AS DOUBLE)"]
+
+
+@pytest.mark.parametrize("again", ONE)
+def test_two_spellings_of_a_value_are_no_two_parts(session: Session, again: str) -> None:
+    session.ask("SELECT COUNT(*) FROM patients WHERE floor = 1", epsilon="0.75")
+    other = f"SELECT COUNT(*) FROM patients WHERE floor = {again} AND age < 90"
+    with pytest.raises(OverBudget):
+        session.ask(other, epsilon="0.75")
+    assert spent(session.ledger) == Fraction(3, 4)
+    session.ask(other, epsilon="0.25")
+    assert spent(session.ledger) == 1, "charged to the same part, or to the whole"
+    session.ledger.verify()
+
+
+@pytest.mark.parametrize("again", [f"{2**53}.00000000000000001", f"{2**53}.5", f"CAST({2**53} AS DOUBLE)"])
+def test_a_large_whole_number_and_its_float_are_no_two_parts(tmp_path: Path, again: str) -> None:
+    large = 2**53 + 1
+    document = DOCUMENT.replace("values: [0, 1]", f"values: [{large}, {large - 1}]")
+    (tmp_path / "hospital.yaml").write_text(document)
+    (tmp_path / "patients.csv").write_text(f"ward,floor,age\neast,{large},3\n")
+    Ledger.open(tmp_path / "ledger.db").set_cap(pure(1), dataset="hospital")
+    session = sfumato.session(tmp_path / "hospital.yaml")
+    session.ask(f"SELECT COUNT(*) FROM patients WHERE floor = {large}", epsilon="0.75")
+    with pytest.raises(OverBudget):
+        session.ask(f"SELECT COUNT(*) FROM patients WHERE floor = {again}", epsilon="0.75")
+    session.ask(f"SELECT COUNT(*) FROM patients WHERE floor = {large - 1}", epsilon="0.75")
+    assert spent(session.ledger) == Fraction(3, 4), "compared as whole numbers they are two"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("floor: {kind: integer, domain: {values: [0, 1]}}", "floor: {kind: category, domain: {values: ['0', '1']}}"),
+        ("values: [0, 1]", "values: [0, 1, 2]"),
+        ("data: patients.csv", "data: {file: patients.csv, missing: [west]}"),
+    ],
+)
+def test_parts_that_are_read_in_another_way_are_others(session: Session, tmp_path: Path, old: str, new: str) -> None:
+    question = "SELECT COUNT(*) FROM patients WHERE floor = 1"
+    session.ask(question, epsilon="0.75")
+    assert old in DOCUMENT
+    document = tmp_path / "hospital.yaml"
+    document.write_text(DOCUMENT.replace(old, new))
+    other = sfumato.session(document)
+    value = "'0'" if "category" in new else "0"
+    with pytest.raises(OverBudget):
+        other.ask(question.replace("= 1", f"= {value}"), epsilon="0.75")
+    other.ask(question.replace("= 1", f"= {value}"), epsilon="0.25")
+    assert spent(session.ledger) == 1
+
+
+def exchanged(file: Path) -> None:
+    """East and west change places; size and modification time stay."""
+    facts, text = file.stat(), file.read_text()
+    file.write_text(text.replace("east", "____").replace("west", "east").replace("____", "west"))
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (facts.st_size, facts.st_mtime_ns)
+    assert file.read_text() != text
+
+
+def test_changed_data_of_the_same_size_and_time_are_another_partition(session: Session, tmp_path: Path) -> None:
+    east, west = (f"SELECT COUNT(*) FROM patients WHERE ward = '{ward}'" for ward in ("east", "west"))
+    session.ask(east, epsilon="0.75")
+    exchanged(tmp_path / "patients.csv")
+    with pytest.raises(OverBudget):
+        sfumato.session(tmp_path / "hospital.yaml").ask(west, epsilon="0.75")
+    with pytest.raises(OverBudget):
+        session.ask(west, epsilon="0.75")  # opened before the change: which people it reads is not known
+    assert not sfumato.session(tmp_path / "hospital.yaml").ask(east, epsilon="0.25").cached
+    assert spent(session.ledger) == 1
+
+
+def test_the_contents_of_a_file_are_read_again_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file.csv"
+    file.write_text("east,west")
+    monkeypatch.setattr(file_contents, "_SETTLED", -(10**18))  # as if the last change were long ago
+    first = file_contents.contents_digest(file)
+    assert file_contents._KNOWN[file.resolve()][1] == first == file_contents.contents_digest(file)
+    monkeypatch.setitem(file_contents._KNOWN, file.resolve(), (file_contents._KNOWN[file.resolve()][0], "kept"))
+    assert file_contents.contents_digest(file) == "kept", "the file is not read twice"
+    aside = file.with_name("aside.csv")
+    aside.write_text("west,east")
+    facts = file.stat()
+    os.utime(aside, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    aside.replace(file)  # another inode
+    assert file_contents.contents_digest(file) not in ("kept", first)
+
+
+def test_the_same_data_after_a_touch_are_the_same_partition(session: Session, tmp_path: Path) -> None:
+    session.ask("SELECT COUNT(*) FROM patients WHERE ward = 'east'", epsilon="0.75")
+    os.utime(tmp_path / "patients.csv", ns=(1, 1))
+    sfumato.session(tmp_path / "hospital.yaml").ask("SELECT COUNT(*) FROM patients WHERE ward = 'west'", epsilon="0.75")
+    assert spent(session.ledger) == Fraction(3, 4)
+
+
+def test_data_that_are_no_file_have_no_parts(session: Session, tmp_path: Path) -> None:
+    frame = pl.read_csv(tmp_path / "patients.csv")
+    other = sfumato.session(tmp_path / "hospital.yaml", {"patients": frame})
+    for ward in ("east", "west"):
+        other.ask(f"SELECT COUNT(*) FROM patients WHERE ward = '{ward}'", epsilon="0.25")
     assert spent(session.ledger) == Fraction(1, 2)
 
 
@@ -363,7 +474,40 @@ def test_a_certificate_of_a_part_that_reads_more_is_refused(session: Session) ->
     assert refused(lambda charge: charge["part"].update(name="west")) == node  # type: ignore[attr-defined]
     assert refused(lambda charge: charge["plans"][0]["rows_from"].pop("demands")) == node  # type: ignore[index]
     assert refused(lambda charge: charge.pop("part")) == node, "the ledger knows the part"
-    assert refused(lambda charge: charge["part"].update(partition="age 0")) == node  # type: ignore[attr-defined]
+    assert refused(lambda charge: charge["part"].update(partition="age category 0")) == node  # type: ignore[attr-defined]
+
+
+def test_a_certificate_with_another_spelling_of_a_part_is_refused(session: Session) -> None:
+    """Without the ledger: the certificate alone shows that the part is no declared value in its one form."""
+    certificate = session.ask("SELECT COUNT(*) FROM patients WHERE floor = 1", epsilon="0.25").certificate
+    assert certificate is not None
+    [charge] = certificate["charges"]
+    assert charge["part"]["name"] == "1"
+    assert charge["part"]["partition"].startswith("floor integer ")
+    demand = {"kind": "integer", "value": "1", "values": ["0", "1"]}
+    assert charge["plans"][0]["rows_from"]["demands"] == {"floor": demand}
+
+    def holds(name: object, **demanded: object) -> bool:
+        forged = deepcopy(certificate)
+        part, tree = forged["charges"][0]["part"], forged["charges"][0]["plans"][0]["rows_from"]
+        kind = demanded.get("kind", "integer")
+        part.update(name=name, partition=part["partition"].replace("integer", str(kind)))
+        tree["demands"]["floor"].update(value=name, **demanded)
+        return verify_certificate(sealed(forged)).holds
+
+    assert holds("1")
+    assert holds("0")
+    assert not holds("2"), "not declared"
+    for written in ("1.0", "01", "+1", "1e0", " 1", "-0", "1.00000000000000000001", "１", 1, 1.0, True, None):
+        assert not holds(written)
+        assert not holds(written, values=["0", "1", written]), "declared in a form that the kind has not"
+    assert not holds("1", values=["1", "1"])
+    assert not holds("1", values=["1", "1.0"])
+    assert holds("1.0", kind="category", values=["1", "1.0"])
+    assert not holds("east", kind="category", values=["east", "East"])
+    assert not holds("east", kind="category", values=["east", "west "])
+    assert not holds("1.5", kind="number", values=["1.5"])
+    assert not holds("1", values="1")
 
 
 @pytest.mark.parametrize(
@@ -372,6 +516,17 @@ def test_a_certificate_of_a_part_that_reads_more_is_refused(session: Session) ->
         ("person: row", "person: age", "several rows"),
         ("[ward, floor]", "[age]", "declared `values`"),
         ("[ward, floor]", "[nothing]", "not a column"),
+        ("values: [0, 1]", "values: [0, 1, 1.0]", "whole number"),
+        ("values: [0, 1]", "values: [-0.0, 1]", "whole number"),
+        ("values: [0, 1]", "values: [false, 1]", "whole number"),
+        ("values: [0, 1]", "values: ['0', 1]", "whole number"),
+        ("values: [0, 1]", "values: [1, 1]", "differ"),
+        ("values: [0, 1]", "values: [1, 9223372036854775808]", "64 bits"),
+        ("[east, west,", "[1, 1.0,", "a text"),
+        ("[east, west,", "[east, East,", "differ"),
+        ("[east, west,", "[east, 'east ',", "blanks"),
+        ("[east, west,", "[east, ｅａｓｔ,", "differ"),
+        ("values: [0, 1]}}", "values: [0, 1]}, missing_codes: [1]}", "missing codes"),
         ("data: patients.csv", "data: postgresql://host/db?table=patients", "need a file"),
         ("parts: [ward, floor]", "policy: {rounding: {base: 5, smallest: 2}}, parts: [ward]", "no budget"),
     ],

@@ -59,7 +59,7 @@ class LedgerAccount:
         said = [] if cap is None or shares is None else [f"{name}: of δ = {float(cap.delta):.3g}, {shares}."]
         for partition in dict.fromkeys(part.partition for part in self.parts):
             losses = [f"{part.name} {loss}" for part, loss in self.parts.items() if part.partition == partition]
-            said.append(f"{name}: the largest part of {partition.partition(' ')[0]} counts: {'; '.join(losses)}.")
+            said.append(f"{name}: the largest part of {partition.rsplit(' ', 2)[0]} counts: {'; '.join(losses)}.")
         return (*said, *([f"{name}: moved to {self.moved_to}, nothing is charged here."] if self.moved_to else []))
 
 

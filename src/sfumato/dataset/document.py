@@ -52,8 +52,9 @@ from pydantic import (
 from sfumato.data.source import Source
 from sfumato.data.url import is_url, parse_url
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated
-from sfumato.dataset.column import Column, Kind, Role
+from sfumato.dataset.column import Column, Role
 from sfumato.dataset.data import Schema
+from sfumato.dataset.part_column import PartColumn
 from sfumato.errors import BadParameter, InvalidRecipe, SfumatoError, UnknownPart
 from sfumato.field_docs import DocumentedModel
 from sfumato.params import Location, Part
@@ -199,10 +200,10 @@ def _check_parts(answering: Answering, tables: Mapping[str, TableDeclaration], p
         raise ValueError("`answering.parts` need a file: in a database people may move to another part unnoticed")
     for name in answering.parts:
         column = table.columns.get(name)
-        if column is None or column.kind not in (Kind.CATEGORY, Kind.INTEGER) or column.values is None:
-            raise ValueError(
-                f"`answering.parts: {name}` is not a column of kind category or integer with declared `values`"
-            )
+        try:
+            PartColumn.of(name, column or Column())
+        except ValueError as problem:
+            raise ValueError(f"`answering.parts: {name}` {problem}") from None
 
 
 class Dataset(_Declared):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, factorial
 from typing import Any
+from unicodedata import normalize
 
 from sfumato.proof.brackets import exp, normal, sqrt
 from sfumato.proof.losses import Concentrated, Law, Normal, NotProved, Pure, number
@@ -150,10 +151,37 @@ def reads_part(node: Fields, part: Fields) -> bool:
     """P1: every row comes from a table through a filter that demands the part's value in the column that splits it."""
     kind, children = node.value("node"), node.each("over")
     if kind == "filter" and "demands" in node.stated and _row_by_row_down(children):
-        column, _, _ = str(part.value("partition")).rpartition(" ")
-        if Fields.read(node.value("demands"), f"{node.node}.demands").stated.get(column) == part.value("name"):
-            return True
+        column, *split = str(part.value("partition")).rsplit(" ", 2)
+        demands = Fields.read(node.value("demands"), f"{node.node}.demands")
+        if column in demands.stated:
+            demand = Fields.read(demands.value(column), f"{demands.node}.{column}")
+            value = _declared_value(demand)
+            if split[:1] == [demand.value("kind")] and value == part.value("name"):
+                return True
     return bool(children) and all(reads_part(child, part) for child in children)
+
+
+def _declared_value(demand: Fields) -> str:
+    """The demanded value: one of the declared ones, each in the one form of its kind, so that equal values are equal
+    texts, and no two of which a comparison without case and blanks takes for one."""
+    kind, value, values = demand.value("kind"), demand.value("value"), demand.value("values")
+    if kind not in ("integer", "category") or not isinstance(values, list):
+        raise NotProved(demand.node, "is no value of an integer or a category among declared values")
+    for text in (value, *values):
+        if not isinstance(text, str) or text != text.strip() or (kind == "integer" and not _is_whole(text)):
+            raise NotProved(demand.node, f"is not in the form of the kind {kind}")
+    if len({normalize("NFKC", normalize("NFKC", text).casefold()) for text in values}) < len(values):
+        raise NotProved(demand.node, "two declared values could be one")
+    if value not in values:
+        raise NotProved(demand.node, "is not a declared value")
+    return str(value)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is a whole number of 64 bits in its shortest form."""
+    digits = text.removeprefix("-")
+    plain = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0") and text != "-0"
+    return plain and len(digits) <= 19 and -(2**63) <= int(text) < 2**63
 
 
 def _row_by_row_down(nodes: list[Fields]) -> bool:

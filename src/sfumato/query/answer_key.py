@@ -9,21 +9,26 @@ from pathlib import Path
 from sfumato.data.url import file_and_options
 from sfumato.engines.choice import is_address, without_password
 from sfumato.query.execute.executor import NoisyTable
+from sfumato.query.file_contents import contents_digest
 from sfumato.query.plan.noise import NoisePlan
 
 __all__ = ["answer_key", "data_version", "restore_table", "store_table"]
 
 
-def data_version(sources: Iterable[object], *, public: str, declared: object, session: str) -> str:
-    """Changes when the data changes: a file by its size and time, a frame with every session, a database when the
-    owner declares another version."""
+def data_version(
+    sources: Iterable[object], *, public: str, declared: object, session: str, contents: bool = False
+) -> str:
+    """Changes when the data changes: a file by its size and time, or by its ``contents``, a frame with every session, a
+    database when the owner declares another version."""
     parts = [public]
     for source in sources:
         if is_address(source):
             parts.append(f"{without_password(source)} {declared}")
         elif isinstance(source, str | Path):
-            facts = Path(file_and_options(source)[0]).stat()
-            parts.append(f"{Path(source).resolve()} {facts.st_size} {facts.st_mtime_ns}")
+            file = Path(file_and_options(source)[0])
+            facts = file.stat()
+            state = contents_digest(file) if contents else f"{facts.st_size} {facts.st_mtime_ns}"
+            parts.append(f"{Path(source).resolve()} {state}")
         else:
             parts.append(session)
     return "\n".join(parts)

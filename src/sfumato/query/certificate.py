@@ -6,12 +6,13 @@ was paid, and the part of the data set that was charged: no other condition, no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from sfumato import __version__
+from sfumato.dataset.part_column import PartColumn
 from sfumato.dp.curve import Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanism import Mechanism
@@ -46,13 +47,13 @@ def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> di
     })  # fmt: skip
 
 
-def plan_digest(plans: Iterable[NoisePlan | CubePlan], parts: Sequence[str]) -> str:
+def plan_digest(plans: Iterable[NoisePlan | CubePlan], parts: Mapping[str, PartColumn]) -> str:
     """The hash of the plans that a charge pays for, which the ledger keeps; ``parts`` are the columns of parts."""
     return digest([_plan(plan, parts) for plan in plans])
 
 
 def charge_record(
-    entry: Entry, cost: PrivacyLoss, plans: Sequence[NoisePlan | CubePlan], parts: Sequence[str]
+    entry: Entry, cost: PrivacyLoss, plans: Sequence[NoisePlan | CubePlan], parts: Mapping[str, PartColumn]
 ) -> Charged:
     """A charge with what it paid for."""
     place = {"number": entry.number, "previous": entry.previous, "hash": entry.hash}
@@ -87,7 +88,7 @@ def _exact(number: Fraction) -> str:
     return f"{number.numerator:#x}/{number.denominator:#x}"
 
 
-def _plan(plan: NoisePlan | CubePlan, parts: Sequence[str]) -> dict[str, Any]:
+def _plan(plan: NoisePlan | CubePlan, parts: Mapping[str, PartColumn]) -> dict[str, Any]:
     if isinstance(plan, CubePlan):
         cells = plan.cells
         draws = [_draw(cells, draw.measurement, "marginal") for draw in plan.draws]
@@ -102,17 +103,22 @@ def _plan(plan: NoisePlan | CubePlan, parts: Sequence[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _node(node: PlanNode, parts: Sequence[str]) -> dict[str, Any]:
+def _node(node: PlanNode, parts: Mapping[str, PartColumn]) -> dict[str, Any]:
     kind = part_name(type(node).__name__)
     about: dict[str, Any] = {}
     if isinstance(node, Scan):
         about = {"table": node.table, "unit_column": node.unit_column}
-    elif isinstance(node, Filter) and node.by_row and (values := demanded(node)):
-        about = {"demands": {column: f"{value}" for column, value in values.items() if column in parts}}
+    elif isinstance(node, Filter) and node.by_row and (values := demanded(node, parts)):
+        about = {"demands": {column: _demand(parts[column], value) for column, value in values.items()}}
     return {
         "node": kind, "rule": _rule(NODES, kind), "copies": node.copies if node.by_row else None, **about,
         "over": [_node(child, parts) for child in node.children()],
     }  # fmt: skip
+
+
+def _demand(column: PartColumn, value: int | str) -> dict[str, Any]:
+    """The part in its type, and all parts that are declared. Whole numbers are text, in their one decimal form."""
+    return {"kind": str(column.kind), "value": str(value), "values": [str(known) for known in column.values]}
 
 
 def _over(plan: NoisePlan, measurement: Measurement) -> str:

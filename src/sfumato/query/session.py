@@ -20,9 +20,10 @@ from uuid import uuid4
 
 import polars as pl
 
+from sfumato.data.url import file_and_options
 from sfumato.dp.loss import PrivacyLoss, sequential
 from sfumato.dp.receipt import Receipt
-from sfumato.engines.choice import choose_engine
+from sfumato.engines.choice import choose_engine, is_address
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.expressions import FALSE
 from sfumato.engines.statements import Query as Statement
@@ -39,6 +40,7 @@ from sfumato.query.compound import ask_parts, explain_parts
 from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
+from sfumato.query.file_contents import contents_digest
 from sfumato.query.options import CheckedOptions, QueryOptions, check_min_epsilon
 from sfumato.query.plan.accuracy import doubling_plans, error_reached
 from sfumato.query.plan.catalog import Catalog
@@ -116,6 +118,7 @@ class Session:
         self._salt = ""
         public = {name: table.frame for name, table in catalog.public.items()}
         self._public = hashlib.sha256("\n".join(frame.write_csv() for frame in public.values()).encode()).hexdigest()
+        self._opened = self._contents() if catalog.parts else None
         opened = {name: _arrow(source) for name, source in (sources | public).items()}
         self._engine: Running = choose_engine(engine, sources.values()).start(opened)
         self._check_columns()
@@ -208,7 +211,7 @@ class Session:
         if query.target is not None and query.target.relative:
             query = replace(query, target=None)
         plan = self.plan_noise(query, CheckedOptions(**options))
-        return explain(plan, part=part_read([plan_rows(plan)], self.catalog.parts))
+        return explain(plan, part=self._part_read([plan]))
 
     def analyze(self, sql: str, **options: Unpack[QueryOptions]) -> str:
         """The privacy analysis of a query, for reviewers: its tree of rows, each measurement and its bounds. Free."""
@@ -280,7 +283,7 @@ class Session:
         receipt = self.ledger.charge(
             Charge(
                 loss=cost, unit=self.catalog.unit, what=text, key=key,
-                plan=plan_digest(plans.values(), self.catalog.parts) if plans else "",
+                plan=plan_digest(plans.values(), self.catalog.part_columns) if plans else "",
                 part=self.part_of(plans.values()) if plans else None,
             ),
             dataset=self.catalog.dataset,
@@ -289,21 +292,40 @@ class Session:
         )  # fmt: skip
         if plans:
             entry = self.ledger.entry(receipt.entry)
-            record = json.dumps(charge_record(entry, cost, list(plans.values()), self.catalog.parts))
+            record = json.dumps(charge_record(entry, cost, list(plans.values()), self.catalog.part_columns))
             for part in plans:
                 self.ledger.remember_charge(part, self.analyst, record)
         return receipt
 
     def part_of(self, plans: Iterable[NoisePlan | CubePlan]) -> DataPart | None:
         """The part of the data set that all plans read, as the ledger names it; None for the whole."""
-        if not self.catalog.parts:
-            return None
-        read = part_read((plan_rows(plan) for plan in plans), self.catalog.parts)
+        read = self._part_read(plans)
         if read is None:
             return None
-        # People may be in another part once the data changes: parts of another state are another partition.
-        state = hashlib.sha256(f"{self._state()}\x1f{read[0]}".encode()).hexdigest()[:16]
-        return DataPart(partition=f"{read[0]} {state}", name=f"{read[1]}")
+        # People may be in another part once the data or the way to read them changes: those are another partition.
+        name, value = read
+        [table] = self.catalog.private.values()
+        kind = self.catalog.part_columns[name].kind
+        declared = table.schema.columns[name].model_dump_json(include={"kind", "domain", "missing", "missing_codes"})
+        read_as = f"{self._state()}\x1f{type(self._engine).__qualname__}\x1f{table.name}\x1f{name}\x1f{declared}"
+        return DataPart(partition=f"{name} {kind} {hashlib.sha256(read_as.encode()).hexdigest()[:16]}", name=str(value))
+
+    def _part_read(self, plans: Iterable[NoisePlan | CubePlan]) -> tuple[str, int | str] | None:
+        """The column and the value of the part that all plans read; None for the whole.
+
+        Only while the one source is the file as it was opened: of other data, the contents are not known.
+        """
+        columns = self.catalog.part_columns
+        if not columns or self._opened is None or self._opened != self._contents():
+            return None
+        return part_read((plan_rows(plan) for plan in plans), columns)
+
+    def _contents(self) -> str | None:
+        """The present contents of the file that is split into parts; None where there is none."""
+        [source] = self._sources.values()
+        if is_address(source) or not isinstance(source, str | Path):
+            return None
+        return contents_digest(Path(file_and_options(source)[0]))
 
     def certificate(self, key: str) -> dict[str, Any] | None:
         """The certificate of the answer under a key; None if its charge was not recorded."""
@@ -447,7 +469,13 @@ class Session:
         """The present state of the data. Hashes of it are published in certificates."""
         # The salt stays in the ledger: without it nobody can tell from a hash the size and the time of a file.
         self._salt = self._salt or self.ledger.salt()
-        version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
+        version = data_version(
+            self._sources.values(),
+            public=self._public,
+            declared=self.version,
+            session=self._born,
+            contents=bool(self.catalog.parts),
+        )
         return f"{self._salt}\n{version}"
 
     def answer(
@@ -455,7 +483,7 @@ class Session:
     ) -> Answer:
         """The answer to a plan from its noisy numbers; ``paid_with`` are all plans of one charge."""
         kept = kept_share(plan, table)
-        part = part_read([plan_rows(one) for one in (paid_with or [plan])], self.catalog.parts)
+        part = self._part_read(paid_with or [plan])
         return Answer(
             columns=column_titles(plan.query), rows=answer_rows(plan, table), loss=plan.cost, cached=cached,
             remaining=self.remaining(), explanation=explain(plan, part=part), kept=kept, limits=limits_of(plan, kept),

@@ -16,6 +16,7 @@ import polars as pl
 from sfumato.data.declared import read_declared
 from sfumato.dataset import Column, Kind, PeriodDomain, RangeDomain, Role, Schema
 from sfumato.dataset.document import Dataset, PublicSource, TableDeclaration
+from sfumato.dataset.part_column import PartColumn
 from sfumato.errors import BadParameter, MetadataMissing
 
 __all__ = ["Catalog", "PrivateTable", "PublicTable"]
@@ -136,6 +137,12 @@ class Catalog:
     parts: tuple[str, ...] = ()
     """Columns that split the people into disjoint parts; each row is a person then."""
 
+    @cached_property
+    def part_columns(self) -> Mapping[str, PartColumn]:
+        """The columns of parts that queries may name, with their values."""
+        columns = {name: column for table in self.private.values() for name, column in table.schema.columns.items()}
+        return {name: PartColumn.of(name, columns[name]) for name in self.parts if name in columns}
+
     @property
     def unit(self) -> str:
         """The privacy unit as the ledger names it: ``row``, or the columns that identify a person in the tables."""
@@ -170,6 +177,10 @@ class Catalog:
             raise BadParameter(f"`{sorted(clash)[0]}` is both a private and a public table.")
         if self.parts and (self.unit != "row" or len(self.private) > 1):
             raise BadParameter("parts are disjoint sets of people only where each row of one table is a person.")
+        try:
+            _ = self.part_columns
+        except ValueError as problem:
+            raise BadParameter(f"a column of `parts` {problem}.") from None
         if len(self.private) > 1 and any(table.schema.unit is None for table in self.private.values()):
             raise MetadataMissing(
                 "Several private tables need a unit column each.", fix="Name the column that says whose row it is."
