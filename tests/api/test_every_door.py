@@ -210,6 +210,21 @@ def test_a_charged_repeat_is_charged_at_every_door(opened: Callable[[dict[str, A
     assert first["rows"] == other["rows"] == again["rows"]
 
 
+@pytest.mark.parametrize("epsilon", ["30", "60"], ids=["answered", "refused"])
+def test_a_charged_repeat_moves_what_the_analyst_sees_as_a_new_query_does(
+    epsilon: str, opened: Callable[[dict[str, Any]], Door]
+) -> None:
+    """The cap is 100: what is left of it, or that it is used up, does not tell which of the two ada asked."""
+    seen = []
+    for asked_before in (WARDS, WARDS.replace("GROUP", "WHERE bill > 5 GROUP")):
+        door = opened({"answering": {"repeated_queries": "charged"}})
+        assert "error" not in door("ada", asked_before, epsilon)
+        bob = door("bob", WARDS, epsilon)
+        seen.append({name: bob.get(name) for name in ("error", "cached", "loss", "remaining")})
+    assert seen[0] == seen[1]
+    assert (seen[0]["error"] is None) == (epsilon == "30")
+
+
 def test_sessions_of_documents_are_opened_in_one_place() -> None:
     """A door that builds its own session forgets the next field; the others here have no document."""
     package = Path(sfumato.__file__).parent

@@ -73,7 +73,7 @@ def drill(service: QueryService) -> Callable[[], None]:
 
     def later() -> None:
         service.ask(ada, "hospital", f"{COUNT} WHERE age > 1", epsilon="2")
-        service.ask(bob, "hospital", f"{COUNT} WHERE age > 1", epsilon="2")  # the data set is not charged again
+        service.ask(bob, "hospital", f"{COUNT} WHERE age > 1", epsilon="2")
         service.ask(bob, "hospital", f"{COUNT} WHERE age > 2", epsilon="0.5")
         service.budgets.set_cap(pure(9), dataset="hospital", holder="", by="owner", why="lower")
 

@@ -58,7 +58,7 @@ def test_an_analyst_asks_and_asks_again_for_free(service: QueryService) -> None:
     assert [question.state for question in service.questions(ada)] == ["done", "done"]
 
 
-def test_the_answer_of_another_analyst_looks_new_and_charges_the_data_set_once(service: QueryService) -> None:
+def test_the_answer_of_another_analyst_looks_new_and_costs_what_a_new_one_costs(service: QueryService) -> None:
     ada, bob = analyst(service, "ada"), analyst(service, "bob")
     first = service.ask(ada, "hospital", COUNT, epsilon="0.5")
     second = service.ask(bob, "hospital", COUNT, epsilon="0.5")
@@ -70,7 +70,7 @@ def test_the_answer_of_another_analyst_looks_new_and_charges_the_data_set_once(s
     one, other = (dict(answer.certificate["charges"][0]) for answer in (first, second))
     assert {**one, "entry": {}} == {**other, "entry": {}}, "only the hash of the own entry is another"
     assert set(one["entry"]) == {"hash"}
-    assert spent(service) == pure("0.5").size
+    assert spent(service) == pure(1).size
     assert spent(service, "bob") == pure("0.5").size
     service.state.ledger.verify()
 
@@ -324,7 +324,8 @@ def test_a_workload_is_charged_once_and_read_again_for_free(service: QueryServic
         service.result(bob, begun.id)
     other = service.run_workload(bob, service.begin_workload(bob, "hospital", WORKLOAD, epsilon="0.5")).answer
     assert other == first, "what another analyst asked is not told"
-    assert spent(service) == spent(service, "ada") == spent(service, "bob") == pure("0.5").size
+    assert spent(service) == pure(1).size
+    assert spent(service, "ada") == spent(service, "bob") == pure("0.5").size
     [question] = service.questions(bob)
     assert (question.state, len(question.entries or ())) == ("done", 1)
     service.state.ledger.verify()

@@ -178,8 +178,8 @@ class Answering(_Declared):
     min_epsilon: Annotated[float, Field(gt=0)] | None = None
     """The smallest epsilon of one query. Without it, queries at almost no cost tell their running time almost free."""
     repeated_queries: Literal["cached", "charged"] = "cached"
-    """Whether a query that another analyst asked before is free. `charged`: it costs the analyst, and not the data set
-    again, so that nobody learns from the cost what others asked."""
+    """Whether a query that another analyst asked before is free. `charged`: it costs what a new one
+    costs, from the same budgets, so that nobody learns from cost, rest or refusal what others asked."""
     response_interval: Annotated[float, Field(gt=0)] | None = None
     """Seconds. Answers and refusals come at multiples of it, which hides how long a run took."""
     parts: tuple[str, ...] = ()

@@ -24,10 +24,10 @@ _MODULE = "dp_accounting.dp_event"
 
 
 def dp_events(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """For each data set and unit, all charges as one composed event; an answer that is given again is charged once."""
+    """For each data set and unit, all charges as one composed event."""
     found: dict[tuple[str, str], list[Event]] = {}
     for entry in entries:
-        if entry.kind == "spend" and not entry.repeats:
+        if entry.kind == "spend":
             found.setdefault((entry.dataset, entry.unit), []).append(dp_event(entry))
     return [
         {"dataset": dataset, "unit": unit, "neighbours": "add or remove one unit", "event": _composed(events)}

@@ -20,7 +20,6 @@ from sfumato.errors import AccountMoved
 from sfumato.ledger.stores.store import Transaction
 
 __all__ = [
-    "REPEAT",
     "SELECT",
     "START",
     "Entry",
@@ -34,8 +33,6 @@ __all__ = [
 
 START = "0" * 64
 """The hash before the first entry."""
-REPEAT = "repeat:"
-"""Before the fingerprint of a query whose answer was released before: the data set is not charged again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +57,8 @@ class Entry:
     bounds: str
     """How much of one person the charged run used, and who says so; empty where nothing had to be bounded."""
     about: str
-    """The query's fingerprint, after ``repeat:`` if its answer had been released before; who set the cap and why; or
-    the record of what left (:mod:`sfumato.ledger.register`), as JSON."""
+    """The query's fingerprint; who set the cap and why; or the record of what left (:mod:`sfumato.ledger.register`), as
+    JSON."""
     totals: str
     """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON: epsilon,
     delta, and the three numbers of the curve; then those of the charge itself, the SHA-256 of the plan that it paid
@@ -80,11 +77,6 @@ class Entry:
     def cost(self) -> PrivacyLoss:
         """The charge of this entry."""
         return self.stated(None)
-
-    @property
-    def repeats(self) -> bool:
-        """Whether the answer had been released before, so that the data set was not charged again."""
-        return self.about.startswith(REPEAT)
 
     def stated(self, curve: Curve | None) -> PrivacyLoss:
         """The charge of this entry with a curve."""
@@ -151,10 +143,9 @@ def refuse_moved(transaction: Transaction, dataset: str) -> None:
 def paid_entry(transaction: Transaction, dataset: str, analyst: str, query: str) -> int | None:
     """Number of the newest charge to an analyst for a query, except for runs that failed."""
     rows = transaction.query(
-        "SELECT number FROM sfumato_ledger WHERE about IN (?, ?) AND analyst = ? AND dataset = ? AND kind = 'spend' "
+        "SELECT number FROM sfumato_ledger WHERE about = ? AND analyst = ? AND dataset = ? AND kind = 'spend' "
         "AND number NOT IN (SELECT number FROM sfumato_ledger_failures) ORDER BY number DESC LIMIT 1",
         query,
-        f"{REPEAT}{query}",
         analyst,
         dataset,
     )

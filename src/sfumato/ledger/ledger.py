@@ -57,7 +57,6 @@ from sfumato.ledger.composition import (
     spent_of,
 )
 from sfumato.ledger.entries import (
-    REPEAT,
     SELECT,
     START,
     Entry,
@@ -68,7 +67,7 @@ from sfumato.ledger.entries import (
     paid_entry,
     refuse_moved,
 )
-from sfumato.ledger.exact_budget import Amount, cap_loss, cost_amount, cost_loss
+from sfumato.ledger.exact_budget import cap_loss, cost_amount, cost_loss
 from sfumato.ledger.parts import DataPart
 from sfumato.ledger.register import ReleaseRecord
 from sfumato.ledger.stores.store import Store, Transaction
@@ -171,18 +170,17 @@ class Ledger:
         dataset: str,
         analyst: str,
         groups: Sequence[str] = (),
-        released: bool = False,
         once: bool = False,
     ) -> Receipt:
         """Charge all accounts or none, and return a receipt once the charge is on disk. Nothing else charges.
 
         The charge goes to the account of its privacy unit (:func:`~sfumato.ledger.accounts.account_unit`), in its own
         measure. A charge to a part of the data set lets every account grow by as much as its largest part grows
-        (:mod:`sfumato.ledger.parts`). ``groups`` are those of the analyst, each as ``@name``. ``released`` says that
-        the answer to this query is stored already and will be returned: the data set is then not charged again. With
+        (:mod:`sfumato.ledger.parts`). ``groups`` are those of the analyst, each as ``@name``. With
         ``once``, an analyst who was charged for this query before is not charged again unless that run failed: the run
         was interrupted before its answer was stored, or is going on. One charge still releases one answer, because
-        :meth:`remember` keeps the first that is stored and every run must return that one.
+        :meth:`remember` keeps the first that is stored and every run must return that one. A stored answer that another
+        analyst is charged for costs what a new one does: what is left would tell otherwise that it is stored.
         """
         if not dataset or not analyst or analyst.startswith("@") or not all(name.startswith("@") for name in groups):
             raise BadParameter("a charge needs a data set and an analyst; only names of groups start with @.")
@@ -196,7 +194,7 @@ class Ledger:
             if once and (earlier := paid_entry(transaction, dataset, analyst, charge.key)) is not None:
                 return issue(covers, dataset=dataset, entry=earlier, kept=self.kept, ledger=self.where)
             accounts, amount = accounts_of(dataset, analyst, unit, groups), cost_amount(cost)
-            amounts = [Amount() if released else amount, *[amount] * (len(accounts) - 1)]
+            amounts = [amount] * len(accounts)
             part = charge.part
             if part is not None and has_windows(transaction, accounts):
                 part = None
@@ -204,8 +202,7 @@ class Ledger:
             totals = check_caps(transaction, accounts, amounts, cost=cost, now=_now(), part=of_part)
             entry = append(
                 transaction, "spend", dataset, analyst, unit, cost_loss(cost),
-                f"{REPEAT}{charge.key}" if released else charge.key,
-                totals_json(totals, groups, amount, charge.plan, of_part),
+                charge.key, totals_json(totals, groups, amount, charge.plan, of_part),
                 bounds="" if charge.bounds is None else str(charge.bounds),
             )  # fmt: skip
             index_names(transaction, entry, [*groups, *(() if part is None else part.index)])
@@ -267,22 +264,18 @@ class Ledger:
 
     def carry_over(
         self, loss: PrivacyLoss, *, dataset: str, analyst: str, unit: str, about: str, groups: Sequence[str] = (),
-        released: bool = False,
     ) -> Entry:  # fmt: skip
         """Charge a loss that happened outside this ledger. Caps are not checked, because it cannot be undone.
 
-        ``groups`` and ``released`` are those of :meth:`charge`.
+        ``groups`` are those of :meth:`charge`.
         """
         with self._store.write() as transaction:
             accounts = accounts_of(dataset, analyst, account_unit(transaction, dataset, unit), groups)
             charge = cost_amount(loss)
-            amounts = [Amount() if released else charge, *[charge] * (len(accounts) - 1)]
-            totals = [
-                running_total(transaction, account) + amount for account, amount in zip(accounts, amounts, strict=True)
-            ]
+            totals = [running_total(transaction, account) + charge for account in accounts]
             entry = append(
                 transaction, "spend", dataset, analyst, accounts[0].unit, cost_loss(loss),
-                f"{REPEAT}{about}" if released else about, totals_json(totals, groups, charge),
+                about, totals_json(totals, groups, charge),
             )  # fmt: skip
             index_names(transaction, entry, groups)
             return entry

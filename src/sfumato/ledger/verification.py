@@ -49,7 +49,7 @@ def _check_totals(entry: Entry, totals: _Totals) -> None:
     if charge != cost_amount(entry.stated(charge.curve)):
         raise LedgerBroken(f"Entry {entry.number} has another cost than it states.", number=entry.number)
     accounts = accounts_of(entry.dataset, entry.analyst, entry.unit, groups)
-    charges = [Amount() if not account.analyst and entry.repeats else charge for account in accounts]
+    charges = [charge] * len(accounts)
     part, of_part = part_of(entry.totals), None
     if part is not None:
         _, whole, own = part.index

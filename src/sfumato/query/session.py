@@ -104,7 +104,7 @@ class Session:
         self.version = version
         """The owner's name for the present state of tables in a database; a new one makes repeated queries new."""
         self.repeated_queries = repeated_queries
-        """Whether a query that somebody else asked is free, or charged to this analyst and not to the data set."""
+        """Whether a query that somebody else asked is free, or charged as a new one."""
         self.min_epsilon = min_epsilon
         """The smallest epsilon of a query; what its running time tells is then not almost free."""
         sources = {name: tables[name] for name in catalog.private}
@@ -275,7 +275,7 @@ class Session:
     def charge(
         self, cost: PrivacyLoss, key: str, text: str, plans: Mapping[str, NoisePlan | CubePlan] | None = None
     ) -> Receipt:
-        """Charge a query. If somebody else's answer is stored, it is returned in the end: the data set pays once.
+        """Charge a query. If somebody else's answer is stored, it is returned in the end, at the cost of a new one.
 
         ``plans`` are those of the answers by their keys, which their certificates will state.
         """
@@ -288,7 +288,6 @@ class Session:
             ),
             dataset=self.catalog.dataset,
             analyst=self.analyst,
-            released=all(self.ledger.recall(part) is not None for part in plans or (key,)),
         )  # fmt: skip
         if plans:
             entry = self.ledger.entry(receipt.entry)

@@ -2,7 +2,7 @@
 
 - An answer is free only for an analyst who was charged for the same question before. Another analyst's answer is
   charged, computed anew and replaced by the stored one: neither cost nor time tells what others have asked. The data
-  set is not charged twice for the same answer.
+  set is charged as for a new answer: a budget that is used up would tell it otherwise.
 - Nothing about budgets that are shared with others is told, except that one of them does not cover the question. After
   such a refusal, a question that costs more than half as much is refused without looking, until a shared cap changes:
   refusals are free, and a search by refusals would tell what others spent. So it tells the next lower power of two.
@@ -72,7 +72,6 @@ class AnalystLedger(Ledger):
         dataset: str,
         analyst: str,
         groups: Sequence[str] = (),
-        released: bool = False,
         once: bool = False,
     ) -> Receipt:
         if self._only_stored:
@@ -86,8 +85,7 @@ class AnalystLedger(Ledger):
             self._check_shared_refusals(cost)
         try:
             receipt = super().charge(
-                charge, dataset=self._dataset, analyst=self._analyst, groups=self._groups,
-                released=super().recall(charge.key) is not None, once=True,
+                charge, dataset=self._dataset, analyst=self._analyst, groups=self._groups, once=True,
             )  # fmt: skip
         except UnknownBudget as refusal:
             raise UnknownBudget(refusal.message, fix=_NO_CAP) from None

@@ -182,7 +182,7 @@ def charge_again(seen: Collection[Entry], ledger: Ledger, *, by: str) -> dict[tu
             loss, account = entry.stated(charge_of(entry.totals).curve), (entry.dataset, entry.analyst)
             ledger.carry_over(
                 loss, dataset=entry.dataset, analyst=entry.analyst, groups=groups_of(entry.totals), unit=entry.unit,
-                about=f"{_RESTORED}{entry.hash}", released=entry.repeats,
+                about=f"{_RESTORED}{entry.hash}",
             )  # fmt: skip
             charged[account] = charged[account] + loss if account in charged else loss
         elif entry.kind in set(Period):
