@@ -45,7 +45,7 @@ def people(rows: int) -> pl.DataFrame:
 
 
 def ends(label: str) -> tuple[float, float]:
-    low, _, high = label.strip("[]").replace(", ", "-").partition("-")
+    low, _, high = label.strip("[]").replace(", ", "–").partition("–")
     return float(low), float(high or low)
 
 
@@ -94,7 +94,7 @@ def test_rows_that_fit_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Data.of(Table(frame=people(300)), recipe.schema)
     made = make_release(recipe, original, rng=Rng(2))
     scenario = AttackScenario(original=original, release=made.release, lineage=made.masked.lineage)
-    for by in ("ranks", "likelihood"):
+    for by in ("ranks", "values"):
         attack = Assignment(knows=("age", "height", *AMOUNTS), by=by)
         whole = evaluate_attack(attack, scenario, rng=Rng(1)).main.rate
         with monkeypatch.context() as large:

@@ -96,9 +96,9 @@ def test_all_of_it_is_exact_without_noise(name: str, unit: str | None) -> None:
     assert got[4] == pytest.approx(statistics.pvariance(x), rel=1e-4, abs=1e-6)
     [pair] = asked.ask(f"SELECT COUNT(*), SUM({name}) FROM t WHERE flag", epsilon=HUGE).rows
     assert pair[0].value == 23
-    assert pair[1].value == pytest.approx(sum(values(name, lambda row: row["flag"])), rel=1e-5, abs=1e-5)
+    assert pair[1].value == pytest.approx(sum(values(name, lambda row: row["flag"])), rel=1e-5, abs=1e-4)
     [pair] = asked.ask(f"SELECT COUNT(*), SUM({name}) FILTER (WHERE flag) FROM t", epsilon=HUGE).rows
-    assert pair[1].value == pytest.approx(sum(values(name, lambda row: row["flag"])), rel=1e-5, abs=1e-5)
+    assert pair[1].value == pytest.approx(sum(values(name, lambda row: row["flag"])), rel=1e-5, abs=1e-4)
     [several] = asked.ask(f"SELECT COUNT(*), SUM({name}), SUM(far), SUM(both) FROM t", epsilon=HUGE).rows
     assert several[3].value == pytest.approx(sum(values("both")), rel=1e-5)
 
