@@ -45,7 +45,7 @@ def right(cost: Floats) -> float:
 
 
 def ends(label: object) -> tuple[float, float]:
-    low, _, high = str(label).strip("[]").replace(", ", "-").partition("-")
+    low, _, high = str(label).strip("[]").replace(", ", "–").partition("–")
     return float(low), float(high or low)
 
 
