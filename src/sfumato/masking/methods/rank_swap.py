@@ -110,15 +110,15 @@ class RankSwap(Masking):
         for name in published["columns"]:
             if step.strata or name not in knowledge.targets.columns:
                 continue
-            known, people, released = (
-                as_numbers(frame[name]) for frame in (knowledge.targets, knowledge.people, knowledge.released)
-            )
+            known, released = (as_numbers(frame[name]) for frame in (knowledge.targets, knowledge.released))
             ordered = np.sort(released[np.isfinite(released)])
             if len(ordered) < 2:
                 continue
             ranks = _RankCells(ordered, rank_transitions(step.p, step.variant, len(ordered)))
             table, rows, columns = ranks.table(known, released)
-            weight = np.bincount(ranks.codes(people, rows), minlength=len(table)).astype(np.float64)
+            # The values of everybody are those released: with those of a few known people alone, a released value
+            # that only they could have would seem likely for anybody.
+            weight = np.bincount(ranks.codes(ordered, rows), minlength=len(table)).astype(np.float64)
             channels.append(
                 TableChannel(
                     columns=(name,),
@@ -180,9 +180,13 @@ class _RankCells:
     def table(
         self, known: npt.NDArray[np.float64], released: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """log P of each released label for each known one, with a last row and column for missing values, and the
-        labels: the distinct values, or where there are too many the lowest values of cells."""
-        rows, columns = (np.unique(side[np.isfinite(side)]) for side in (known, released))
+        """log P of each released label for each original one, with a last row and column for missing values, and the
+        labels: the distinct values, or where there are too many the lowest values of cells.
+
+        A label reaches to the next one, so the original's are all values that the release has, and not those of the
+        known people alone.
+        """
+        rows, columns = (np.unique(side[np.isfinite(side)]) for side in (np.append(known, released), released))
         if len(rows) * len(columns) > _MOST_ENTRIES:
             rows = columns = np.unique(self._ordered[(np.arange(self._cells) * len(self._ordered)) // self._cells])
         upper = [np.append(labels[1:], np.inf) for labels in (rows, columns)]
