@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -266,6 +267,50 @@ def test_a_witness_that_cannot_be_written_stops_questions_until_it_can(tmp_path:
     service.ask(ada, "hospital", f"{COUNT} WHERE age > 1", epsilon="0.1")
     service.witness.stop()
     assert [one.hash for one in store.kept] == [one.hash for one in service.state.ledger.entries()]
+
+
+class Waiting(Failing):
+    """A witness behind a network that neither answers nor fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = threading.Event()
+        self.reached.set()
+
+    def extend(self, following: Callable[[Entry | None], object]) -> None:
+        self.reached.wait()
+        super().extend(following)
+
+
+def test_a_witness_that_does_not_answer_stops_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.witness._LATE_SECONDS", 0.5)
+    service = hospital_service(tmp_path)
+    ada, store = analyst(service, "ada"), Waiting()
+    service.witness = Witness(service.state, store, seconds=0.01)  # type: ignore[arg-type]
+    service.witness.start()
+    service.ask(ada, "hospital", COUNT, epsilon="0.1")
+    store.reached.clear()
+    _until(service, WriteFailed)
+    with pytest.raises(WriteFailed, match="witness"):
+        service.ask(ada, "hospital", f"{COUNT} WHERE age > 1", epsilon="0.1")
+    store.reached.set()
+    _until(service, None)
+    service.witness.stop()
+
+
+def test_a_witness_in_postgresql_that_is_locked_fails_in_time(
+    tmp_path: Path, postgresql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    monkeypatch.setattr("sfumato.server.witness_stores._MOST_MILLISECONDS", 1000)
+    address = _database(postgresql, "locked")
+    store = seen(service := hospital_service(tmp_path), address)
+    with psycopg.connect(address) as other:
+        other.execute("LOCK TABLE sfumato_witness IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(WriteFailed):
+            Witness(service.state, store).write()
+    Witness(service.state, store).write()
 
 
 def _until(service: QueryService, kind: type[Exception] | None) -> None:

@@ -491,14 +491,34 @@ def test_a_registered_data_set_has_one_account(tmp_path: Path) -> None:
     service.state.ledger.verify()
 
 
-def test_files_outside_the_data_folder_cannot_be_registered_by_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "data",
+    ["../data/patients.csv", "{folder}/patients.csv", "postgresql://u@h/b#t", "{{file: ../data/patients.csv}}",
+     "{{url: ../data/patients.csv}}", "{{url: {folder}/patients.csv}}", "{{url: '{folder}/absent.csv'}}"],
+)  # fmt: skip
+def test_files_outside_the_data_folder_cannot_be_registered_by_request(tmp_path: Path, data: str) -> None:
     service = QueryService.open(tmp_path / "state")
     path = write_hospital(tmp_path / "data")
-    for place in ("../data/patients.csv", str(path.parent / "patients.csv"), "postgresql://u@h/b#t"):
-        text = path.read_text().replace("data: patients.csv", f"data: {place}")
-        with pytest.raises((BadParameter, AccessDenied)):
-            service.registered.register(text, base=tmp_path / "elsewhere", by="o", confined=True)
+    text = path.read_text().replace("ledger: unused.db\n", "")
+    text = text.replace("data: patients.csv", f"data: {data.format(folder=path.parent)}")
+    with pytest.raises((BadParameter, AccessDenied), match="outside of|server's machine only"):
+        service.registered.register(text, base=tmp_path / "elsewhere", by="o", confined=True)
     assert service.registered.all() == ()
+
+
+@pytest.mark.parametrize("tables", ["[1]", "[]"])
+@pytest.mark.parametrize("place", ["{folder}/hospital.yaml", "../data/hospital.yaml", "inner.yml"])
+def test_a_request_names_no_other_document(tmp_path: Path, tables: str, place: str) -> None:
+    """A document that lies somewhere would bring a ledger and files of its own."""
+    service = QueryService.open(tmp_path / "state")
+    path = write_hospital(tmp_path / "data")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "inner.yml").write_text(path.read_text())
+    text = f"sfumato: 1\ndataset: {place.format(folder=path.parent)}\ntables: {tables}\n"
+    with pytest.raises(BadParameter, match="names no other one"):
+        service.registered.register(text, base=tmp_path / "elsewhere", by="o", confined=True)
+    assert service.registered.all() == ()
+    assert not list(tmp_path.rglob("unused.db"))
 
 
 def test_refusals_do_not_measure_what_others_spent(tmp_path: Path) -> None:

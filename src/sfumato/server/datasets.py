@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from sfumato.data.url import is_url
 from sfumato.data.yaml_documents import parse_yaml, read_text_file
 from sfumato.dataset.document import Dataset
 from sfumato.errors import AccessDenied, BadParameter, Conflict, InvalidRecipe, NoSuchItem, SfumatoError
@@ -309,34 +310,30 @@ def _unknown() -> NoSuchItem:
     return NoSuchItem("There is no such data set.", fix="List the data sets that you may ask.")
 
 
-_PATHS = ("data", "file", "location", "path")
-
-
 def _check_confined(text: str, source: str, base: Path) -> None:
     """Refuse files outside of a folder, databases and ledgers: an owner must not reach the rest of the machine.
 
-    The plain document is checked before anything opens a file that it names.
+    The plain document is checked before anything opens a file that it names. Every text in it counts as a place,
+    whatever its key is: which keys name files is known to many parts, and a new one would be missed here.
     """
     plain = parse_yaml(text, source=source).value
     if not isinstance(plain, dict) or not ("tables" in plain or "columns" in plain):
         raise BadParameter("a request contains the data set document itself.", fix="Write its tables and columns.")
+    if Dataset.named_file(plain, base=base) is not None:
+        raise BadParameter("a request contains the data set document itself, and names no other one.")
     if "ledger" in plain:
         raise BadParameter("`ledger` cannot be set by request: the server keeps the budget.", fix="Remove `ledger`.")
-    named = list(_named_paths(plain))
-    if any("://" in place for place in named):
-        raise AccessDenied("A database can be registered on the server's machine only.")
-    if not all((base / place).resolve().is_relative_to(base.resolve()) for place in named):
-        raise BadParameter("a file of the data set lies outside of the server's data folder.")
+    for place in _texts(plain):
+        if is_url(place):
+            raise AccessDenied("A database can be registered on the server's machine only.")
+        if "\0" in place or not (base / place).resolve().is_relative_to(base.resolve()):
+            raise BadParameter("a file of the data set lies outside of the server's data folder.")
 
 
-def _named_paths(plain: object) -> Iterator[str]:
-    """The texts that stand for files or databases anywhere in a document."""
-    if isinstance(plain, dict):
-        for key, value in plain.items():
-            if key in _PATHS and isinstance(value, str):
-                yield value
-            else:
-                yield from _named_paths(value)
-    elif isinstance(plain, list):
-        for value in plain:
-            yield from _named_paths(value)
+def _texts(plain: object) -> Iterator[str]:
+    """Every text in a document, keys included."""
+    if isinstance(plain, str):
+        yield plain
+    elif isinstance(plain, dict | list):
+        for value in (*plain, *plain.values()) if isinstance(plain, dict) else plain:
+            yield from _texts(value)

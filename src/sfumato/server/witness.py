@@ -14,8 +14,10 @@ import json
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +34,8 @@ _log = logging.getLogger("sfumato.server")
 _EVENT = "witness"
 _RESTORED = "restored "
 """Before the hash of the entry that a charge repeats."""
+_LATE_SECONDS = 20.0
+"""A witness that was not written for so long is not current: whatever it waits for, it does not see what is charged."""
 
 
 class WitnessStore(Protocol):
@@ -69,6 +73,8 @@ class Witness:
     def __init__(self, state: ServerState, store: WitnessStore, *, seconds: float = 1.0) -> None:
         self._state, self._store, self._seconds = state, store, seconds
         self._failure: SfumatoError | None = None
+        self._current = -inf
+        """When the witness had all entries the last time."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
 
@@ -89,19 +95,23 @@ class Witness:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write a last time and end."""
+        """Write a last time and end. A witness that does not answer is not waited for."""
         self._stop.set()
         self._thread.join(timeout=10)
-        self._try()
+        if not self._thread.is_alive():
+            self._try()
 
     def check(self) -> None:
         """Refuse to go on while entries cannot be witnessed, or if the ledger has become an older one."""
-        if self._failure is not None:
-            raise type(self._failure)(self._failure.message, fix=self._failure.fix)
+        failure = self._failure or (_unwritten() if time.monotonic() - self._current > _LATE_SECONDS else None)
+        if failure is not None:
+            raise type(failure)(failure.message, fix=failure.fix)
 
     def write(self) -> None:
         """Append the entries that are new; refuses a ledger that does not contain what was seen before."""
+        began = time.monotonic()
         self._store.extend(lambda seen: _following(self._state.ledger, seen, self._store))
+        self._current = began
 
     def _run(self) -> None:
         while not self._stop.wait(self._seconds):
@@ -115,15 +125,19 @@ class Witness:
         except LedgerRolledBack as failure:
             self._failure = failure
         except Exception:  # the thread outlives whatever fails: a restarted database, a full disk
-            self._failure = WriteFailed(
-                "The witness of the ledger cannot be written, so nothing is answered.",
-                fix="The operator checks the witness; its place is in the settings.",
-            )
+            self._failure = _unwritten()
         if (before is None) != (self._failure is None):
             (_log.info if self._failure is None else _log.error)(
                 "witness works" if self._failure is None else "witness failed",
                 extra={"facts": {} if self._failure is None else {"code": self._failure.code}},
             )
+
+
+def _unwritten() -> WriteFailed:
+    return WriteFailed(
+        "The witness of the ledger cannot be written, so nothing is answered.",
+        fix="The operator checks the witness; its place is in the settings.",
+    )
 
 
 def check_witness(state: ServerState, store: WitnessStore) -> None:

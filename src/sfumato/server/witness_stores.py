@@ -16,6 +16,8 @@ from sfumato.ledger.ledger import Entry
 __all__ = ["FileWitness", "PostgresWitness"]
 
 _TAIL = 65_536
+_MOST_MILLISECONDS = 10_000
+"""A lock, a statement or a connection of the witness that takes longer has failed."""
 
 
 def _line(entry: Entry) -> str:
@@ -91,7 +93,10 @@ class PostgresWitness:
 
         try:
             if self._connection is None:
-                self._connection = psycopg.connect(self._address, connect_timeout=10)
+                self._connection = psycopg.connect(
+                    self._address, connect_timeout=_MOST_MILLISECONDS // 1000, tcp_user_timeout=_MOST_MILLISECONDS
+                )
+                self._connection.execute(f"SET statement_timeout = {_MOST_MILLISECONDS}")
                 self._connection.execute(
                     "CREATE TABLE IF NOT EXISTS sfumato_witness (place bigserial PRIMARY KEY, ledger text NOT NULL, "
                     "entry text NOT NULL)"
