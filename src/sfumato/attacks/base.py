@@ -32,19 +32,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = [
-    "Attack",
-    "Discloses",
-    "Guesses",
-    "Inference",
-    "Linking",
-    "Predicate",
-    "Stage",
-    "UnitLinking",
-    "View",
-    "unperturbed",
-]
-
 
 class Discloses(StrEnum):
     """The kind of disclosure that a successful attack causes."""

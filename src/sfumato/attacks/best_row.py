@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["PIECE", "Best", "best_of", "next_random", "share_of", "start"]
-
 Floats = npt.NDArray[np.float64]
 
 PIECE = 512

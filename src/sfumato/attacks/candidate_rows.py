@@ -25,8 +25,6 @@ from sfumato.errors import NotApplicable
 from sfumato.kernels import kernel
 from sfumato.masking.base import method_of
 
-__all__ = ["Candidates", "Comparison", "Match", "compare", "match"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -20,8 +20,6 @@ from sfumato.data.row_codes import number_rows
 from sfumato.deadline import check_deadline
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["CodedPeople", "ColumnCodes", "code_columns", "common_columns", "consistent", "consistent_columns"]
-
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

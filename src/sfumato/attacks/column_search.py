@@ -21,8 +21,6 @@ from sfumato.deadline import check_deadline
 from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["ColumnSearch", "ColumnSet", "class_sizes", "search_columns"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

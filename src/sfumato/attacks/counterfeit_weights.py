@@ -9,8 +9,6 @@ import polars as pl
 from sfumato.attacks.base import View
 from sfumato.masking.base import method_of
 
-__all__ = ["counterfeit_weights"]
-
 
 def counterfeit_weights(view: View) -> npt.NDArray[np.float64] | None:
     """For each released row the probability that its unknown columns are its own; None without counterfeits.

@@ -6,8 +6,6 @@ from sfumato.attacks.base import Attack
 from sfumato.attacks.scenario import AttackScenario
 from sfumato.registry import registry
 
-__all__ = ["default_attacks"]
-
 
 def default_attacks(scenario: AttackScenario) -> tuple[Attack, ...]:
     """The attacks that suit this release, cheap ones first.

@@ -21,8 +21,6 @@ from sfumato.errors import NotApplicable
 from sfumato.memory import require_memory
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["Points", "numbers", "points"]
-
 Floats = npt.NDArray[np.float64]
 
 _MAX_CATEGORIES = 64

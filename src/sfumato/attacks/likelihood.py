@@ -27,8 +27,6 @@ from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.masking.base import Step
 from sfumato.progress import Progress
 
-__all__ = ["Likelihood", "Scale", "simulate_perturbations"]
-
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

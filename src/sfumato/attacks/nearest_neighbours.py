@@ -20,8 +20,6 @@ from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 from sfumato.threads import map_slices
 
-__all__ = ["BoxTree", "Nearest", "distinct_points", "nearest", "squared_distance"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

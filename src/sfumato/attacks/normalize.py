@@ -8,8 +8,6 @@ import polars as pl
 
 from sfumato.data.row_codes import sorted_codes, value_codes
 
-__all__ = ["canonical", "canonical_codes", "folded"]
-
 
 def canonical(series: pl.Series) -> pl.Series:
     """The values as text in a canonical spelling; missing values stay missing.

@@ -17,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["Bands", "ColumnReading", "Recoding", "as_numbers"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -18,19 +18,6 @@ from sfumato.masking.base import Context, Step, method_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = [
-    "WEAK_MASKING",
-    "RecordInterpolation",
-    "coarsened",
-    "companions",
-    "mask_again",
-    "proxy",
-    "release_proxy",
-    "run_steps",
-    "runnable_steps",
-    "steps_on",
-]
-
 WEAK_MASKING: Mapping[str, Mapping[str, Any]] = {
     "microaggregate": {
         "groups": [

@@ -22,8 +22,6 @@ from sfumato.masking.base import Step, method_of
 from sfumato.release import Lineage, Release
 from sfumato.wording import did_you_mean
 
-__all__ = ["AttackScenario", "Targets", "lineage_by_key", "targets_of"]
-
 Rows = npt.NDArray[np.int64]
 
 _TOLERANCE = 0.05

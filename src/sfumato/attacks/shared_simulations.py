@@ -26,8 +26,6 @@ from sfumato.masking.base import Step
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["MaskingRounds", "masking_rounds", "shared_simulations"]
-
 _MOST = 4
 """Simulations that are kept: of the release, of the folds of cross-fitting, and of the last other file."""
 _MOST_CELLS = 20_000_000

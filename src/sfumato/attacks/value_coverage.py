@@ -23,8 +23,6 @@ from sfumato.errors import SfumatoError
 from sfumato.kernels import kernel
 from sfumato.memory import require_memory
 
-__all__ = ["Coverage", "coverage", "read_column"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

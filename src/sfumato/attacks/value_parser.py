@@ -19,8 +19,6 @@ import polars as pl
 
 from sfumato.attacks.normalize import canonical
 
-__all__ = ["IN_WORDS", "ROOTS", "Known", "ValueRange", "bounds", "reader", "set_members", "value_range"]
-
 Bools = npt.NDArray[np.bool_]
 
 ROOTS = frozenset({"*", "any", "Any", "ANY", "[*]", "{*}"})

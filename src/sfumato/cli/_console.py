@@ -19,26 +19,6 @@ if TYPE_CHECKING:
 
 from sfumato.progress import SILENT, Progress, Tick
 
-__all__ = [
-    "NUMBER",
-    "CommandGroup",
-    "LineProgress",
-    "chosen",
-    "duration",
-    "emit_json",
-    "force_option",
-    "json_option",
-    "listed",
-    "names_of",
-    "note",
-    "option_names",
-    "place_options",
-    "progress",
-    "seed_option",
-    "show",
-    "typed_path",
-]
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
 force_option = click.option("--force", is_flag=True, help="Replace the output if it exists.")
 seed_option = click.option(

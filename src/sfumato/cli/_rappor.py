@@ -10,8 +10,6 @@ import click
 
 from sfumato.cli._console import CommandGroup, emit_json, force_option, json_option, note, typed_path
 
-__all__ = ["rappor"]
-
 
 @click.group("rappor", cls=CommandGroup)
 def rappor() -> None:

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from sfumato.dataset.column import Column, Kind
 from sfumato.dataset.domain import ValuesDomain
 
-__all__ = ["PartColumn"]
-
 _TYPES: Mapping[Kind, type[int | str]] = {Kind.INTEGER: int, Kind.CATEGORY: str}
 _LONGEST = 200
 """Characters of a declared text. Engines cut texts that are very long, so that two of them could become one."""

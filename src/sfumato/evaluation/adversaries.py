@@ -8,8 +8,6 @@ from typing import Any
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.evaluation.formatting import attack_label, join_words, of_hundred, percent
 
-__all__ = ["accepted_sentence", "adversary_sentence", "counted_targets", "learned_sentences"]
-
 Plain = Mapping[str, Any]
 
 _LARGE = 0.25

@@ -19,8 +19,6 @@ from sfumato.masking.base import method_of
 from sfumato.masking.model import model_of
 from sfumato.registry import registry
 
-__all__ = ["Advice", "advice"]
-
 Plain = Mapping[str, Any]
 
 

@@ -8,8 +8,6 @@ from sfumato.attacks import Attack, AttackScenario, default_attacks
 from sfumato.evaluation.limits import limit_of
 from sfumato.recipe import Limits
 
-__all__ = ["battery_of"]
-
 
 def battery_of(scenario: AttackScenario, attacks: Sequence[Attack], limits: Limits) -> tuple[Attack, ...]:
     """The attacks on a release: those that the recipe lists, else the default ones; any-column attackers come last.

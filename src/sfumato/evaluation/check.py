@@ -30,17 +30,6 @@ from sfumato.release import Lineage, Release, State, Verdict
 from sfumato.release.class_counts import CannotCheck
 from sfumato.rng import Rng
 
-__all__ = [
-    "SEVERAL_ROWS",
-    "Check",
-    "Need",
-    "Subject",
-    "judged_for_people",
-    "paired_rows",
-    "run_checks",
-    "verdicts_of",
-]
-
 SEVERAL_ROWS = "people with several rows"
 """The name of the verdict that says whether what is judged for rows holds for people."""
 

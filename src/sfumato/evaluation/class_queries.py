@@ -14,8 +14,6 @@ import polars as pl
 
 from sfumato.engines.stored_table import ROW, StoredTable
 
-__all__ = ["ClassCounter", "FileClasses", "SecretCounts"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FileClasses:

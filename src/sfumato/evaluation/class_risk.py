@@ -37,8 +37,6 @@ from sfumato.measures.base import MeasureResult
 from sfumato.recipe import Limits
 from sfumato.release import Release, Verdict
 
-__all__ = ["class_attacks", "class_measures", "counted_attacks", "evaluate_counts", "fits_in_memory"]
-
 _FIRST_ROWS = 10_000
 """Rows by which the battery of a large release is chosen."""
 _ROWS_NEEDED = "{what} needs all rows in memory, and they exceed the limit."

@@ -13,8 +13,6 @@ from sfumato.evaluation.ways_out import undeclared
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["column_attribution"]
-
 _MAX_ROWS = 200_000
 _MAX_COLUMNS = 12
 _TARGETS = 500

@@ -23,8 +23,6 @@ from sfumato.release.class_counts import Counts, ReleaseCounts
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["count_classes"]
-
 
 def count_classes(
     release: Rows,

@@ -21,8 +21,6 @@ from sfumato.errors import OutOfTime, SfumatoError
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["folds_of", "with_folds"]
-
 _FOLDS = 2
 _HELD_OUT = 5
 """One of so many people is held out."""

@@ -14,8 +14,6 @@ from sfumato.release import Lineage
 from sfumato.release.decisions import unchanged_columns
 from sfumato.rng import Rng
 
-__all__ = ["derived_columns"]
-
 _FEWEST_ROWS = 10_000
 """The least number of rows of a larger table that must fit into memory, so that a relation can be told."""
 _NOT_PROTECTED = (Role.WEIGHT, Role.HOUSEHOLD)

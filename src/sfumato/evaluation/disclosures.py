@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from sfumato.attacks import Discloses
 
-__all__ = ["DISCLOSURES", "Disclosure", "disclosure_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Disclosure:

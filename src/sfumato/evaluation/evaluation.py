@@ -28,8 +28,6 @@ from sfumato.release.public_folder import promised
 from sfumato.release.standing import judge_entries
 from sfumato.rng import Rng
 
-__all__ = ["Evaluation", "evaluate"]
-
 _BEFORE_TARGETS = 1000
 """Targets of an attack on the original, which is for comparison only: an interval of ±3 points."""
 

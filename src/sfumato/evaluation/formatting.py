@@ -5,18 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = [
-    "attack_label",
-    "column_weights",
-    "digits_beside",
-    "in_words",
-    "join_words",
-    "number",
-    "of_hundred",
-    "percent",
-    "readable_name",
-]
-
 
 def digits_beside(value: float, limit: float | None, digits: int) -> int:
     """The number of digits, at least ``digits``, with which ``value`` is not rounded onto or across ``limit``.

@@ -33,8 +33,6 @@ from sfumato.registry import registry
 from sfumato.release import Release, Verdict
 from sfumato.rng import Rng
 
-__all__ = ["GraphRelease", "attack_release", "measure_release", "protect_graph", "table_scenario"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphRelease:

@@ -10,8 +10,6 @@ from sfumato.graphs.released_files import GraphFiles
 from sfumato.registry import registry
 from sfumato.release import State, Verdict
 
-__all__ = ["check_graph_files"]
-
 
 def check_graph_files(folder: Path, models: Mapping[str, Mapping[str, object]]) -> list[Verdict]:
     """The verdict on each model that a graph's manifest names. An unknown model is not checked."""

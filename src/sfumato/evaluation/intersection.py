@@ -30,8 +30,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import Release, State, Verdict
 from sfumato.release.folder import load_release
 
-__all__ = ["IntersectionRisk", "guard_intersection", "secrets_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class IntersectionRisk:

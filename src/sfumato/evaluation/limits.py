@@ -28,18 +28,6 @@ from sfumato.evaluation.formatting import attack_label, digits_beside, percent
 from sfumato.recipe import Limits
 from sfumato.stats import excess_high, wilson
 
-__all__ = [
-    "LimitResult",
-    "judge_entries",
-    "judge_limits",
-    "judged_risk",
-    "judged_words",
-    "limit_of",
-    "limit_position",
-    "reference_rate",
-    "same_limit",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LimitResult:

@@ -22,8 +22,6 @@ from sfumato.release.decisions import unchanged_columns
 from sfumato.release.public_folder import promised
 from sfumato.rng import Rng
 
-__all__ = ["Made", "make_release", "release_manifest", "with_control"]
-
 _CONTROLLED = (Discloses.ATTRIBUTE, Discloses.MEMBERSHIP)
 """Kinds of disclosure that are judged by people who are not in the release."""
 

@@ -35,8 +35,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
 from sfumato.stats import wilson
 
-__all__ = ["CANDIDATE_BANDS", "MembershipEstimate", "OutsideLinkage", "estimate_membership", "link_outside_file"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

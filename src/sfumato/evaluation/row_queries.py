@@ -10,8 +10,6 @@ import polars as pl
 
 from sfumato.dataset.rows import Rows
 
-__all__ = ["SqlRowQueries"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SqlRowQueries:

@@ -16,8 +16,6 @@ from sfumato.masking.model import PrivacyModel, model_of
 from sfumato.release import State, Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 
-__all__ = ["verify"]
-
 ModelLookup = Callable[[str], type[PrivacyModel]]
 
 

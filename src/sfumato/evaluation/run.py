@@ -17,9 +17,6 @@ from sfumato.memory import memory_ran_out, require_memory
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["CELL_BYTES", "attack_to_dict", "run_attacks", "run_measures"]
-
-
 CELL_BYTES = 100
 """Memory per cell of both tables that any attack or measure needs: codes, sorted copies and text of the values."""
 _TOGETHER = 2_000_000

@@ -10,8 +10,6 @@ from typing import Any
 from sfumato.dataset import Role
 from sfumato.evaluation.limits import limit_of
 
-__all__ = ["WayOut", "undeclared", "ways_out"]
-
 Plain = Mapping[str, Any]
 
 

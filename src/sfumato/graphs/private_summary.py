@@ -39,8 +39,6 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.rationals import Number, rational
 from sfumato.release.guarantee import Guarantee
 
-__all__ = ["GraphStatistic", "GraphSummary", "Protected", "exact_graph_summary", "private_graph_summary"]
-
 Protected = Literal["edges", "nodes"]
 GraphStatistic = Literal["edges", "degrees", "triangles"]
 _UNITS: Mapping[Protected, str] = {"edges": "edge", "nodes": "node"}

@@ -25,31 +25,6 @@ from sfumato.ledger.exact_budget import Amount
 from sfumato.ledger.parts import ANY_PART, DataPart, PartCharge
 from sfumato.ledger.stores.store import Transaction
 
-__all__ = [
-    "Account",
-    "Period",
-    "account_unit",
-    "accounts_of",
-    "amount_numbers",
-    "amount_of",
-    "cap_of",
-    "cap_text",
-    "charge_of",
-    "check_caps",
-    "groups_of",
-    "has_parts",
-    "has_windows",
-    "last_cap",
-    "own_units",
-    "part_charge",
-    "part_of",
-    "part_total",
-    "running_total",
-    "spent_in",
-    "total_after",
-    "totals_json",
-]
-
 Numbers: TypeAlias = list[str | None]
 """Epsilon, delta, and the rho, squared Gaussian parameter and delta of the curve, as exact fractions."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sfumato.dp.receipt import Receipt
     from sfumato.ledger.ledger import Ledger
 
-__all__ = ["OWNER", "RUN", "Charge", "charge_run"]
-
 OWNER = "owner"
 """Whom runs of the data's owner are charged to."""
 RUN = "run:"

@@ -62,19 +62,6 @@ from sfumato.errors import BadParameter
 from sfumato.ledger.exact_budget import NO_EPSILON, SLACK, Amount
 from sfumato.rationals import Number, rational
 
-__all__ = [
-    "BudgetCap",
-    "Composition",
-    "DeltaShares",
-    "decided",
-    "delta_shares",
-    "left_of",
-    "part_of",
-    "smallest_part",
-    "spent_of",
-    "within",
-]
-
 
 class Composition(StrEnum):
     """The accounts that a budget in epsilon and delta is kept in; the owner chooses before the first charge."""

@@ -17,8 +17,6 @@ from sfumato.ledger.accounts import charge_of
 from sfumato.ledger.entries import Entry
 from sfumato.ledger.exact_budget import cost_amount
 
-__all__ = ["dp_event", "dp_events"]
-
 Event: TypeAlias = dict[str, Any]
 _MODULE = "dp_accounting.dp_event"
 

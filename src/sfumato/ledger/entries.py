@@ -19,18 +19,6 @@ from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import AccountMoved
 from sfumato.ledger.stores.store import Transaction
 
-__all__ = [
-    "SELECT",
-    "START",
-    "Entry",
-    "append",
-    "entry_of",
-    "index_names",
-    "moved_entry",
-    "paid_entry",
-    "refuse_moved",
-]
-
 START = "0" * 64
 """The hash before the first entry."""
 

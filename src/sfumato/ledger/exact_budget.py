@@ -18,8 +18,6 @@ from sfumato.dp.curve import ZERO, Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import BadParameter
 
-__all__ = ["NO_EPSILON", "SLACK", "Amount", "cap_loss", "cost_amount", "cost_loss"]
-
 SLACK = Fraction(1, 10**15)
 """Far above the roundings of a charge and its total together."""
 _LARGEST_DENOMINATOR = 2**256

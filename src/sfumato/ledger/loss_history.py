@@ -10,8 +10,6 @@ from sfumato.ledger.composition import BudgetCap, spent_of
 from sfumato.ledger.exact_budget import Amount
 from sfumato.ledger.ledger import Entry, Ledger
 
-__all__ = ["LossPoint", "loss_history"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LossPoint:

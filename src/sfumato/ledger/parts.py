@@ -31,8 +31,6 @@ from fractions import Fraction
 from sfumato.dp.curve import Curve
 from sfumato.ledger.exact_budget import Amount
 
-__all__ = ["ANY_PART", "DataPart", "PartCharge", "larger"]
-
 ANY_PART = "part"
 """The name under which the ledger's index has every charge to a part. Names of groups start with @."""
 

@@ -14,8 +14,6 @@ from sfumato.engines.choice import is_address
 from sfumato.errors import LedgerBroken
 from sfumato.ledger.ledger import Store
 
-__all__ = ["KEEP_POLICY", "POLICY_TABLES", "file_of", "refuse_registered"]
-
 POLICY_TABLES = (
     "CREATE TABLE IF NOT EXISTS sfumato_policy_tables (number INTEGER PRIMARY KEY, dataset TEXT NOT NULL, "
     "place TEXT NOT NULL, policy TEXT NOT NULL, content TEXT NOT NULL, people TEXT NOT NULL, secret TEXT NOT NULL, "

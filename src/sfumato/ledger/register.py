@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sfumato.ledger.ledger import Ledger
 from sfumato.wording import counted
 
-__all__ = ["NOTHING_REGISTERED", "REGISTERED", "RegisterLine", "ReleaseRecord", "fingerprint", "recorder", "register"]
-
 REGISTERED = "left"
 NOTHING_REGISTERED = "charged, nothing registered"
 ANSWERED = "answered"

@@ -11,8 +11,6 @@ from sfumato.ledger.entries import START, Entry
 from sfumato.ledger.exact_budget import Amount, cost_amount
 from sfumato.ledger.parts import PartCharge
 
-__all__ = ["verify_entries"]
-
 _Totals: TypeAlias = dict[tuple[Account, str], Amount]
 """Of each account: its total, and what it was charged for parts, by their names in the index."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["total_in"]
-
 _WORDS = frozenset({
     "total", "totals", "totale", "totali", "totaux", "totaal", "totales", "sum",
     "sums", "subtotal", "average", "mean", "gesamt", "summe", "insgesamt", "somme",

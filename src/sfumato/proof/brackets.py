@@ -9,8 +9,6 @@ from fractions import Fraction
 from functools import lru_cache
 from math import isqrt, log
 
-__all__ = ["exp", "ln", "normal", "sqrt"]
-
 _ONE = 1 << 320
 _NEAR = Fraction(1, 1 << 240)
 """Relative error of exp and absolute error of the normal distribution function, at most: see the functions."""

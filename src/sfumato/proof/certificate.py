@@ -12,8 +12,6 @@ from typing import Any
 from sfumato.proof.losses import NotProved, StatedLoss, compose, implies
 from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, reach_of, reads_part
 
-__all__ = ["FORMAT", "NEIGHBOURS", "Verification", "digest", "sealed", "verify_certificate"]
-
 FORMAT = "sfumato-certificate-1"
 NEIGHBOURS = "add or remove one unit with everything that it contributed"
 _START = "0" * 64

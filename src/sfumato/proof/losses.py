@@ -15,8 +15,6 @@ from typing import Any
 
 from sfumato.proof.brackets import exp, ln, normal, sqrt
 
-__all__ = ["Concentrated", "Law", "Normal", "NotProved", "Pure", "StatedLoss", "compose", "implies", "number"]
-
 ZERO = Fraction(0)
 
 

@@ -15,8 +15,6 @@ from unicodedata import normalize
 from sfumato.proof.brackets import exp, normal, sqrt
 from sfumato.proof.losses import Concentrated, Law, Normal, NotProved, Pure, number
 
-__all__ = ["MECHANISMS", "NODES", "REACHES", "Fields", "UnitChange", "copies_of", "reach_of", "reads_part"]
-
 
 @dataclass(frozen=True)
 class Fields:

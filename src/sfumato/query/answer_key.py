@@ -12,8 +12,6 @@ from sfumato.query.execute.executor import NoisyTable
 from sfumato.query.file_contents import contents_digest
 from sfumato.query.plan.noise import NoisePlan
 
-__all__ = ["answer_key", "data_version", "restore_table", "store_table"]
-
 
 def data_version(
     sources: Iterable[object], *, public: str, declared: object, session: str, contents: bool = False

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from sfumato.query.results.explain import Explanation
     from sfumato.query.session import Answer, QueryOptions, Session
 
-__all__ = ["Builder"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Builder:

@@ -16,8 +16,6 @@ import polars as pl
 from sfumato.dataset import Column, Schema, ValuesDomain
 from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 
-__all__ = ["catalog_from_dict", "catalog_to_dict"]
-
 
 def catalog_to_dict(catalog: Catalog) -> dict[str, object]:
     """A catalog as plain data. Public tables are Arrow streams in base64.

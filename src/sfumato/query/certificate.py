@@ -29,8 +29,6 @@ from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.parts import demanded
 from sfumato.query.plan.relational import Filter, PlanNode, Scan
 
-__all__ = ["Charged", "certificate_of", "charge_record", "plan_digest", "plan_rows"]
-
 Charged: TypeAlias = dict[str, Any]
 """A charge as a certificate records it: the entry of the ledger, the loss and the plans."""
 _KEYS = {"kind": "keys", "rule": "S5", "step": 1}

@@ -20,8 +20,6 @@ from sfumato.query.sql.compound import CompoundQuery, parse_compound
 if TYPE_CHECKING:
     from sfumato.query.session import Session
 
-__all__ = ["ask_parts", "explain_parts"]
-
 
 def ask_parts(session: Session, sql: str, options: CheckedOptions) -> Answer | None:
     """The answer to a query of several parts; None for others. All parts are paid for at once, or none."""

@@ -13,8 +13,6 @@ from sfumato.query.plan.planner import plan_query
 from sfumato.query.plan.query import Query
 from sfumato.rationals import Number, rational
 
-__all__ = ["cost_of", "plan_at_cost"]
-
 
 def cost_of(options: CheckedOptions) -> PrivacyLoss:
     """The cost that ``epsilon`` or ``rho`` says."""

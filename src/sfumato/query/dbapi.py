@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from sfumato.query.results.answer import Answer
     from sfumato.query.session import QueryOptions, Session
 
-__all__ = ["Connection", "Cursor", "apilevel", "connect", "literal_text", "paramstyle", "threadsafety"]
-
 apilevel = "2.0"
 threadsafety = 1
 """Threads may share the module, but not connections."""

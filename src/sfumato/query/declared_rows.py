@@ -16,8 +16,6 @@ from sfumato.query.plan.catalog import PrivateTable
 from sfumato.query.plan.scalar import TYPES
 from sfumato.secret import Permit
 
-__all__ = ["read_declared"]
-
 _POLARS: dict[Kind, Any] = {
     Kind.INTEGER: pl.Int64, Kind.NUMBER: pl.Float64, Kind.CATEGORY: pl.String, Kind.DATE: pl.Date,
     Kind.DATETIME: pl.Datetime, Kind.BOOLEAN: pl.Boolean,

@@ -7,8 +7,6 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["contents_digest"]
-
 _SETTLED = 2 * 10**9
 """Nanoseconds after which another change of a file has another change time on every usual file system."""
 _KNOWN: dict[Path, tuple[tuple[int, ...], str]] = {}

@@ -22,8 +22,6 @@ from sfumato.wording import did_you_mean
 if TYPE_CHECKING:
     from sfumato.query.session import Session
 
-__all__ = ["FittedLimits", "fit_limits"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FittedLimits:

@@ -21,8 +21,6 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from sfumato.query.session import Session
 
-__all__ = ["answer_sets", "sets_note"]
-
 Numbers = list[list[float | int]]
 """The noisy numbers of each draw, and of whom the limits cut."""
 

@@ -17,8 +17,6 @@ from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.base import Policy
 from sfumato.query.session import Session
 
-__all__ = ["open_ledger", "open_session"]
-
 
 def open_session(
     dataset: Dataset,

@@ -10,8 +10,6 @@ from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import QueryRefused
 from sfumato.rationals import Number, rational
 
-__all__ = ["CheckedOptions", "QueryOptions", "check_min_epsilon"]
-
 FIT_SHARE = Fraction(1, 20)
 
 

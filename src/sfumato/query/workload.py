@@ -55,8 +55,6 @@ from sfumato.secret import SecretValue
 if TYPE_CHECKING:
     from sfumato.query.session import Session
 
-__all__ = ["Workload", "WorkloadAnswer", "answer_workload", "plan_workload"]
-
 Matrix = npt.NDArray[np.float64]
 
 

@@ -42,8 +42,6 @@ from sfumato.query.plan.scalar import Scalar
 if TYPE_CHECKING:
     from sfumato.query.session import Session
 
-__all__ = ["CellColumn", "cell_columns", "conditions_over_cells", "merged_cells"]
-
 Value = bool | int | float | str | date
 Matrix = npt.NDArray[np.float64]
 _MOST_CELLS = 1024

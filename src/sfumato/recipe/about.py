@@ -9,8 +9,6 @@ from pydantic import ConfigDict
 
 from sfumato.field_docs import DocumentedModel
 
-__all__ = ["INTERNAL", "AboutRelease"]
-
 INTERNAL = ("prepared_by", "approved_by", "answers")
 """Fields that are not published."""
 

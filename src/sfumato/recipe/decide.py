@@ -12,8 +12,6 @@ from sfumato.dataset.column import PLAIN_FIX, plain_needs_reason
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.wording import did_you_mean
 
-__all__ = ["decide"]
-
 _DECISIONS = tuple(role for role in Role if role is not Role.UNDECIDED)
 
 

@@ -8,8 +8,6 @@ from typing import Any
 from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
 from sfumato.errors import BadParameter, InvalidRecipe
 
-__all__ = ["set_column", "set_section"]
-
 
 def set_section(recipe: str, key: str, value: Any) -> str:
     """The text of a recipe with another value of a top-level key; None removes the key.

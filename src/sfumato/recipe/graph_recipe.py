@@ -27,8 +27,6 @@ from sfumato.recipe.validate import SECTIONS, account_of, recipe_from_document
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
-__all__ = ["GraphRecipe", "GraphSource"]
-
 _KEYS = ("edges", "nodes", "key", "source", "target", "drop", "relations", "edge_columns", "directions")
 
 

@@ -22,9 +22,6 @@ from sfumato.recipe.recipe import VERSION, Limits
 from sfumato.recipe.validate import SECTIONS
 from sfumato.registry import registry
 
-__all__ = ["json_schema"]
-
-
 _BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
 """Pydantic leaves a bound of ``int | float`` under its own name, which editors ignore."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from sfumato.errors import UnknownPart
 from sfumato.wording import did_you_mean
 
-__all__ = ["preset_names", "preset_text"]
-
 _FOLDER = Path(__file__).parents[1] / "presets"
 
 

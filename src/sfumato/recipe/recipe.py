@@ -18,8 +18,6 @@ from sfumato.measures.base import Measure
 from sfumato.params import Part
 from sfumato.recipe.about import AboutRelease
 
-__all__ = ["Accepted", "Limits", "Recipe"]
-
 VERSION = 1
 """The version of the recipe language, the value of the key ``sfumato``."""
 

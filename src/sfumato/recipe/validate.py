@@ -19,8 +19,6 @@ from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean, with_article
 
-__all__ = ["SECTIONS", "account_of", "recipe_from_dict", "recipe_from_document", "recipe_from_text"]
-
 M = TypeVar("M", bound=BaseModel)
 Path_ = tuple[str | int, ...]
 

@@ -13,8 +13,6 @@ from sfumato.data.table import Table
 from sfumato.release.verdict import Verdict
 from sfumato.wording import counted
 
-__all__ = ["Change", "Lineage"]
-
 Rows = npt.NDArray[np.int64]
 
 

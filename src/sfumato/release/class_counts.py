@@ -10,17 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = [
-    "CannotCheck",
-    "ConditionResult",
-    "Counts",
-    "ReleaseCounts",
-    "RowQueries",
-    "Shares",
-    "shares",
-    "without_missing",
-]
-
 Counts = Mapping[str | None, int]
 Shares = Mapping[str | None, float]
 

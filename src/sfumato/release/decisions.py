@@ -11,8 +11,6 @@ import numpy as np
 from sfumato.data.table import Table
 from sfumato.release.change import Lineage
 
-__all__ = ["ColumnDecision", "column_decisions", "unchanged_columns"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnDecision:

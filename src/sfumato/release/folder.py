@@ -27,25 +27,6 @@ from sfumato.release.change import Lineage
 from sfumato.release.release import Release
 from sfumato.secret import SecretValue
 
-__all__ = [
-    "KEY",
-    "LINEAGE",
-    "MANIFEST",
-    "MICRODATA",
-    "PRIVATE",
-    "TEXTS",
-    "load_lineage",
-    "load_manifest",
-    "load_release",
-    "manifest_kind",
-    "private_folder",
-    "refuse_existing",
-    "release_suffix",
-    "released_file",
-    "stored_key",
-    "write_lineage",
-]
-
 MANIFEST = "release.json"
 MICRODATA = "microdata"
 """The kind of release of a table; a manifest that names no kind is of this one."""

@@ -21,8 +21,6 @@ from sfumato.errors import BadParameter
 from sfumato.release.verdict import State, Verdict
 from sfumato.wording import counted
 
-__all__ = ["ALL_ROWS", "MODEL", "Guarantee", "guarantees_of"]
-
 MODEL = "differential-privacy"
 ALL_ROWS = "add or remove all rows of one unit"
 _COVERED = (

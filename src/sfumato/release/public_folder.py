@@ -23,21 +23,6 @@ from sfumato.data.atomic import replacing, replacing_folder, sha256
 from sfumato.errors import SecretAccessRefused
 from sfumato.release.folder import MANIFEST, PRIVATE, private_folder
 
-__all__ = [
-    "Leaving",
-    "PublicFolder",
-    "Why",
-    "declared",
-    "leaving_manifest",
-    "measured",
-    "paid",
-    "promised",
-    "public_folder",
-    "release_folders",
-    "released",
-    "write_public",
-]
-
 T = TypeVar("T")
 
 

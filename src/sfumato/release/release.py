@@ -9,8 +9,6 @@ from typing import Any
 from sfumato.data.table import Table
 from sfumato.wording import counted
 
-__all__ = ["Release"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Release:

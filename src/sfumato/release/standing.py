@@ -21,8 +21,6 @@ from typing import Any
 
 from sfumato.release.verdict import State
 
-__all__ = ["Judgement", "Standing", "judge", "judge_entries", "limit_state", "limit_words"]
-
 
 class Standing(StrEnum):
     """Whether a release may be published, as far as it was judged."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["State", "Verdict"]
-
 
 class State(StrEnum):
     """The three states of a verdict."""

@@ -18,8 +18,6 @@ from sfumato.reports.columns import column_pictures
 from sfumato.reports.report_data import ReportData
 from sfumato.reports.versions import versions
 
-__all__ = ["build_report"]
-
 
 def build_report(
     recipe: Recipe,

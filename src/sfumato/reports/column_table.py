@@ -14,8 +14,6 @@ from sfumato.masking.base import method_of
 from sfumato.release import Lineage
 from sfumato.reports.report_data import ColumnSummary
 
-__all__ = ["column_summaries", "done_in_words", "is_nothing_left"]
-
 _EXAMPLE_LENGTH = 60
 """Characters of an example; longer ones would squeeze the other columns of the table."""
 _EXAMPLE_ROWS = 20_000

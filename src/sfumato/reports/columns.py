@@ -25,8 +25,6 @@ from sfumato.errors import SfumatoError
 from sfumato.reports.column_table import is_nothing_left
 from sfumato.reports.report_data import Bar, ColumnPicture
 
-__all__ = ["MISSING", "column_pictures"]
-
 MISSING = "(missing)"
 OTHER = "(other values)"
 BELOW, ABOVE = "(below these)", "(above these)"

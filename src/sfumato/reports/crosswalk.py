@@ -16,8 +16,6 @@ from sfumato.data.yaml_documents import parse_yaml
 from sfumato.reports.evidence import EVIDENCE, Evidence
 from sfumato.reports.report_data import ReportData
 
-__all__ = ["CrosswalkItem", "Framework", "crosswalk"]
-
 ItemState = Literal["shown", "not met", "answered", "open", "not applicable"]
 
 

@@ -10,8 +10,6 @@ from sfumato.reports.page import report_html, report_json, write_report
 from sfumato.reports.report_data import Audience, ReportData
 from sfumato.reports.text import judgement, summary
 
-__all__ = ["Report"]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Report:

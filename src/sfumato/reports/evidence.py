@@ -12,8 +12,6 @@ from sfumato.reports import text
 from sfumato.reports.report_data import ColumnSummary, ReportData
 from sfumato.wording import counted
 
-__all__ = ["EVIDENCE", "Evidence"]
-
 
 @dataclass(frozen=True)
 class Evidence:

@@ -13,18 +13,6 @@ from sfumato.measures import Picture, measure_of
 from sfumato.reports.report_data import Bar, ColumnPicture, ReportData
 from sfumato.reports.text import measure_label, pairings
 
-__all__ = [
-    "Figure",
-    "changed_columns",
-    "class_size_figure",
-    "column_figures",
-    "cost_figures",
-    "drawings",
-    "pair_figure",
-    "risk_figure",
-    "unicity_chart",
-]
-
 WIDE, NARROW = 780, 360
 MOST = 20
 """The largest number of bars in a picture; the table below it has all."""

@@ -10,8 +10,6 @@ from sfumato.release.guarantee import Guarantee
 from sfumato.reports.page import page_html
 from sfumato.wording import counted
 
-__all__ = ["figures_html", "figures_sentences"]
-
 Plain = Mapping[str, Any]
 
 

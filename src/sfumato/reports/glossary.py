@@ -7,8 +7,6 @@ from sfumato.errors import SfumatoError
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.registry import registry
 
-__all__ = ["GLOSSARY", "limit_meaning", "meaning"]
-
 
 def limit_meaning(name: str) -> str:
     """What a limit of the recipe restricts."""

@@ -9,8 +9,6 @@ from sfumato.evaluation.formatting import attack_label, number, percent, readabl
 from sfumato.reports.page import page_html
 from sfumato.reports.redaction import external
 
-__all__ = ["external_document", "graph_html", "graph_sentences"]
-
 Plain = Mapping[str, Any]
 
 

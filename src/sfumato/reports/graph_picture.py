@@ -8,8 +8,6 @@ import numpy.typing as npt
 from sfumato.arrays import Ints
 from sfumato.graphs.graph import Graph
 
-__all__ = ["before_and_after", "graph_svg", "layout", "neighbourhood"]
-
 _SIDE = 420
 _COLOURS = {"same": "#8a8f98", "added": "#d9730d", "deleted": "#c4314b"}
 

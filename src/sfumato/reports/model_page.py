@@ -12,8 +12,6 @@ from sfumato.reports.figures import NARROW, WIDE, Figure
 from sfumato.reports.page import page_html
 from sfumato.reports.redaction import external
 
-__all__ = ["comparison_html", "external_model", "model_html", "model_sentences"]
-
 Plain = Mapping[str, Any]
 
 

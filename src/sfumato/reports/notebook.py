@@ -15,8 +15,6 @@ from sfumato.reports.figures import Figure, risk_figure
 from sfumato.reports.terminal import advice_lines, limit_lines
 from sfumato.reports.text import before_of, measure_label, measure_value
 
-__all__ = ["attacks_html", "figure_html", "frame_html", "measures_html", "table_html"]
-
 Plain = Mapping[str, Any]
 _numbers = count(1)
 _LIGHT = "background:#fff;color:#1c2630;padding:.5rem;max-width:50rem"

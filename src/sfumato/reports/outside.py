@@ -14,8 +14,6 @@ from sfumato.evaluation.formatting import number, percent
 from sfumato.reports.page import page_html
 from sfumato.reports.terminal import output_console, plain_text, print_content
 
-__all__ = ["outside_html", "outside_sentences", "print_outside"]
-
 Plain = Mapping[str, Any]
 
 

@@ -41,8 +41,6 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["environment", "leaving_report", "page_html", "report_html", "report_json", "write_report"]
-
 _FIRST = 3
 """Figures on the first page."""
 _ELSEWHERE = ("step", "parameters", *MARGINALS)

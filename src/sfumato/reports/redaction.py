@@ -16,8 +16,6 @@ from typing import Any, Literal
 from sfumato.measures import measure_of
 from sfumato.release.public_folder import Leaving, Why
 
-__all__ = ["SECTIONS", "Section", "external", "external_attack", "external_limit", "external_measures"]
-
 Plain = Mapping[str, Any]
 
 _ATTACK_KEYS = (

@@ -17,8 +17,6 @@ from sfumato.recipe.about import INTERNAL
 from sfumato.release.public_folder import Leaving, Why, promised
 from sfumato.reports.redaction import SECTIONS, external_attack, external_limit, external_measures
 
-__all__ = ["Audience", "Bar", "ColumnPicture", "ColumnSummary", "ReportData", "published_manifest"]
-
 Audience = Literal["internal", "external"]
 Plain = Mapping[str, Any]
 

@@ -14,8 +14,6 @@ from sfumato.attacks import Discloses
 from sfumato.release import Standing, State
 from sfumato.reports.report_data import Audience
 
-__all__ = ["AttackEntry", "LimitEntry", "MeasureEntry", "ReportDocument", "VerdictEntry", "report_schema"]
-
 
 class _Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

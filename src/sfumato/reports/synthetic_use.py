@@ -8,8 +8,6 @@ from typing import Any
 
 from sfumato.wording import counted
 
-__all__ = ["MARGINALS", "KnownMarginal", "SyntheticUse", "synthetic_use"]
-
 MARGINALS = ("marginals", "household_marginals")
 """The keys of a published step with the errors of its marginals."""
 

@@ -22,24 +22,6 @@ from sfumato.reports.synthetic_use import MARGINALS
 from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value, pairings
 from sfumato.wording import counted
 
-__all__ = [
-    "advice_lines",
-    "attack_table",
-    "column_weight_lines",
-    "cross_tab_lines",
-    "limit_lines",
-    "measure_table",
-    "output_console",
-    "plain_text",
-    "print_attacks",
-    "print_content",
-    "print_measures",
-    "print_protection",
-    "reason_lines",
-    "risk_bar",
-    "verdict_lines",
-]
-
 Plain = Mapping[str, Any]
 BAR = 20
 _TAB_LINES, _TAB_COLUMNS = 40, 12

@@ -30,29 +30,6 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from sfumato.reports.report_data import ReportData
 
-__all__ = [
-    "ABOUT_LABELS",
-    "SIGN_OFF",
-    "Pairing",
-    "Threat",
-    "achieved",
-    "before_of",
-    "beyond_reference",
-    "capital",
-    "headline",
-    "judgement",
-    "left_out",
-    "measure_label",
-    "measure_value",
-    "pairings",
-    "quasi",
-    "summary",
-    "threats",
-    "unchanged_columns",
-    "verdicts",
-    "widest_attack",
-]
-
 Plain = Mapping[str, Any]
 
 _MOST_NAMED = 12

@@ -7,8 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 from sfumato import __version__
 
-__all__ = ["versions"]
-
 _LIBRARIES = ("numpy", "polars", "duckdb", "scipy", "numba", "pydantic")
 
 

@@ -25,9 +25,6 @@ from sfumato.rationals import Number
 from sfumato.server.roles import Principal
 from sfumato.server.state import now
 
-__all__ = ["AnalystLedger"]
-
-
 _NO_CAP = "Its owner sets one with `sfumato server budget set`."
 
 

@@ -26,8 +26,6 @@ from sfumato.ledger.ledger import Entry, Ledger
 from sfumato.server.state import FILE, ServerState, now
 from sfumato.server.witness import WitnessStore, charge_again, check_witness, missing_witness, witness_store
 
-__all__ = ["back_up", "restore", "verify"]
-
 
 def back_up(state: ServerState, out: Path) -> str:
     """Copy the database to a file while the server runs; returns the hash of the ledger's last entry."""

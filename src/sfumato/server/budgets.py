@@ -18,8 +18,6 @@ from sfumato.ledger.exact_budget import cap_loss
 from sfumato.ledger.ledger import Balance, Entry
 from sfumato.server.state import ServerState, now
 
-__all__ = ["AccountBalance", "BudgetRequest", "Budgets"]
-
 _APPROVALS = 2
 _COLUMNS = "id, by_name, dataset, holder, period, measure, size, delta, why, state, at"
 

@@ -27,8 +27,6 @@ from sfumato.server.accounts.users import check_name, find_user
 from sfumato.server.roles import AccountRole, Action, Principal, require
 from sfumato.server.state import FILE, ServerState, now
 
-__all__ = ["DatasetState", "Datasets", "RegisteredDataset"]
-
 
 class DatasetState(StrEnum):
     """Whether questions are answered."""

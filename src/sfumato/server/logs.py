@@ -7,8 +7,6 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-__all__ = ["log_json"]
-
 
 class _JsonFormatter(logging.Formatter):
     """Time, level, logger, event and facts. A message with arguments is not expanded: they may hold anything."""

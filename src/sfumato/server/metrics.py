@@ -7,8 +7,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from sfumato import __version__
 from sfumato.ledger.ledger import Ledger
 
-__all__ = ["Metrics"]
-
 
 class Metrics:
     """Counts of one server process."""

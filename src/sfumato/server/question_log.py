@@ -17,8 +17,6 @@ from sfumato.errors import Conflict, NoSuchItem
 from sfumato.ledger.ledger import Transaction
 from sfumato.server.state import ServerState, now
 
-__all__ = ["Question", "QuestionLog"]
-
 _MOST_REFUSALS = 200
 """Refused questions that are kept of one analyst."""
 _COLUMNS = "id, analyst, dataset, sql, options, state, error, entries, at, finished, request"

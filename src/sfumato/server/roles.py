@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from sfumato.errors import AccessDenied
 
-__all__ = ["AccountRole", "Action", "Principal", "Scope", "require"]
-
 
 class AccountRole(StrEnum):
     """What an account is for. An account may have several roles."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sfumato.server.postgres.endpoint import PostgresEndpoint
     from sfumato.server.workers import Workers
 
-__all__ = ["RunningServer", "run_server"]
-
 _GRACE_SECONDS = 30
 _SWITCH_SECONDS = 0.001
 """A worker that plans gives way so soon: the event loop of both doors waits for it at every step of a request."""

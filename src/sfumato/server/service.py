@@ -43,8 +43,6 @@ from sfumato.server.roles import AccountRole, Action, Principal, require
 from sfumato.server.state import ServerState
 from sfumato.server.witness import Witness
 
-__all__ = ["MOST_QUERIES", "MOST_SQL", "Asked", "AskedWorkload", "QueryService"]
-
 MOST_SQL = 100_000
 """Characters of one query, and of all queries of a workload."""
 MOST_QUERIES = 200

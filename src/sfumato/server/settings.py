@@ -18,8 +18,6 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator
 from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated
 from sfumato.field_docs import DocumentedModel
 
-__all__ = ["OidcSettings", "ServerSettings", "load_settings"]
-
 PREFIX = "SFUMATO_SERVER_"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["timed_protocol"]
-
 
 def timed_protocol(seconds: float) -> type[H11Protocol]:
     """An HTTP protocol that closes a connection whose request head is not complete within some seconds."""

@@ -18,8 +18,6 @@ from sfumato.ledger.entries import append
 from sfumato.ledger.ledger import Ledger, Store, Transaction
 from sfumato.ledger.stores.schema import SchemaVersion
 
-__all__ = ["SERVER", "ServerState", "later", "now"]
-
 SERVER = SchemaVersion(scripts=Path(__file__).parent / "migrations", revision="0001", table="sfumato_server_schema")
 FILE = "server.db"
 _EVENT = "server"

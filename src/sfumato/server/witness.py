@@ -28,8 +28,6 @@ from sfumato.ledger.ledger import Entry, Ledger
 from sfumato.server.state import ServerState
 from sfumato.server.witness_stores import FileWitness, PostgresWitness
 
-__all__ = ["Witness", "WitnessStore", "charge_again", "check_witness", "missing_witness", "witness_store"]
-
 _log = logging.getLogger("sfumato.server")
 _EVENT = "witness"
 _RESTORED = "restored "

@@ -13,8 +13,6 @@ from sfumato.data.atomic import locked
 from sfumato.errors import WriteFailed
 from sfumato.ledger.ledger import Entry
 
-__all__ = ["FileWitness", "PostgresWitness"]
-
 _TAIL = 65_536
 _MOST_MILLISECONDS = 10_000
 """A lock, a statement or a connection of the witness that takes longer has failed."""

@@ -21,8 +21,6 @@ from limits.strategies import MovingWindowRateLimiter
 from sfumato.errors import TooManyRequests
 from sfumato.server.settings import ServerSettings
 
-__all__ = ["Workers", "note_computing"]
-
 Result = TypeVar("Result")
 _SHARE = 4
 _elsewhere = threading.local()

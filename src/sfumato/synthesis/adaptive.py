@@ -15,8 +15,6 @@ from sfumato.synthesis.junction_tree import tree_cells, triangulate
 from sfumato.synthesis.private_counts import PrivateCounts, count_cells
 from sfumato.synthesis.residuals import Columns
 
-__all__ = ["measure_adaptively"]
-
 _SELECTION = Fraction(3, 100)
 """Share of the budget for selections."""
 _SWEEPS = 8

@@ -14,8 +14,6 @@ import polars as pl
 
 from sfumato.errors import BadParameter
 
-__all__ = ["ColumnCells", "category_cells", "range_cells"]
-
 Codes = npt.NDArray[np.int32]
 _CELLS = 128
 """Largest number of equally wide cells of a range."""

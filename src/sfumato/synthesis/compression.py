@@ -11,8 +11,6 @@ from sfumato.arrays import Floats
 from sfumato.synthesis.junction_tree import evenly
 from sfumato.synthesis.residuals import project_to_simplex
 
-__all__ = ["MergedCells", "merge_cells"]
-
 Groups = npt.NDArray[np.int32]
 _DEVIATIONS = 6.0
 """Cells below that many standard deviations of the noise are merged."""

@@ -10,8 +10,6 @@ import polars as pl
 from sfumato.errors import BadParameter
 from sfumato.synthesis.column_domain import ColumnCells
 
-__all__ = ["check_constraints"]
-
 _PROBES = 20_000
 """Rows of random declared values that are drawn to see whether the constraints can be met."""
 

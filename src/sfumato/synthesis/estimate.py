@@ -11,8 +11,6 @@ from sfumato.synthesis.junction_tree import JunctionTree
 from sfumato.synthesis.private_counts import NoisyMarginal
 from sfumato.synthesis.residuals import Columns, Residuals, project_to_simplex, project_to_sums
 
-__all__ = ["MarginalEstimates"]
-
 _FLOOR = 1e-9
 """Smallest share of a cell in a target: zero would remove combinations that another marginal needs."""
 

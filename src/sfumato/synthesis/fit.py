@@ -31,8 +31,6 @@ from sfumato.synthesis.private_counts import NoisyMarginal, PrivateCounts, small
 from sfumato.synthesis.residuals import Columns
 from sfumato.synthesis.spanning_tree import measure_spanning_tree
 
-__all__ = ["FitRun", "HouseholdPlan", "SynthesisPlan", "fit_households", "fit_model"]
-
 _ONE_WAY = {"mst": Fraction(1, 5), "adaptive": Fraction(3, 20)}
 """Share of the budget for the one-way marginals."""
 _LEARNED_DELTA = Fraction(1, 4)

@@ -13,8 +13,6 @@ from sfumato.errors import BadParameter
 from sfumato.release.guarantee import Guarantee
 from sfumato.synthesis.model import SynthesisModel
 
-__all__ = ["HouseholdModel", "household_rows"]
-
 _ATTEMPTS = 60
 """Times that members or households that break a constraint are drawn again."""
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from sfumato.arrays import Floats
 from sfumato.synthesis.residuals import Columns
 
-__all__ = ["JunctionTree", "evenly", "tree_cells", "triangulate"]
-
 Codes = npt.NDArray[np.int32]
 _GOLDEN = (5**0.5 - 1) / 2
 

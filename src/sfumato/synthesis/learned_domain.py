@@ -18,8 +18,6 @@ from sfumato.secret import SecretValue
 from sfumato.synthesis.column_domain import ColumnCells, category_cells, range_cells
 from sfumato.synthesis.private_counts import COUNT_GRID
 
-__all__ = ["learn_cells"]
-
 _POWERS = 62
 """Largest power of two of the cells of an unknown range."""
 _SMALLEST = -20

@@ -23,8 +23,6 @@ from sfumato.synthesis.junction_tree import JunctionTree
 from sfumato.synthesis.residuals import Columns
 from sfumato.wording import did_you_mean
 
-__all__ = ["SynthesisModel"]
-
 _ATTEMPTS = 60
 """Times that rows which break a constraint are drawn again."""
 

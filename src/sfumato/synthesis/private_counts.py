@@ -25,8 +25,6 @@ from sfumato.dp.sampler import exponential_race
 from sfumato.secret import SecretValue
 from sfumato.synthesis.residuals import Columns
 
-__all__ = ["COUNT_GRID", "NoisyMarginal", "PrivateCounts", "count_cells", "smallest"]
-
 Codes = Sequence[npt.NDArray[Any]] | npt.NDArray[np.int32]
 """The cell of every row, one array per column. Small domains have small types: ten million rows fit into memory."""
 _FINE = 1 << 40

@@ -9,8 +9,6 @@ from sfumato.synthesis.estimate import MarginalEstimates
 from sfumato.synthesis.private_counts import PrivateCounts
 from sfumato.synthesis.residuals import Columns
 
-__all__ = ["measure_spanning_tree"]
-
 
 def measure_spanning_tree(
     counts: PrivateCounts,

@@ -16,8 +16,6 @@ from sfumato.data.formats.excel import write_sheets
 from sfumato.release.public_folder import Leaving, PublicFolder
 from sfumato.tables.cells import VALUE, CellKey
 
-__all__ = ["CONFIDENTIAL", "CrossTab", "cross_tab", "write_cross_tabs"]
-
 CONFIDENTIAL = "[c]"
 """The mark of a suppressed cell."""
 WORKBOOK = "cross-tabs.xlsx"

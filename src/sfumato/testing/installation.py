@@ -43,8 +43,6 @@ from sfumato.testing.sql import (
     sql_tables,
 )
 
-__all__ = ["INSTALLATION_CHECKS", "CheckedPart", "Installation", "check_installation", "sql_session", "sql_system"]
-
 _DRAWS = 400_000
 _FALSE_ALARM = 1e-6
 """Chance at which a sound sampler fails, for each mechanism."""

@@ -11,8 +11,6 @@ from sfumato.dataset.document import Dataset
 if TYPE_CHECKING:
     from sfumato.api.results import AttackResults
 
-__all__ = ["AnswersKind"]
-
 
 class AnswersKind(ReleaseKind):
     """A data set that answers queries: a document whose ``tables`` are declared by name.

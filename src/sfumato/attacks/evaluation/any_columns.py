@@ -24,8 +24,6 @@ from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["evaluate_any_columns"]
-
 Rows = npt.NDArray[np.int64]
 
 _SELECTION = 400

@@ -33,8 +33,6 @@ from sfumato.errors import BadParameter, NotApplicable
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["best_constant", "evaluate_attribute", "secret_of"]
-
 Rows = npt.NDArray[np.int64]
 
 

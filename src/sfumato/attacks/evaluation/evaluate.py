@@ -26,8 +26,6 @@ from sfumato.errors import BadParameter, NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["evaluate_attack"]
-
 _MAX_PAIRS = 2_000_000_000
 """Pairs of target and row that a pairwise attack compares at most; this takes a few seconds per column."""
 _MIN_PAIRWISE_TARGETS = 200

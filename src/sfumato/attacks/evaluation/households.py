@@ -20,8 +20,6 @@ from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["evaluate_households"]
-
 
 def evaluate_households(
     attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int

@@ -34,8 +34,6 @@ from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["correspondence_missing", "evaluate_identity"]
-
 Rows = npt.NDArray[np.int64]
 
 _ALL_TARGETS = 2000

@@ -18,8 +18,6 @@ from sfumato.memory import memory_ran_out
 from sfumato.progress import SILENT, Progress
 from sfumato.threads import map_tasks
 
-__all__ = ["AttackRun", "Results", "run_loop"]
-
 Results = list[Outcome | NotApplicable]
 
 

@@ -17,8 +17,6 @@ from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["evaluate_membership"]
-
 
 def evaluate_membership(
     attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int

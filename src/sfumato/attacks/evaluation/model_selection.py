@@ -17,8 +17,6 @@ from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 
-__all__ = ["selection_targets", "strongest"]
-
 Rows = npt.NDArray[np.int64]
 
 _SHARE = 4

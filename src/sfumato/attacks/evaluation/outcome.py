@@ -12,8 +12,6 @@ import numpy.typing as npt
 from sfumato.attacks.base import Discloses
 from sfumato.stats import wilson
 
-__all__ = ["Arm", "Outcome", "Risk", "risk"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:

@@ -15,8 +15,6 @@ from sfumato.attacks.value_coverage import Coverage, coverage
 from sfumato.errors import BadParameter
 from sfumato.release import Release
 
-__all__ = ["isolated", "shuffled"]
-
 Bools = npt.NDArray[np.bool_]
 
 

@@ -17,8 +17,6 @@ from sfumato.masking.item_sets import frequent_item_sets, vanished_item_sets
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["ResultAttack", "evaluate_results"]
-
 
 class ResultAttack(Attack):
     """Base class of attacks that look for hidden results."""

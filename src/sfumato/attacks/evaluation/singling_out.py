@@ -17,8 +17,6 @@ from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["evaluate_singling_out"]
-
 
 def evaluate_singling_out(
     attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int

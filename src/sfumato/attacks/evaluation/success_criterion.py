@@ -13,8 +13,6 @@ from sfumato.attacks.value_coverage import coverage
 from sfumato.attacks.value_parser import ROOTS
 from sfumato.errors import NotApplicable
 
-__all__ = ["Criterion"]
-
 Bools = npt.NDArray[np.bool_]
 
 

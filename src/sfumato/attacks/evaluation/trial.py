@@ -17,21 +17,6 @@ from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = [
-    "controlled_scenarios",
-    "draw_groups",
-    "in_release",
-    "named_people",
-    "non_members",
-    "outcome_of",
-    "release_people",
-    "row_map_required",
-    "run_attack",
-    "sample",
-    "view_of",
-    "with_everything",
-]
-
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

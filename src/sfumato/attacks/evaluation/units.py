@@ -18,8 +18,6 @@ from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["evaluate_units"]
-
 
 def evaluate_units(
     attack: UnitLinking, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int

@@ -24,17 +24,6 @@ from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = [
-    "FriendGuessing",
-    "GraphAttack",
-    "GraphView",
-    "LinkGuessing",
-    "NodeMatches",
-    "NodeMatching",
-    "Planting",
-    "match_classes",
-]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphView:

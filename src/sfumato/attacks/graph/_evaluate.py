@@ -38,8 +38,6 @@ from sfumato.graphs.graph import Graph, edge_keys
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["GraphScenario", "evaluate_graph_attack"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphScenario:

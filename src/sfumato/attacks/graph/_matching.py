@@ -14,8 +14,6 @@ from sfumato.graphs.signatures import Features
 from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["best_overlap", "nearest_rows", "propagate"]
-
 _BLOCK = 1 << 25
 
 

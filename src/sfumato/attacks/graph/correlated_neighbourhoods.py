@@ -15,8 +15,6 @@ from sfumato.graphs.signatures import Features, agreements
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["CorrelatedNeighbourhoods"]
-
 
 class CorrelatedNeighbourhoods(NodeMatching):
     """An attacker knows who is friends with whom and compares characteristic vectors of neighbourhoods.

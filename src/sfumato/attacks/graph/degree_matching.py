@@ -9,8 +9,6 @@ from sfumato.graphs.signatures import colours
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["DegreeMatching"]
-
 
 class DegreeMatching(NodeMatching):
     """An attacker knows how many friends the target has and looks for a released node with that degree.

@@ -8,8 +8,6 @@ import polars as pl
 from sfumato.attacks.graph._base import FriendGuessing, GraphView
 from sfumato.rng import Rng
 
-__all__ = ["FriendInference"]
-
 
 class FriendInference(FriendGuessing):
     """An attacker who has found the target's node infers a value that the target keeps secret from their friends.

@@ -11,8 +11,6 @@ from sfumato.attacks.graph.correlated_neighbourhoods import CorrelatedNeighbourh
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["LinkDisclosure"]
-
 
 class LinkDisclosure(LinkGuessing):
     """An attacker knows other friendships of two people, finds both nodes in the release, and looks whether they link.

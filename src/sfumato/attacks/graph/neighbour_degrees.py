@@ -10,8 +10,6 @@ from sfumato.graphs.signatures import colours, neighbour_degree_profile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["NeighbourDegrees"]
-
 
 class NeighbourDegrees(NodeMatching):
     """An attacker knows how many friends each friend of the target has: the sorted degrees of the neighbours.

@@ -17,8 +17,6 @@ from sfumato.graphs.graph import Graph
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["PlantedNodes"]
-
 _VARIANTS = 5
 """Continuations of a partial pattern that the search follows."""
 

@@ -13,8 +13,6 @@ from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["SeedAndPropagate"]
-
 
 class SeedAndPropagate(NodeMatching):
     """An attacker holds an overlapping outside graph with names, has found a few people, and follows friendships.

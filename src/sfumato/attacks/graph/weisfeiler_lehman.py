@@ -13,8 +13,6 @@ from sfumato.graphs.signatures import colours
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["WeisfeilerLehman"]
-
 
 class WeisfeilerLehman(NodeMatching):
     """An attacker knows all friendships up to ``depth`` steps away from the target and compares exact signatures.

@@ -15,8 +15,6 @@ from sfumato.attacks.counterfeit_weights import counterfeit_weights
 from sfumato.data.row_codes import positions
 from sfumato.errors import NotApplicable
 
-__all__ = ["Votes", "tolerance_windows", "votes_within"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Window = tuple[Ints, Ints]

@@ -15,8 +15,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["AttributeLinkage"]
-
 
 class AttributeLinkage(Inference):
     """An attacker who knows a person's quasi-identifiers infers the sensitive value from the matching released rows.

@@ -19,8 +19,6 @@ from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["HiddenResults"]
-
 _NEAR = 0.5
 """Candidates have at least this share of the support from which a result is reported."""
 

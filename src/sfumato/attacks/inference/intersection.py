@@ -18,8 +18,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release.folder import load_release
 from sfumato.rng import Rng
 
-__all__ = ["Intersection"]
-
 
 class Intersection(Linking):
     """An attacker with several anonymized releases about the same people intersects the possible sensitive values.

@@ -24,8 +24,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["Membership"]
-
 Floats = npt.NDArray[np.float64]
 
 _MIN_ROWS = 100

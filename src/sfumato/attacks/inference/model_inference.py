@@ -23,8 +23,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["ModelInference"]
-
 Floats = npt.NDArray[np.float64]
 
 _ROWS = 30_000

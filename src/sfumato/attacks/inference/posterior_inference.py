@@ -26,8 +26,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["PosteriorInference"]
-
 _MEMBERSHIP_PRIOR = 0.95
 """The attacker's prior probability that a target is in the release."""
 _NEIGHBOURS = 20

@@ -22,8 +22,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["SinglingOut"]
-
 _ALL = 1000
 """All columns, for predicates that describe whole rows."""
 _NEIGHBOURS = 5

@@ -19,8 +19,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 from sfumato.wording import did_you_mean
 
-__all__ = ["AttackedModel", "Floats", "ModelAttack", "membership_outcome", "membership_targets"]
-
 Floats = npt.NDArray[np.float64]
 
 

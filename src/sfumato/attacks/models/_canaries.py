@@ -17,8 +17,6 @@ from sfumato.errors import BadParameter
 from sfumato.rng import Rng
 from sfumato.stats import clopper_pearson
 
-__all__ = ["CanaryAudit", "audit_one_run", "audit_repeated", "one_run_bound", "repeated_bound"]
-
 _LARGEST = 60.0
 
 

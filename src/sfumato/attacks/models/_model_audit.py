@@ -11,8 +11,6 @@ from sfumato.attacks.models._canaries import CanaryAudit, audit_one_run
 from sfumato.errors import NotApplicable
 from sfumato.rng import Rng
 
-__all__ = ["audit_estimator"]
-
 
 def audit_estimator(model: AttackedModel, *, canaries: int, rng: Rng, delta: float) -> CanaryAudit:
     """A lower bound on the epsilon of the algorithm, from one more fit that is not published.

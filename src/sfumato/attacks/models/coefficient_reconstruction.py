@@ -17,8 +17,6 @@ from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["CoefficientReconstruction"]
-
 
 class CoefficientReconstruction(ModelAttack):
     """Reconstruction by an informed attacker: they know all training records but one and the coefficients, and solve

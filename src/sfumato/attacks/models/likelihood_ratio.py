@@ -16,8 +16,6 @@ from sfumato.errors import OutOfTime
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["LikelihoodRatio"]
-
 _FEWEST = 4
 """Fewest shadow models; also after a stop at the deadline."""
 

@@ -13,8 +13,6 @@ from sfumato.deadline import check_deadline
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["LossThreshold"]
-
 
 class LossThreshold(ModelAttack):
     """Membership inference by the loss: the attacker learns one model of their own from half of the people who are not

@@ -18,8 +18,6 @@ from sfumato.errors import BadParameter, OutOfTime
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["ModelAttribute"]
-
 
 class ModelAttribute(ModelAttack):
     """Attribute inference by model inversion: the attacker knows the label and all features of a person but one, and

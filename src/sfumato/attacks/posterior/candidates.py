@@ -11,8 +11,6 @@ from sfumato.data.row_codes import number_rows
 from sfumato.deadline import batches, check_deadline
 from sfumato.progress import Progress
 
-__all__ = ["best_pairs"]
-
 Ints = npt.NDArray[np.int64]
 
 _DENSE = 4_000_000

@@ -32,8 +32,6 @@ from sfumato.masking.base import method_of
 from sfumato.masking.channel import IMPOSSIBLE, EqualChannel, PointChannel, PublicKnowledge, StepChannel, TableChannel
 from sfumato.progress import Progress
 
-__all__ = ["RowEvidence", "collect"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]

@@ -9,12 +9,10 @@ and the assignment of the largest total score is computed exactly.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["CandidatePairs", "one_to_one"]
-
-from dataclasses import dataclass
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

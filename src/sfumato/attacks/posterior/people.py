@@ -16,8 +16,6 @@ from sfumato.deadline import batches
 from sfumato.masking.channel import IMPOSSIBLE
 from sfumato.progress import Progress
 
-__all__ = ["link_people"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

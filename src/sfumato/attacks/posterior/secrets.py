@@ -27,8 +27,6 @@ from sfumato.deadline import check_deadline, split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 
-__all__ = ["Channel"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -22,15 +22,6 @@ from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 from sfumato.stats import wilson
 
-__all__ = [
-    "CountingResponder",
-    "QueryAttack",
-    "QueryOutcome",
-    "RecoveredBits",
-    "TargetedQueryAttack",
-    "bits_from_scores",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveredBits:

@@ -28,8 +28,6 @@ from sfumato.query.policy import Policy
 from sfumato.query.session import Session
 from sfumato.rng import Rng
 
-__all__ = ["evaluate_query_attack", "evaluate_sql_attack", "sql_responder"]
-
 _TABLE = "people"
 
 

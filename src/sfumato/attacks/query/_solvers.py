@@ -21,8 +21,6 @@ from sfumato.errors import BadParameter
 from sfumato.kernels import kernel
 from sfumato.query.policy.subsets import Bits, subset_sums, sum_over_subsets, unpack
 
-__all__ = ["exhaustive", "hadamard", "hadamard_subsets", "least_squares", "linear_program", "transform"]
-
 Floats = npt.NDArray[np.float64]
 
 

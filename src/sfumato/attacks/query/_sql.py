@@ -22,8 +22,6 @@ from sfumato.errors import AnswerDenied, AnswerFailed, NotApplicable, OverBudget
 from sfumato.query.policy.base import SubsetResponder
 from sfumato.query.policy.subsets import Bits
 
-__all__ = ["SecretBit", "SqlResponder", "secret_bit"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SecretBit:

@@ -19,8 +19,6 @@ import polars as pl
 from sfumato.errors import NotApplicable
 from sfumato.query.policy.subsets import Bits, pack, unpack
 
-__all__ = ["PeopleConditions", "identifier", "literal"]
-
 _PRIME = 1_000_003
 _KEPT = 256
 """Random halves that are remembered to describe sets near them."""

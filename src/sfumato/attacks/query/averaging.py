@@ -12,8 +12,6 @@ from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack, unpack
 from sfumato.rng import Rng
 
-__all__ = ["Averaging"]
-
 
 class Averaging(TargetedQueryAttack):
     """An analyst asks the difference of two queries many times, with or without variation, and averages the answers.

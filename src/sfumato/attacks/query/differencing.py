@@ -9,8 +9,6 @@ from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
 
-__all__ = ["Differencing"]
-
 
 class Differencing(TargetedQueryAttack):
     """An analyst asks a count over everybody, then over everybody except one person, and subtracts.

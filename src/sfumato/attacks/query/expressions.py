@@ -10,8 +10,6 @@ from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
 from sfumato.rng import Rng
 
-__all__ = ["Expressions"]
-
 _FACTOR = 1_000_000
 _FORMS = (
     (f"SUM(CASE WHEN {{person}} THEN ({{number}}) * {_FACTOR} ELSE 0 END)", "", _FACTOR),

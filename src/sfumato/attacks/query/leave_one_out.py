@@ -13,8 +13,6 @@ from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
 from sfumato.rng import Rng
 
-__all__ = ["LeaveOneOut"]
-
 
 class LeaveOneOut(TargetedQueryAttack):
     """An analyst asks for regression coefficients, or for variances, over everybody and over all but one person.

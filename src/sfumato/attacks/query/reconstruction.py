@@ -14,8 +14,6 @@ from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import unpack
 from sfumato.rng import Rng
 
-__all__ = ["Reconstruction"]
-
 _MAX_EXHAUSTIVE = 12
 """Largest number of people for which all subsets are asked."""
 

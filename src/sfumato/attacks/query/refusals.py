@@ -9,8 +9,6 @@ from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
 
-__all__ = ["Refusals"]
-
 
 class Refusals(TargetedQueryAttack):
     """An analyst asks a count over everybody and over everybody except one person, and reads the refusals as well.

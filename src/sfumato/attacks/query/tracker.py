@@ -9,8 +9,6 @@ from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack, unpack
 from sfumato.rng import Rng
 
-__all__ = ["Tracker"]
-
 
 class Tracker(TargetedQueryAttack):
     """An analyst whose small queries are refused pads each with a general tracker, which is half of all people.

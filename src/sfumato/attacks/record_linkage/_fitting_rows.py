@@ -17,8 +17,6 @@ from sfumato.deadline import check_deadline
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 
-__all__ = ["FittingRows", "fitting_rows"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -30,8 +30,6 @@ from sfumato.memory import require_memory
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["AssignedRows", "By", "min_cost_assignment"]
-
 By = Literal["values", "ranks"]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

@@ -10,8 +10,6 @@ from sfumato.attacks.record_linkage._unchanged_columns import apart
 from sfumato.deadline import check_deadline
 from sfumato.progress import Progress
 
-__all__ = ["different_rows", "near_rows"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -11,8 +11,6 @@ import polars as pl
 from sfumato.data import read
 from sfumato.errors import BadParameter
 
-__all__ = ["outside_rows"]
-
 
 def outside_rows(
     part: str, file: Path, original: pl.DataFrame, owner: npt.NDArray[np.int64], *,

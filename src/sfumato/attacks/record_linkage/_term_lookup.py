@@ -16,8 +16,6 @@ from sfumato.deadline import batches
 from sfumato.documents.text_vectors import words_of
 from sfumato.progress import Progress
 
-__all__ = ["Occurrences", "name_people", "word_occurrences"]
-
 Ints = npt.NDArray[np.int64]
 Occurrences = Callable[[pl.Series, pl.Series], pl.DataFrame]
 """From distinct texts and the terms looked for: ``text`` (position of the text) and ``code`` (position of the term)."""

@@ -11,8 +11,6 @@ from sfumato.attacks.base import View
 from sfumato.data.row_codes import number_rows, value_codes
 from sfumato.masking.base import method_of
 
-__all__ = ["apart", "blocks", "unchanged_columns"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

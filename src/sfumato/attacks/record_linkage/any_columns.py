@@ -18,8 +18,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["AnyColumns"]
-
 
 class AnyColumns(Attack):
     """An attacker who happens to know a few released columns of a person, whichever identify most people.

@@ -15,8 +15,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["Assignment"]
-
 _DEFAULT_ROWS = 2000
 """Up to this many rows the attack belongs to the default battery."""
 

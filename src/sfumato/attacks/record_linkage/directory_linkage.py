@@ -17,8 +17,6 @@ from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["DirectoryLinkage"]
-
 Ints = npt.NDArray[np.int64]
 
 

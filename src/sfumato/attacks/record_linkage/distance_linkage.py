@@ -19,8 +19,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["DistanceLinkage"]
-
 
 class DistanceLinkage(Linking):
     """An attacker who knows values of a person names the released row at the smallest distance from them.

@@ -17,8 +17,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["Linkage"]
-
 
 class Linkage(Linking):
     """An attacker who knows a person's quasi-identifiers looks up the matching rows of the release and names one.

@@ -21,8 +21,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["PosteriorLinkage"]
-
 
 class PosteriorLinkage(Linking):
     """An attacker who knows the method multiplies the evidence of all known columns and rows of a person.

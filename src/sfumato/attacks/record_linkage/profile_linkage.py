@@ -19,8 +19,6 @@ from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["ProfileLinkage"]
-
 Ints = npt.NDArray[np.int64]
 _NUMBER = r"^-?\d+$"
 _BANDS = r"\d+(?:\s?(?:-|–|to)\s?\d+)?"

@@ -16,8 +16,6 @@ from sfumato.documents.text_vectors import words_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["RareTerms"]
-
 Ints = npt.NDArray[np.int64]
 
 

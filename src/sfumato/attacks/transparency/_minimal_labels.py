@@ -28,8 +28,6 @@ from sfumato.errors import SfumatoError
 from sfumato.masking.base import method_of
 from sfumato.release import Release
 
-__all__ = ["LikelyPredicate", "branches_beneath", "minimality_findings"]
-
 Floats = npt.NDArray[np.float64]
 
 _GAIN = 1.1

@@ -17,8 +17,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["Counterfeits"]
-
 
 class Counterfeits(Linking):
     """An attacker who knows that counterfeit rows were added looks up matching rows and names the least copied one.

@@ -22,8 +22,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["Downcoding"]
-
 
 class Downcoding(Attack):
     """An attacker who knows that ranges were chosen as small as possible singles out the person at the end of a range.

@@ -8,8 +8,6 @@ from sfumato.data.table import Table
 from sfumato.evaluation.check import Check, Need, Subject
 from sfumato.release import Lineage, State, Verdict
 
-__all__ = ["CopiedRows"]
-
 
 class CopiedRows(Check):
     """No row of a synthetic release is a copy of a person's record.

@@ -7,8 +7,6 @@ from sfumato.evaluation.check import Check, Need, Subject
 from sfumato.evaluation.derived_columns import derived_columns
 from sfumato.release import State, Verdict
 
-__all__ = ["DERIVED", "DerivedColumns"]
-
 DERIVED = "derived columns"
 """The name of the verdict."""
 _SHOWN = 5

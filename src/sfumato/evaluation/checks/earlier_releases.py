@@ -9,8 +9,6 @@ from sfumato.evaluation.intersection import guard_intersection, secrets_of
 from sfumato.release import Release, State, Verdict
 from sfumato.release.class_counts import CannotCheck
 
-__all__ = ["EarlierReleases"]
-
 INTERSECTION = "intersection"
 """The name of the verdict."""
 

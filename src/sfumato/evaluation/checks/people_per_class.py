@@ -6,8 +6,6 @@ from sfumato.evaluation.check import Check, Need, Subject
 from sfumato.masking.evaluate import rows_without_values
 from sfumato.release import State, Verdict
 
-__all__ = ["PEOPLE", "PeoplePerClass"]
-
 PEOPLE = "people per equivalence class"
 """The name of the verdict."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from sfumato.evaluation.check import Check, Subject
 from sfumato.release import State, Verdict
 
-__all__ = ["PrivacyModels"]
-
 
 class PrivacyModels(Check):
     """Every privacy model of the recipe has a verdict.

@@ -6,8 +6,6 @@ from sfumato.dataset import Role
 from sfumato.evaluation.check import Check, Subject
 from sfumato.release import State, Verdict
 
-__all__ = ["SensitiveColumns"]
-
 UNPROTECTED = "sensitive columns"
 """The name of the verdict."""
 

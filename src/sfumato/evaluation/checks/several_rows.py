@@ -9,8 +9,6 @@ from sfumato.evaluation.check import SEVERAL_ROWS, Check, Need, Subject
 from sfumato.masking.base import method_of
 from sfumato.release import State, Verdict
 
-__all__ = ["SeveralRows"]
-
 
 class SeveralRows(Check):
     """No person or household has several released rows that can be linked to each other.

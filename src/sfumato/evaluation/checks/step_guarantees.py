@@ -6,8 +6,6 @@ from sfumato.evaluation.check import Check, Subject
 from sfumato.masking.base import Step, method_of
 from sfumato.release import Verdict
 
-__all__ = ["StepGuarantees"]
-
 
 class StepGuarantees(Check):
     """What a published step guarantees by itself holds in the released table, such as k^m-anonymity of item sets.

@@ -11,8 +11,6 @@ from sfumato.errors import FileMissing, WriteFailed
 from sfumato.extras import missing_extra
 from sfumato.ledger.stores.schema import LEDGER, SchemaVersion, migrate
 
-__all__ = ["PostgresStore"]
-
 _LOCK = "SELECT pg_advisory_xact_lock(7416371)"
 
 

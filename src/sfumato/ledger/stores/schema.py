@@ -16,8 +16,6 @@ from sfumato.errors import LedgerBroken
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-__all__ = ["LEDGER", "REVISION", "VERSION_TABLE", "SchemaVersion", "migrate"]
-
 REVISION = "0001"
 """The newest script in ``migrations/versions``."""
 VERSION_TABLE = "sfumato_schema"

@@ -13,8 +13,6 @@ from typing import Any
 from sfumato.errors import FileMissing, WriteFailed
 from sfumato.ledger.stores.schema import LEDGER, SchemaVersion, migrate
 
-__all__ = ["SqliteStore"]
-
 _MEMORY = ":memory:"
 
 

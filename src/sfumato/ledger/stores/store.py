@@ -7,8 +7,6 @@ from typing import Any, Protocol
 
 from sfumato.ledger.stores.schema import SchemaVersion
 
-__all__ = ["Store", "Transaction"]
-
 
 class Transaction(Protocol):
     """A transaction of a store."""

@@ -28,23 +28,6 @@ from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.query import Query
 from sfumato.secret import SecretValue
 
-__all__ = [
-    "NoisyTable",
-    "additive_measurements",
-    "additive_totals",
-    "check_plan",
-    "exact_histograms",
-    "exact_totals_by_key",
-    "exact_vectors",
-    "execute_plan",
-    "public_groups",
-    "shared_measurements",
-    "shared_size",
-    "split_parts",
-    "stated_totals",
-    "statements",
-]
-
 Key = tuple[Any, ...]
 Ints = npt.NDArray[np.int64]
 

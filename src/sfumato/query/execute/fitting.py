@@ -13,8 +13,6 @@ from sfumato.query.plan.aggregates import Items, clipped, column_of, whole_colum
 from sfumato.query.plan.fitting import counted_once
 from sfumato.query.plan.noise import NoisePlan
 
-__all__ = ["fitting_limits", "fitting_numbers", "fitting_sql", "fitting_test"]
-
 
 def fitting_limits(plan: NoisePlan) -> tuple[int, int]:
     """(rows, groups) that a unit must not exceed; rows is 0 where it counts once in a group however many it has."""

@@ -9,8 +9,6 @@ from sfumato.engines.statements import Query as Statement
 from sfumato.query.execute.grouped_rows import group_place, grouped
 from sfumato.query.plan.aggregates import Items, whole_column
 
-__all__ = ["group_passes"]
-
 
 def group_passes(
     source: Statement, unit: Items, groups: int, secret: int

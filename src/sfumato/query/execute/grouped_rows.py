@@ -31,19 +31,6 @@ from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.query import GroupKey, Query
 from sfumato.query.plan.relational import columns_of
 
-__all__ = [
-    "GROUP_NUMBER",
-    "ZERO",
-    "ValueTables",
-    "group_columns",
-    "group_place",
-    "grouped",
-    "grouped_rows",
-    "inline_values",
-    "keeps_all_groups",
-    "keyed_hash",
-]
-
 _DAYS = date(1, 1, 1), date(9999, 12, 31)
 _TIMES = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
 ValueTables = Callable[[tuple[Any, ...]], str | None]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-__all__ = ["key_from_json", "key_to_json"]
-
 
 def key_to_json(key: tuple[object, ...]) -> list[object]:
     """A key as JSON values.

@@ -28,8 +28,6 @@ from sfumato.query.execute.grouped_rows import (
 from sfumato.query.plan.aggregates import DistinctCount, Items, Selected, column_of, whole_column
 from sfumato.query.plan.noise import NoisePlan
 
-__all__ = ["bin_counts_sql", "distinct_count_sql"]
-
 
 def _bounded_rows(
     plan: NoisePlan, value: tuple[str, Expression], secret: int, listed: ValueTables, *, same: bool

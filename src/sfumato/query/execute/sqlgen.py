@@ -46,8 +46,6 @@ from sfumato.query.plan.aggregates import Added, BernsteinSum, Items, clipped, c
 from sfumato.query.plan.noise import NoisePlan, refinement
 from sfumato.query.plan.query import Query
 
-__all__ = ["additive_sql", "bounding_pieces", "tells_fitting", "with_fitting_row"]
-
 _FEW = 6
 """Up to this number of groups per unit, they are kept from both ends of the unit's order; more from its beginning."""
 

@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["quantize_response"]
-
 
 @contextmanager
 def quantize_response(seconds: float | None) -> Iterator[None]:

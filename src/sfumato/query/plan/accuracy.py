@@ -20,8 +20,6 @@ from sfumato.query.plan.outputs import Key, Measured, Ratio
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.plan.query import ErrorTarget, Query
 
-__all__ = ["doubling_plans", "error_reached", "plan_for_error", "plan_within"]
-
 _STEPS = 7
 _DIRECT = ("count", "sum", "distinct")
 

@@ -19,21 +19,6 @@ from sfumato.engines.interval_analysis import size
 from sfumato.query.plan.scalar import Scalar
 from sfumato.rationals import Number
 
-__all__ = [
-    "HUGE",
-    "Added",
-    "Aggregate",
-    "Items",
-    "Selected",
-    "Writer",
-    "bounds_problem",
-    "clipped",
-    "column_of",
-    "present",
-    "public_bounds",
-    "whole_column",
-]
-
 HUGE = 10**40
 """More rows, and a larger number, than any unit has."""
 Writer = Callable[[Expression], str]

@@ -15,8 +15,6 @@ from fractions import Fraction
 from sfumato.engines.expressions import Arithmetic, Case, Cast, Compare, Expression, constant
 from sfumato.engines.functions import Function
 
-__all__ = ["DaysSince", "Levels", "TimesSince"]
-
 _FIRST, _FACTOR = 1 << 19, 16
 _LEAST = _FIRST // _FACTOR
 _CELLS = _FIRST - _LEAST

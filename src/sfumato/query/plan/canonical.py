@@ -21,8 +21,6 @@ from sfumato.query.plan.normal_form import normal_form
 from sfumato.query.plan.relational import Filter, PlanNode, Project, PublicJoin, Scan, UnitJoin
 from sfumato.query.plan.scalar import Scalar
 
-__all__ = ["canonical_form"]
-
 Names = Mapping[str, str]
 """What each column above a node is, as a digest."""
 

@@ -19,8 +19,6 @@ from sfumato.dataset.document import Dataset, PublicSource, TableDeclaration
 from sfumato.dataset.part_column import PartColumn
 from sfumato.errors import BadParameter, MetadataMissing
 
-__all__ = ["Catalog", "PrivateTable", "PublicTable"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateTable:

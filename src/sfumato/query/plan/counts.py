@@ -8,8 +8,6 @@ from sfumato.engines.aggregation import CountRows
 from sfumato.engines.expressions import TRUE, Expression, constant, when
 from sfumato.query.plan.aggregate import HUGE, Added, Aggregate, Items, Writer, column_of, whole_column
 
-__all__ = ["Count", "DistinctCount", "FittingUnits"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Count(Added):

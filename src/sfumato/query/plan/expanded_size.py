@@ -14,8 +14,6 @@ from sfumato.engines.expressions import MOST_TEXT, ColumnRef, Expression
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.relational import PlanNode
 
-__all__ = ["MOST_EXPRESSIONS", "MOST_ROW_TEXT", "check_expanded_size"]
-
 MOST_EXPRESSIONS = 50_000
 """Nodes of all expressions of a query. DuckDB plans about ten thousand a second."""
 MOST_ROW_TEXT = 200_000

@@ -10,8 +10,6 @@ from sfumato.engines.statements import Join, NamedView, Query, Select, Subquery,
 from sfumato.query.plan.relational import Items, PlanNode, columns_of
 from sfumato.query.plan.unit_nodes import unsigned_zero
 
-__all__ = ["MOST_JOINED_ROWS", "FirstRows", "truncated"]
-
 MOST_JOINED_ROWS = 256
 """Rows of one unit on one side of a join of private tables."""
 

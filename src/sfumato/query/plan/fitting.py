@@ -17,8 +17,6 @@ from sfumato.query.plan.aggregates import FittingUnits
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.query import Query
 
-__all__ = ["can_be_cut", "counted_once", "with_fitting"]
-
 
 def counted_once(query: Query) -> bool:
     """Whether only units are counted, so that the number of their rows in a group has no effect."""

@@ -41,8 +41,6 @@ from sfumato.query.plan.query import GroupKey, Query
 from sfumato.query.plan.scalar import Scalar
 from sfumato.rationals import Number
 
-__all__ = ["CubePlan", "GroupingSetPlan", "MarginalDraw", "plan_sets"]
-
 _MOST_CELLS = 100_000
 _MOST_TESTS = 20_000
 """Nodes of the expression that finds the place of a key among its values."""

@@ -54,8 +54,6 @@ from sfumato.query.plan.outputs import (
 from sfumato.query.plan.query import Query
 from sfumato.query.plan.row_steps import changed_step
 
-__all__ = ["combine_aggregates", "joint_ranks"]
-
 _FINE = 20
 """Squares of up to 2**20 steps are summed; a wider number is first put on a coarser grid."""
 _SCALED = 20

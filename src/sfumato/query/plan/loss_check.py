@@ -9,8 +9,6 @@ from sfumato.dp.mechanism import ContributionBounds
 from sfumato.errors import AnswerFailed, BadParameter
 from sfumato.query.plan.noise import Measurement, NoisePlan
 
-__all__ = ["check_loss", "enforced_change", "second_loss"]
-
 
 def enforced_change(plan: NoisePlan, measurement: Measurement) -> Fraction:
     """How far a unit moves the number of one group, by what the engine enforces."""

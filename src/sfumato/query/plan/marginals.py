@@ -18,8 +18,6 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MarginalEstimator"]
-
 KeySet = tuple[int, ...]
 """Places of keys, ascending."""
 Numbers = npt.NDArray[np.float64]

@@ -16,8 +16,6 @@ from sfumato.query.plan.query import Query
 from sfumato.query.plan.row_steps import step_outputs
 from sfumato.rationals import Number
 
-__all__ = ["Bounding", "Measurement", "NoisePlan", "grid_of", "refinement"]
-
 Bounding = Literal["row", "sample", "clip"]
 """How a unit's contributions are bounded: each row is a unit, groups and rows are sampled, or the norm is clipped."""
 

@@ -10,8 +10,6 @@ from math import ceil, floor
 
 from sfumato.engines.expressions import And, Compare, Constant, Expression, Not, Or, constant
 
-__all__ = ["normal_form"]
-
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _EXACT = 1 << 50
 """Below this size whole numbers and floats are compared exactly by every engine."""

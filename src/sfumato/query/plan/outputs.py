@@ -8,37 +8,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-__all__ = [
-    "Absolute",
-    "Applied",
-    "Choice",
-    "Clipped",
-    "Composite",
-    "Extremum",
-    "First",
-    "Joined",
-    "Key",
-    "LinearCombination",
-    "Logic",
-    "Mean",
-    "Measured",
-    "Minus",
-    "Missing",
-    "Negation",
-    "Number",
-    "Operation",
-    "Output",
-    "OutputComparison",
-    "OutputSpread",
-    "Power",
-    "Ratio",
-    "Remainder",
-    "Rounded",
-    "SpreadOf",
-    "Value",
-    "Written",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LinearCombination:

@@ -17,8 +17,6 @@ from sfumato.dataset.part_column import PartColumn
 from sfumato.engines.expressions import And, ColumnRef, Compare, Constant, Expression
 from sfumato.query.plan.relational import Filter, PlanNode, Project, PublicJoin, Scan
 
-__all__ = ["demanded", "part_read"]
-
 Values: TypeAlias = Mapping[str, Any]
 """Columns of a private table, each with the one declared value that all rows have."""
 _TYPES = {Kind.INTEGER: "int", Kind.CATEGORY: "text"}

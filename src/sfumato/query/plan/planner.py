@@ -49,8 +49,6 @@ from sfumato.query.plan.query import Query
 from sfumato.query.plan.top_keys import top_plan
 from sfumato.rationals import Number, rational
 
-__all__ = ["plan_query"]
-
 _MOST = 1_000_000
 """Rows and groups of one unit that count, at most: its sums then surely fit the engine's integers."""
 

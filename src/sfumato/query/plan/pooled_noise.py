@@ -12,8 +12,6 @@ import numpy as np
 from sfumato.dp.mechanism import Mechanism, tail
 from sfumato.rationals import Number
 
-__all__ = ["pooled_error"]
-
 _POINTS, _REACH = 20_000, 400.0
 """Points of the characteristic function, up to so many times the inverse of the standard deviation."""
 _MARGIN, _STEP, _LEAST = 1e-3, 1e-5, 1e-6

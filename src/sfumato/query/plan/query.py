@@ -14,8 +14,6 @@ from sfumato.query.plan.relational import PlanNode
 from sfumato.query.plan.row_steps import RowStep
 from sfumato.query.plan.scalar import Scalar
 
-__all__ = ["DEFAULT_CONFIDENCE", "ContributionLimits", "ErrorTarget", "GroupKey", "Query"]
-
 ContributionLimits = tuple[int | None, int | None, int | None]
 
 DEFAULT_CONFIDENCE = Fraction(19, 20)

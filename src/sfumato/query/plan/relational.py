@@ -33,20 +33,6 @@ from sfumato.engines.expressions import walk as walk_expression
 from sfumato.engines.statements import Join, Query, Select, Stored, Subquery, UnionAllQuery
 from sfumato.query.plan.scalar import Scalar
 
-__all__ = [
-    "Filter",
-    "GroupByUnit",
-    "Items",
-    "PlanNode",
-    "Project",
-    "PublicJoin",
-    "Scan",
-    "UnionAll",
-    "UnitJoin",
-    "columns_of",
-    "walk",
-]
-
 Items = tuple[tuple[str, Expression], ...]
 
 

@@ -11,21 +11,6 @@ from dataclasses import dataclass, replace
 
 from sfumato.query.plan.outputs import Output
 
-__all__ = [
-    "Collapse",
-    "Compute",
-    "Frame",
-    "Keep",
-    "OrderItem",
-    "RowStep",
-    "Sort",
-    "Take",
-    "WindowCall",
-    "WindowColumn",
-    "changed_step",
-    "step_outputs",
-]
-
 OrderItem = tuple[Output, bool]
 """What is sorted by, and whether it is descending. Missing values come last in both directions."""
 

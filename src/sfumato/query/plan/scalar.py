@@ -14,8 +14,6 @@ from sfumato.engines.expressions import Cast, Expression, constant, double
 from sfumato.engines.text_patterns import reads_as
 from sfumato.errors import QueryRefused
 
-__all__ = ["FAMILY", "MOST_VALUES", "TYPES", "Scalar", "ScalarFacts", "flag", "literal", "same_family"]
-
 TYPES = {
     Kind.INTEGER: "int", Kind.NUMBER: "float", Kind.CATEGORY: "text", Kind.DATE: "date", Kind.DATETIME: "time",
     Kind.BOOLEAN: "flag",

@@ -22,8 +22,6 @@ from sfumato.query.plan.candidate_values import DaysSince, Levels, TimesSince
 from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.rationals import Number, rational
 
-__all__ = ["BinCounts", "ValueCounts", "bin_counts_aggregate", "value_counts_aggregate"]
-
 _MOST_CELLS = 1 << 22
 """Number of candidate values of a quantile over a declared range that does not reach as far."""
 

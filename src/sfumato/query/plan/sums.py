@@ -25,18 +25,6 @@ from sfumato.query.plan.aggregate import (
 )
 from sfumato.query.plan.scalar import Scalar
 
-__all__ = [
-    "MOST_SUMMED",
-    "BernsteinSum",
-    "FixedPoint",
-    "Moments",
-    "Sum",
-    "bernstein_weights",
-    "fixed_point",
-    "moments_aggregate",
-    "sum_aggregate",
-]
-
 _FINEST, _COARSEST = 31, 20
 """Sums of numbers that are not whole are kept in at least 2**30 steps of the largest value that a unit may add to a
 group, which is ``rows`` times that of a row, and in at least 2**19 of a row's. Sums of 2**30 rows then fit 64 bits."""

@@ -25,8 +25,6 @@ from sfumato.query.plan.outputs import Key, Measured
 from sfumato.query.plan.query import Query
 from sfumato.query.plan.row_steps import Sort, Take
 
-__all__ = ["top_plan"]
-
 
 def _wanted(query: Query) -> tuple[int, bool, bool] | None:
     """Number of groups, whether the largest, and whether their numbers are shown; None for queries of another form."""

@@ -23,8 +23,6 @@ from sfumato.engines.statements import Join, Query, Select, Subquery
 from sfumato.query.plan.relational import Items, PlanNode, columns_of
 from sfumato.query.plan.scalar import Scalar
 
-__all__ = ["SemiJoin", "UnitWindow", "WindowByUnit", "unsigned_zero"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SemiJoin(PlanNode):

@@ -19,8 +19,6 @@ from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 from sfumato.secret import SecretValue
 
-__all__ = ["DifferentialPrivacy"]
-
 
 class DifferentialPrivacy(Policy):
     """Counts with geometric noise of ``epsilon`` each until ``budget`` is spent; then every query is refused.

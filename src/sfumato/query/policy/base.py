@@ -22,8 +22,6 @@ from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.subsets import Bits, random_subsets, subset_sums
 from sfumato.rng import Rng
 
-__all__ = ["ExactResponder", "Policy", "Responder", "SubsetResponder", "TableAnswer", "TableResponder", "Values"]
-
 Values = npt.NDArray[Any]
 """One number per person."""
 

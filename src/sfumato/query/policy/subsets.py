@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["Bits", "pack", "random_subsets", "subset_sums", "sum_over_subsets", "unpack"]
-
 Bits = npt.NDArray[np.uint8]
 """Subsets by bytes; the first person is the lowest bit of the first byte."""
 _ROWS = 64

@@ -14,8 +14,6 @@ from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.relational import Filter, GroupByUnit, PlanNode, Project, PublicJoin, Scan, UnionAll, UnitJoin
 from sfumato.query.plan.unit_nodes import SemiJoin, WindowByUnit
 
-__all__ = ["analysis"]
-
 _WIDEST = 100
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sfumato.query.plan.outputs import Output
     from sfumato.query.plan.query import Query
 
-__all__ = ["Answer", "answer_rows", "cell_text", "column_titles", "html_table", "value_text"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:

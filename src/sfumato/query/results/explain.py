@@ -17,8 +17,6 @@ from sfumato.query.plan.relational import walk
 from sfumato.query.plan.row_steps import Compute
 from sfumato.wording import counted
 
-__all__ = ["Explanation", "NoiseSummary", "digits", "explain", "percentage"]
-
 
 def digits(value: float, most: int) -> str:
     """Format a number with ``most`` significant digits, and large numbers without an exponent.

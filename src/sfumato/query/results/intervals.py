@@ -18,8 +18,6 @@ from sfumato.query.plan.row_steps import WindowColumn
 from sfumato.query.results.postprocess import Leaf, NoisyValue, evaluate, finite
 from sfumato.rationals import Number as Confidence
 
-__all__ = ["OutputEvaluator"]
-
 _STEPS = 32
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from sfumato.query.execute.executor import NoisyTable
     from sfumato.query.plan.noise import NoisePlan
 
-__all__ = ["LIMITS", "Limits", "kept_share", "kept_text", "limits_of"]
-
 _LEAST = 0.99
 """Intervals are shown where it was shown that fewer than one person in a hundred is cut, and nobody was seen to be:
 one person who is cut can hold any share of a sum."""

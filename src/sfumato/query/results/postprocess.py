@@ -39,8 +39,6 @@ from sfumato.query.plan.outputs import (
 )
 from sfumato.query.plan.row_steps import WindowColumn
 
-__all__ = ["Leaf", "NoisyValue", "evaluate", "finite"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoisyValue:

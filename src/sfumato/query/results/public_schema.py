@@ -12,8 +12,6 @@ from sfumato.query.results.explain import Explanation
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.wording import did_you_mean
 
-__all__ = ["describe_table", "list_tables", "schema_answer"]
-
 _NAME = r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[^\W\d]\w*))'
 _STATEMENT = re.compile(
     rf"\s*(?:(?P<show>SHOW\s+TABLES)|(?:DESCRIBE|DESC)\s+(?:TABLE\s+)?{_NAME})\s*;?\s*", re.IGNORECASE

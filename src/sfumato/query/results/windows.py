@@ -9,8 +9,6 @@ from typing import Any
 
 from sfumato.query.plan.row_steps import Frame, WindowCall
 
-__all__ = ["blank_value", "sorted_rows", "window_values"]
-
 Columns = Sequence[Sequence[Any]]
 """Values by column, then by row."""
 

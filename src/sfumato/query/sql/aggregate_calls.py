@@ -28,8 +28,6 @@ from sfumato.query.sql.dates import dated_number
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.refusal import called
 
-__all__ = ["AggregateCompiler"]
-
 _MAX_AGGREGATES = 20
 _MAX_CANDIDATES = 1_000
 

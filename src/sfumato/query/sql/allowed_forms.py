@@ -10,8 +10,6 @@ from sqlglot import exp
 
 from sfumato.query.sql.refusal import called, refuse
 
-__all__ = ["check_forms"]
-
 _ONE = frozenset({"this"})
 _PAIR = frozenset({"this", "expression"})
 _LIST = frozenset({"this", "expressions"})

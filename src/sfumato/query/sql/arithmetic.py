@@ -31,8 +31,6 @@ from sfumato.query.sql.dates import date_difference, shifted
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
-__all__ = ["ARITHMETIC_RULES"]
-
 
 def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) -> ScalarFacts:
     if a.low is None or a.high is None or b.low is None or b.high is None:

@@ -28,8 +28,6 @@ from sfumato.query.sql.unit_windows import unit_window
 from sfumato.rationals import rational
 from sfumato.wording import did_you_mean
 
-__all__ = ["Binder", "scan_table"]
-
 _ALLOWED = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "with_"}
 _LAST = {"qualify", "distinct", "offset"}
 """Clauses about noisy rows, which the outermost query may have."""

@@ -23,8 +23,6 @@ from sfumato.query.sql.relation import Views
 from sfumato.query.sql.released import title
 from sfumato.query.sql.statement import parse_statement
 
-__all__ = ["CompoundQuery", "parse_compound"]
-
 _MAX_PARTS = 50
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 

@@ -29,8 +29,6 @@ from sfumato.rationals import rational
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
-__all__ = ["CONDITION_RULES"]
-
 _MOST_LISTED = 1_000
 """Values in IN."""
 _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -35,8 +35,6 @@ from sfumato.query.sql.calendar import FIRST, LAST, add_interval, truncated, tru
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
-__all__ = ["DATE_RULES", "date_difference", "date_part", "dated_number", "shifted"]
-
 _PARTS = {"YEAR": None, "QUARTER": (1, 4), "MONTH": (1, 12), "DAY": (1, 31), "DOW": (0, 6), "ISODOW": (1, 7),
           "DOY": (1, 366), "HOUR": (0, 23), "MINUTE": (0, 59), "WEEK": (1, 53)}  # fmt: skip
 _SAME_PART = {"DAYOFMONTH": "DAY", "DAY_OF_WEEK": "DOW", "DAYOFWEEK": "DOW", "WEEKOFYEAR": "WEEK", "DAYOFYEAR": "DOY",

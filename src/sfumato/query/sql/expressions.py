@@ -42,8 +42,6 @@ from sfumato.query.sql.functions import DAYS, FUNCTION_RULES
 from sfumato.query.sql.refusal import called, nearest, refuse
 from sfumato.wording import did_you_mean
 
-__all__ = ["ColumnScope", "ExpressionCompiler"]
-
 _MOST_NODES = 10_000
 """Maximum number of nodes, subqueries written out. Some rules repeat their operand, which grows exponentially when
 nested, in one expression or through subqueries: ``SELECT t || t AS t FROM (SELECT t || t AS t FROM ...)``."""

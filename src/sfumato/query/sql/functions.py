@@ -19,8 +19,6 @@ from sfumato.query.plan.scalar import FAMILY, MOST_VALUES, TYPES, Scalar, Scalar
 if TYPE_CHECKING:
     from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
-__all__ = ["DAYS", "FUNCTION_RULES"]
-
 DAYS = "Use DATE_DIFF('day', DATE '2020-01-01', d) for a number of days."
 """How a date becomes a number."""
 

@@ -13,8 +13,6 @@ from sqlglot import exp
 from sfumato.query.plan.aggregates import bounds_problem
 from sfumato.query.sql.expressions import ExpressionCompiler
 
-__all__ = ["is_histogram", "with_bins"]
-
 _MOST_BINS = 1_000
 
 

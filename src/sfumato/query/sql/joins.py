@@ -22,8 +22,6 @@ from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wide
 from sfumato.query.sql.unit_sets import HINT, semi_join
 from sfumato.rationals import rational
 
-__all__ = ["JoinBinder"]
-
 _Equality: TypeAlias = str | tuple[exp.Expr, exp.Expr]
 """A column of USING, or the two sides of an equality of ON."""
 

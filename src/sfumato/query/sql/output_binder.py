@@ -26,8 +26,6 @@ from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.postprocess_rules import POST_RULES
 from sfumato.query.sql.refusal import called, refuse
 
-__all__ = ["OutputBinder"]
-
 _MAX_OUTPUT_NODES = 4_000
 _MAX_WINDOWS = 50
 _RANKS: dict[type[exp.Expr], str] = {

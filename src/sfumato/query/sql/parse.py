@@ -27,8 +27,6 @@ from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregat
 from sfumato.query.sql.released_joins import joined_released
 from sfumato.query.sql.statement import parse_statement
 
-__all__ = ["bind_query", "parse_query"]
-
 _MAX_GROUPS = 1 << CODE_BITS
 """A group's number must fit the low bits of its place in a unit's order."""
 

@@ -16,8 +16,6 @@ from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, columns_
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.public_rows import public_rows
 
-__all__ = ["possible_groups"]
-
 _MOST = 200_000
 """Combinations of values that are looked at."""
 

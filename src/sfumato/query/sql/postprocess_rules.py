@@ -32,8 +32,6 @@ from sfumato.query.plan.outputs import (
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.refusal import nearest
 
-__all__ = ["POST_RULES"]
-
 
 class OutputContext(Protocol):
     """The query being bound."""

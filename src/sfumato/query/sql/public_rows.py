@@ -14,8 +14,6 @@ from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.statements import Select
 from sfumato.query.plan.catalog import PublicTable
 
-__all__ = ["public_rows"]
-
 
 def public_rows(query: Select, tables: Iterable[PublicTable]) -> list[tuple[Any, ...]]:
     """The rows of a query that reads these tables. Each call has a connection of its own to one empty database."""

@@ -10,8 +10,6 @@ from sfumato.errors import QueryRefused
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["called", "nearest", "place", "refuse"]
-
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
 _MOST_CHARACTERS = 40
 

@@ -14,8 +14,6 @@ from sfumato.query.sql.refusal import refuse
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["BoundRelation", "Views", "check_row_repetition", "wider_limits"]
-
 _MAX_UNBOUNDED_JOINS = 3
 _MAX_REPETITION = 64
 """How often UNION ALL may repeat a unit's row; a quarter as often for each further joined table. Without this limit an

@@ -19,8 +19,6 @@ from sfumato.query.sql.histograms import is_histogram
 from sfumato.query.sql.output_binder import OutputBinder
 from sfumato.wording import did_you_mean
 
-__all__ = ["ReleasedRows", "bind_released", "has_aggregate", "title"]
-
 _ALLOWED = {"expressions", "from_", "where", "group", "having", "qualify", "distinct", "order", "limit", "offset",
             "with_"}  # fmt: skip
 

@@ -13,8 +13,6 @@ from sfumato.query.sql.allowed_forms import check_forms
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["parse_statement", "split_error_clause"]
-
 _MAX_CHARACTERS = 20_000
 _ERROR_CLAUSE = re.compile(
     r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"

@@ -26,8 +26,6 @@ from sfumato.query.plan.aggregates import bounds_problem, clipped, fixed_point, 
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
-__all__ = ["UNIT_AGGREGATES", "filtered_groups", "unfiltered"]
-
 _FAR = 1 << 61
 """Returns the aggregate with the public bounds of its value."""
 

@@ -20,8 +20,6 @@ from sfumato.query.sql.public_rows import public_rows
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, Views
 
-__all__ = ["HINT", "intersected", "is_set_condition", "public_values", "semi_join", "split_conditions", "unit_test"]
-
 Bind = Callable[[exp.Expr, Views], BoundRelation]
 HINT = "Use `unit IN (SELECT unit FROM ...)` or EXISTS with `inner.unit = outer.unit`, joined by AND."
 

@@ -13,8 +13,6 @@ from sfumato.query.plan.unit_nodes import UnitWindow
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.refusal import called
 
-__all__ = ["unit_window"]
-
 _HINT = "Use ROW_NUMBER() OVER (PARTITION BY unit ORDER BY column)."
 
 

@@ -13,8 +13,6 @@ from sfumato.server.accounts.tokens import signed_out
 from sfumato.server.accounts.users import User, find_user
 from sfumato.server.state import ServerState, later, now
 
-__all__ = ["AccountSession", "AccountSessions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AccountSession:

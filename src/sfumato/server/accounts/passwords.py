@@ -20,8 +20,6 @@ from sfumato.server.state import ServerState, later, now
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
-__all__ = ["Passwords"]
-
 _SHORTEST, _LONGEST = 12, 1024
 
 

@@ -20,8 +20,6 @@ from sfumato.server.accounts.users import find_user
 from sfumato.server.roles import Principal, Scope
 from sfumato.server.state import ServerState, later, now
 
-__all__ = ["ITERATIONS", "PREFIX", "NewToken", "ScramKey", "ScramLogin", "Token", "Tokens", "scram_keys", "signed_out"]
-
 PREFIX = "sfu_"
 ITERATIONS = 4096
 """PostgreSQL's number of SCRAM iterations."""

@@ -13,8 +13,6 @@ from sfumato.ledger.ledger import Transaction
 from sfumato.server.roles import AccountRole, Principal, Scope
 from sfumato.server.state import ServerState, later, now
 
-__all__ = ["User", "Users", "check_name"]
-
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 

@@ -32,8 +32,6 @@ from sfumato.server.postgres.type_mapping import PostgresType
 from sfumato.server.roles import Principal
 from sfumato.server.service import QueryService
 
-__all__ = ["Backend", "Columns"]
-
 _PRIVATE = "differential-privacy"
 _MOST_QUESTIONS = 1_000
 Columns = tuple[tuple[str, PostgresType], ...]

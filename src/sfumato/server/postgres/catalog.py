@@ -27,8 +27,6 @@ from sfumato.server.postgres.catalog_sql import CatalogQuery
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, TEXT, PostgresType, array_of
 from sfumato.server.postgres.views import VIEWS
 
-__all__ = ["CatalogEngine", "CatalogResult", "UserRows", "catalog_schemas"]
-
 _PUBLIC, _COLUMNS = "pub", "col"
 SECONDS = 5.0
 """How long a query may run."""

@@ -7,8 +7,6 @@ the arguments of a call into the text of a macro, where an alias of the same nam
 
 from __future__ import annotations
 
-__all__ = ["ALLOWED", "HELPERS", "MACROS", "TABLE_FUNCTIONS"]
-
 MACROS = (
     # names of types and relations
     "format_type(o, m) AS (SELECT CASE WHEN _t.typelem <> 0 AND _t.typcategory = 'A' THEN "

@@ -25,8 +25,6 @@ from sfumato.server.postgres.catalog import CatalogEngine, CatalogResult, UserRo
 from sfumato.server.postgres.catalog_sql import CatalogQuery
 from sfumato.server.workers import note_computing
 
-__all__ = ["CatalogProcesses"]
-
 _MOST_MEMORY = 768_000_000
 """Bytes that a process may take beside what it has when it starts."""
 _MOST_RESULT = 32_000_000

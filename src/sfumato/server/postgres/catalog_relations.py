@@ -19,10 +19,6 @@ from sfumato.query.results.public_schema import describe_table, list_tables
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, PostgresType
 from sfumato.server.postgres.views import VIEWS
 
-__all__ = [
-    "DUCKDB_TYPES", "OWNER", "Relation", "declared_columns", "declared_relations", "relations", "user_relations",
-]  # fmt: skip
-
 OWNER = "sfumato"
 _OWNER_OID, _USER_OID, _FIRST_OID = 10, 16_384, 16_400
 _NAMESPACES = {"pg_catalog": 11, "pg_toast": 99, "public": 2200, "information_schema": 13_207, "sfumato": 16_385}

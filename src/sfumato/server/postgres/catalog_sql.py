@@ -24,8 +24,6 @@ from sfumato.server.postgres.type_mapping import BY_NAME, BadValue, decode
 from sfumato.server.postgres.views import VIEWS
 from sfumato.wording import did_you_mean
 
-__all__ = ["CatalogQuery", "Identity", "literal_node", "rewrite", "setting_changes"]
-
 _SAME = {"regclass": "regclass_name", "regtype": "regtype_name", "regnamespace": "regnamespace_name"}
 _LOOKUPS = {"regclass": "to_regclass", "regtype": "to_regtype", "regnamespace": "to_regnamespace"}
 _OPERATORS: dict[str, Callable[..., Any]] = {

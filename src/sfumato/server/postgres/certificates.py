@@ -12,8 +12,6 @@ from pathlib import Path
 from sfumato.errors import FileMissing
 from sfumato.extras import missing_extra
 
-__all__ = ["end_point_binding", "self_signed", "tls_context"]
-
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """A context for TLS 1.2 and newer."""

@@ -12,8 +12,6 @@ import struct
 
 from sfumato.server.postgres.messages import MalformedMessage
 
-__all__ = ["ClientChannel", "TooLarge"]
-
 _CHUNK = 16_384
 
 

@@ -41,8 +41,6 @@ from sfumato.server.postgres.statement_text import separate_numbers, split_state
 from sfumato.server.service import QueryService
 from sfumato.server.workers import Workers
 
-__all__ = ["ClientConnection"]
-
 _log = logging.getLogger("sfumato.server")
 _RUNNING = (b"Q", b"E")
 _READY = (b"Q", b"S")

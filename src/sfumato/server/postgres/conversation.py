@@ -49,8 +49,6 @@ from sfumato.server.postgres.statements import read_statement
 from sfumato.server.postgres.type_mapping import BY_NAME, TEXT
 from sfumato.server.workers import Workers
 
-__all__ = ["Conversation"]
-
 _MOST_PORTALS = 200
 _MOST_PREPARED = 1_000
 _MOST_TEXT = 2_000_000

@@ -20,8 +20,6 @@ from sfumato.server.service import QueryService
 from sfumato.server.workers import Workers
 from sfumato.web.listening import listening_socket
 
-__all__ = ["EndpointLimits", "PostgresEndpoint"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointLimits:

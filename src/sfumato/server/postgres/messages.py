@@ -10,27 +10,6 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "Bind",
-    "CancelRequest",
-    "ColumnDescription",
-    "Execute",
-    "MalformedMessage",
-    "Parse",
-    "Startup",
-    "data_row",
-    "error_response",
-    "message",
-    "notice_response",
-    "parse_bind",
-    "parse_execute",
-    "parse_parse",
-    "parse_startup",
-    "parse_target",
-    "row_description",
-    "text_argument",
-]
-
 _VERSION_3, _CANCEL = 196608, 80877102
 _INT16, _INT32 = struct.Struct("!h"), struct.Struct("!i")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from sfumato.query.results.answer import Answer, value_text
 from sfumato.query.results.explain import digits, percentage
 
-__all__ = ["answer_notice", "last_answer_rows"]
-
 _MOST_CELLS = 12
 _MOST_ROWS = 100_000
 

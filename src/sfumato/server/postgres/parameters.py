@@ -30,8 +30,6 @@ from sfumato.server.postgres.type_mapping import (
     decode,
 )
 
-__all__ = ["bound_values", "cast_name", "constants", "parameter_types", "sample_values"]
-
 _MOST = 1_000
 _CAST_NAMES = {
     "smallint": "int2", "int": "int4", "integer": "int4", "bigint": "int8", "real": "float4",

@@ -10,8 +10,6 @@ from sfumato.server.postgres.results import StatementResult
 from sfumato.server.postgres.statement_kinds import Statement
 from sfumato.server.postgres.type_mapping import PostgresType
 
-__all__ = ["Portal", "Prepared"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:

@@ -18,8 +18,6 @@ from sfumato.query.sql.parse import parse_query
 from sfumato.registry import registry
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, TEXT, PostgresType
 
-__all__ = ["question_columns"]
-
 _FAMILIES = {"number": "float8", "boolean": "bool", "date": "date", "datetime": "timestamp"}
 
 

@@ -13,8 +13,6 @@ from sfumato.server.postgres.sqlstates import SqlError
 from sfumato.server.postgres.statement_kinds import Copy
 from sfumato.server.postgres.type_mapping import TEXT, PostgresType, encode
 
-__all__ = ["StatementResult", "complete", "copy_lines", "described", "encoded_rows", "text_outcome"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StatementResult:

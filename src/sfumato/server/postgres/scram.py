@@ -15,8 +15,6 @@ import os
 
 from sfumato.server.accounts.tokens import ScramLogin
 
-__all__ = ["MECHANISM", "PLUS", "AuthenticationFailed", "Exchange"]
-
 MECHANISM = "SCRAM-SHA-256"
 PLUS = "SCRAM-SHA-256-PLUS"
 

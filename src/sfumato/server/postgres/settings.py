@@ -12,8 +12,6 @@ from fractions import Fraction
 from sfumato.rationals import rational
 from sfumato.server.postgres.sqlstates import SqlError
 
-__all__ = ["REPORTED", "VERSION", "Settings", "startup_settings"]
-
 VERSION = "15.0"
 REPORTED = ("server_version", "server_encoding", "client_encoding", "application_name", "DateStyle", "IntervalStyle",
             "TimeZone", "integer_datetimes", "standard_conforming_strings", "is_superuser", "session_authorization",

@@ -20,8 +20,6 @@ from sfumato.errors import (
 )
 from sfumato.server.postgres.messages import error_response
 
-__all__ = ["SqlError", "error_message", "sqlstate"]
-
 _CODES: tuple[tuple[type[SfumatoError], str], ...] = (
     (OverBudget, "53400"),  # configuration_limit_exceeded
     (UnknownBudget, "53400"),

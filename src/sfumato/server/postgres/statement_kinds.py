@@ -5,23 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "CatalogStatement",
-    "Command",
-    "Copy",
-    "Declare",
-    "Empty",
-    "ExecuteStatement",
-    "Explain",
-    "Fetch",
-    "Prepare",
-    "QuestionStatement",
-    "SchemaStatement",
-    "SetStatement",
-    "Show",
-    "Statement",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionStatement:

@@ -19,16 +19,6 @@ from sqlglot.tokenizer_core import TokenType
 from sfumato.errors import QueryRefused
 from sfumato.query.dbapi import literal_text
 
-__all__ = [
-    "bind_numbered",
-    "catalog_text",
-    "lists_as_in",
-    "separate_numbers",
-    "split_statements",
-    "tokens",
-    "without_prefix",
-]
-
 _MOST_NESTED = 200
 _MOST_TOKENS = 10_000
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)

@@ -37,9 +37,6 @@ from sfumato.server.postgres.statement_kinds import (
 )
 from sfumato.server.postgres.statement_text import catalog_text, tokens, without_prefix
 
-__all__ = ["read_statement"]
-
-
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
 _TRANSACTION = {
     "BEGIN": "BEGIN", "START": "START TRANSACTION", "COMMIT": "COMMIT", "END": "COMMIT", "ROLLBACK": "ROLLBACK",

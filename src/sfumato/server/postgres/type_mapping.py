@@ -15,8 +15,6 @@ from uuid import UUID
 
 from sfumato.dataset import Kind
 
-__all__ = ["BY_NAME", "BY_OID", "KIND_TYPES", "TEXT", "BadValue", "PostgresType", "array_of", "decode", "encode"]
-
 _EPOCH = date(2000, 1, 1)
 _MOMENT = datetime(2000, 1, 1)
 

@@ -15,8 +15,6 @@ from sfumato.server.rest.errors import ERRORS
 from sfumato.server.rest.models import Cap, GroupBody, NewUser, Registration, StateChange, UserChange
 from sfumato.server.roles import AccountRole, Action, Principal, require
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/api/v1", tags=["administration"], responses=ERRORS)
 Name = Annotated[str, Path(max_length=64)]
 Most = Annotated[int, Query(ge=1, le=10_000)]

@@ -23,8 +23,6 @@ from sfumato.server.settings import ServerSettings
 from sfumato.server.workers import Workers
 from sfumato.web import BodyLimit, BrowserSession, CsrfCheck, HostCheck, SecurityHeaders, front_end, local_hosts
 
-__all__ = ["create_application", "openapi"]
-
 Hook = Callable[[], Awaitable[None]]
 _ERROR = {
     "title": "Error",

@@ -17,8 +17,6 @@ from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
 from sfumato.server.workers import Workers
 
-__all__ = ["COOKIE", "ContextOf", "ServerContext", "Who", "cookie_name"]
-
 COOKIE = "sfumato-session"
 
 

@@ -12,8 +12,6 @@ from starlette.responses import JSONResponse
 from sfumato import errors
 from sfumato.errors import SfumatoError
 
-__all__ = ["ERRORS", "add_error_handlers"]
-
 STATUS: tuple[tuple[type[SfumatoError], int], ...] = (
     (errors.NotSignedIn, 401),
     (errors.AccessDenied, 403),

@@ -11,8 +11,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sfumato.web.refusals import refuse
 
-__all__ = ["RequestGuard", "RequestTime"]
-
 _log = logging.getLogger("sfumato.server")
 
 

@@ -16,11 +16,6 @@ from sfumato.server.datasets import DatasetState
 from sfumato.server.roles import AccountRole, Scope
 from sfumato.server.service import MOST_QUERIES, MOST_SQL
 
-__all__ = [
-    "Cap", "Credentials", "ErrorBody", "GroupBody", "NewUser", "Password", "QuestionBody", "Registration",
-    "RequestedCap", "StateChange", "TokenBody", "UserChange", "WorkloadBody",
-]  # fmt: skip
-
 Text = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f]*$")]
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Holder = Annotated[str, Field(max_length=64, pattern=r"^(@?[a-z0-9][a-z0-9._-]*)?$")]

@@ -27,8 +27,6 @@ from sfumato.server.rest.context import ContextOf, ServerContext
 from sfumato.server.rest.sign_in import open_session
 from sfumato.server.settings import OidcSettings
 
-__all__ = ["oidc_router"]
-
 _COOKIE = "sfumato-oidc"
 _MINUTES = 10
 _ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]

@@ -22,8 +22,6 @@ from sfumato.server.rest.results import RESPONSES, answer_response
 from sfumato.server.roles import Action, Principal, require
 from sfumato.server.service import Asked, AskedWorkload
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/api/v1", tags=["questions"], responses=ERRORS)
 Name = Annotated[str, Path(max_length=63)]
 Identifier = Annotated[str, Path(max_length=64)]

@@ -13,8 +13,6 @@ from starlette.responses import JSONResponse, Response
 from sfumato.query.results.answer import Answer
 from sfumato.server.service import Asked, AskedWorkload
 
-__all__ = ["ARROW", "RESPONSES", "answer_body", "answer_response"]
-
 ARROW = "application/vnd.apache.arrow.stream"
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"description": "The answer.", "content": {"application/json": {}, "text/csv": {}, ARROW: {}}}

@@ -15,8 +15,6 @@ from sfumato.server.rest.models import Credentials, Password, TokenBody
 from sfumato.server.roles import Action, require
 from sfumato.web import session_cookie
 
-__all__ = ["open_session", "router"]
-
 router = APIRouter(tags=["sign-in"], responses=ERRORS)
 
 

@@ -10,8 +10,6 @@ from sfumato.server.rest.context import ContextOf, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.roles import Action, require
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["status"])
 
 

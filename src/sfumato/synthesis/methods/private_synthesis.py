@@ -33,8 +33,6 @@ from sfumato.synthesis.household_model import HouseholdModel
 from sfumato.synthesis.model import SynthesisModel
 from sfumato.wording import did_you_mean
 
-__all__ = ["Households", "PrivateSynthesis"]
-
 _PROOF = (
     "normal noise rounded to a grid, exponential mechanism by its bounded range (Dong, Durfee, Rogers 2020), adaptive "
     "composition in Gaussian differential privacy (Dong, Roth, Su 2022), conversion to (epsilon, delta) by Balle, Wang "

@@ -32,9 +32,6 @@ from sfumato.release import Release
 from sfumato.release.folder import load_lineage, load_manifest, private_folder
 from sfumato.rng import Rng
 
-__all__ = ["attack_graph", "check_graph", "measure_graph"]
-
-
 Original = GraphProtection | GraphRecipe | str | Path
 
 

@@ -16,8 +16,6 @@ from sfumato.graphs.read_graph import Relations, edge_table, graph_from_tables
 from sfumato.graphs.signatures import colours, unique_share
 from sfumato.profiling import propose
 
-__all__ = ["GraphProposal", "propose_graph"]
-
 _KNOWN = ("degree", "neighbours' degrees", "two hops")
 
 

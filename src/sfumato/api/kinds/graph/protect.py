@@ -15,8 +15,6 @@ from sfumato.progress import AUTO, Progress
 from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.rng import KeyedRng
 
-__all__ = ["protect_graph_recipe"]
-
 
 def protect_graph_recipe(
     plan: GraphRecipe | str | Path | Mapping[str, object],

@@ -27,8 +27,6 @@ from sfumato.reports.redaction import external
 from sfumato.rng import KeyedRng
 from sfumato.wording import counted
 
-__all__ = ["GraphProtection", "graph_report", "report_graph"]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class GraphProtection(Protection):

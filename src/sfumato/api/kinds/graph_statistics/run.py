@@ -23,11 +23,6 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe.graph_recipe import GraphRecipe
 
-__all__ = [
-    "GraphStatistics", "GraphStatisticsKeys", "GraphStatisticsPlan", "measure_graph_statistics",
-    "protect_graph_statistics",
-]  # fmt: skip
-
 
 class GraphStatisticsPlan(DocumentedModel):
     """Which statistics of a graph are published, and their budget."""

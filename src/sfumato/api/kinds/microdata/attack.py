@@ -32,8 +32,6 @@ from sfumato.release import Lineage
 from sfumato.rng import Rng
 from sfumato.wording import counted
 
-__all__ = ["attack_microdata"]
-
 
 def attack_microdata(
     release: object,

@@ -26,8 +26,6 @@ from sfumato.release import Lineage, Release, Verdict
 from sfumato.release.class_counts import ReleaseCounts
 from sfumato.release.folder import load_release
 
-__all__ = ["check_microdata"]
-
 
 def check_microdata(
     release: Any,

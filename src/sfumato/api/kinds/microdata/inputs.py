@@ -21,8 +21,6 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import load_lineage, released_file
 
-__all__ = ["InputTable", "Released", "chosen_engine", "declared_schema", "open_release", "refuse_row_options"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class InputTable:

@@ -17,8 +17,6 @@ from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.rng import Rng
 
-__all__ = ["measure_microdata"]
-
 
 def measure_microdata(
     release: object,

@@ -36,9 +36,6 @@ from sfumato.release.public_folder import PublicFolder, Why
 from sfumato.reports import build_report
 from sfumato.rng import KeyedRng, Rng
 
-__all__ = ["OutOfCoreProtection", "protect_out_of_core"]
-
-
 _EXAMINED = 200_000
 """Rows on which an undecided column's unique values are counted."""
 

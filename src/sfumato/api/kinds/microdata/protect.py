@@ -23,8 +23,6 @@ from sfumato.release.folder import release_suffix
 from sfumato.reports import build_report
 from sfumato.rng import KeyedRng
 
-__all__ = ["protect_microdata"]
-
 
 def protect_microdata(
     plan: Recipe | str | Path | Mapping[str, object],

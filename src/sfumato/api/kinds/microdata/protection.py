@@ -35,8 +35,6 @@ from sfumato.reports import (
 from sfumato.secret import SecretValue
 from sfumato.wording import counted
 
-__all__ = ["InMemoryProtection", "MicrodataProtection"]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class MicrodataProtection(Protection):

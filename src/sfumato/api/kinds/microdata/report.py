@@ -9,8 +9,6 @@ from sfumato.errors import FileMissing, NotThatFormat
 from sfumato.release.folder import PRIVATE, private_folder
 from sfumato.reports import Audience, Report, ReportData
 
-__all__ = ["load_report", "report_microdata"]
-
 
 def report_microdata(release: str | Path, *, audience: Audience = "internal") -> Report:
     """The report of a release folder for one audience."""

@@ -16,8 +16,6 @@ from sfumato.learning.run import score_frame
 from sfumato.measures import MeasureResult
 from sfumato.progress import AUTO, Progress
 
-__all__ = ["attack_stored_model", "check_model", "measure_stored_model"]
-
 
 def attack_stored_model(
     release: str | Path,

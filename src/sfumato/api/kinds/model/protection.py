@@ -28,8 +28,6 @@ from sfumato.reports.model_page import external_model, model_html, model_sentenc
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ModelProtection", "protect_model", "report_model"]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ModelProtection(Protection):

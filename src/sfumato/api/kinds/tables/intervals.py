@@ -26,8 +26,6 @@ from sfumato.tables.plan_file import STRICT
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["CellIntervals", "PublishedFiles", "attack_tables", "check_tables"]
-
 
 class PublishedFiles(DocumentedModel):
     """Tables that somebody published, to be attacked together."""

@@ -17,8 +17,6 @@ from sfumato.tables.plan_file import PlanFile
 from sfumato.tables.summary_file import SummaryFile
 from sfumato.tables.topdown_file import TopDownFile
 
-__all__ = ["PLANS", "measure_tables", "protect_tables"]
-
 PLANS: Mapping[str, type[PlanFile]] = {"areas": TopDownFile, "statistics": SummaryFile}
 """The key that tells a plan from one of classical tables."""
 

@@ -29,8 +29,6 @@ from sfumato.wording import did_you_mean
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["TrailLinks", "TrailsPlan", "attack_trails", "check_trails", "measure_trails", "protect_trails"]
-
 _VISITS = "visits"
 
 

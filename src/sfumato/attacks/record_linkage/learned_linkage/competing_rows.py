@@ -14,8 +14,6 @@ from sfumato.attacks.nearest_neighbours import BoxTree, distinct_points
 from sfumato.attacks.record_linkage._unchanged_columns import apart, unchanged_columns
 from sfumato.progress import Progress
 
-__all__ = ["CompetingRows", "exact_columns"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -16,8 +16,6 @@ from typing import Literal, assert_never
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Form", "matrix_of"]
-
 Floats = npt.NDArray[np.float64]
 Shape = Literal["weighted", "owa", "choquet", "bilinear"]
 

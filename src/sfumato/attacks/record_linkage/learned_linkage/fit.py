@@ -26,8 +26,6 @@ from sfumato.errors import OutOfTime
 from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress, Tick
 
-__all__ = ["Fit", "learn"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
 from sfumato.kernels import kernel
 
-__all__ = ["best_step", "feasible_steps"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form
 from sfumato.kernels import kernel
 
-__all__ = ["LinkageProblem", "nearest_competitors"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

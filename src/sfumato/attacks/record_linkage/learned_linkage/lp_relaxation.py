@@ -19,8 +19,6 @@ from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import Linka
 from sfumato.deadline import check_deadline, seconds_left
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["lp_relaxation"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

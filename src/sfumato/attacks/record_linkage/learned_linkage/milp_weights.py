@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from sfumato.attacks.record_linkage.learned_linkage.linkage_problem import LinkageProblem
 
-__all__ = ["Proof", "proven_weights"]
-
 Floats = npt.NDArray[np.float64]
 
 _MARGIN = 1e-6

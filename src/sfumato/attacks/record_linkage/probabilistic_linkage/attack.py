@@ -20,8 +20,6 @@ from sfumato.rng import Rng
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
-__all__ = ["ProbabilisticLinkage"]
-
 _PATTERNS = 2_000_000
 """Maximum number of comparison patterns; numbers get fewer levels until it is met."""
 

@@ -20,8 +20,6 @@ from sfumato.attacks.base import View
 from sfumato.attacks.normalize import canonical, folded
 from sfumato.data.row_codes import number_rows, value_codes
 
-__all__ = ["Blocks", "Rule", "blocks", "keys"]
-
 Ints = npt.NDArray[np.int64]
 
 _SOUNDS = {

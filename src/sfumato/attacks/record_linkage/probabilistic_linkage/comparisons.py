@@ -23,8 +23,6 @@ from sfumato.attacks.value_parser import ROOTS
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["Labels", "Numbers", "Strings", "comparable", "cuts"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

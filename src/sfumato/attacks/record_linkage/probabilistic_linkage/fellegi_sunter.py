@@ -23,8 +23,6 @@ from sfumato.kernels import kernel
 from sfumato.progress import SILENT, Progress
 from sfumato.threads import map_slices
 
-__all__ = ["Model", "Patterns", "fit", "link", "patterns"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

@@ -17,8 +17,6 @@ from sfumato.attacks.normalize import folded
 from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Blocks
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["CUTS", "free_text", "similar_pairs", "sorted_words"]
-
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Group = tuple[Ints, Ints]

@@ -19,8 +19,6 @@ from sfumato.kernels import kernel
 from sfumato.progress import Progress
 from sfumato.threads import map_slices
 
-__all__ = ["UNIT", "BestRows", "Postings", "best_rows"]
-
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

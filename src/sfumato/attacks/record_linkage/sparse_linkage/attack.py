@@ -18,8 +18,6 @@ from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-__all__ = ["SparseLinkage"]
-
 Ints = npt.NDArray[np.int64]
 _SMALL = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
 

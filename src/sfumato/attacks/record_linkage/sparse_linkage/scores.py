@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from sfumato.kernels import kernel
 
-__all__ = ["Events", "SparseMatches", "find"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from sfumato.attacks.record_linkage.view_linkage.views import Features
 
-__all__ = ["adapted"]
-
 Floats = npt.NDArray[np.float64]
 
 _KEPT = 0.8

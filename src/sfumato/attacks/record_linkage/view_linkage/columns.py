@@ -14,8 +14,6 @@ from sfumato.attacks.record_linkage._unchanged_columns import blocks, unchanged_
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 
-__all__ = ["Columns", "columns_of"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

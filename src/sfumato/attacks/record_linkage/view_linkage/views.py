@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from sfumato.attacks.record_linkage.view_linkage.columns import Columns
 
-__all__ = ["VIEWS", "Features"]
-
 Floats = npt.NDArray[np.float64]
 Features = tuple[Floats, Floats]
 """Features of the targets and of the release rows."""
