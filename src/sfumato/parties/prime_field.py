@@ -21,11 +21,13 @@ _LOW32, _LOW29 = np.uint64((1 << 32) - 1), np.uint64((1 << 29) - 1)
 
 def _reduced(values: Elements) -> Elements:
     """Any 64 bits as the element that they are modulo the prime."""
+    # 2**61 is 1 modulo the prime. Below 2**64, folded <= P + 7 < 2 P, so that one subtraction is enough.
     folded = (values & _P) + (values >> _61)
     return np.minimum(folded, folded - _P)  # what is below the prime wraps around to a larger number
 
 
 def add(one: Elements, other: Elements) -> Elements:
+    # One is below P and the other at most P (subtract): the total is below 2 P, and at most one P is in it.
     total: Elements = one + other
     least: Elements = np.minimum(total, total - _P)
     return least
@@ -41,6 +43,8 @@ def multiply(one: Elements, other: Elements | np.uint64) -> Elements:
     >>> int(multiply(np.array([PRIME - 2], np.uint64), np.array([PRIME - 3], np.uint64))[0])
     6
     """
+    # Elements are below 2**61: high < 2**29, low < 2**32, so middle < 2**62 and bottom < 2**64. The summands of the
+    # result are below 2**61, 2**33, 2**61, 2**61 and 8, together below 2**63: nothing is lost.
     high, low = one >> _32, one & _LOW32
     high2, low2 = other >> _32, other & _LOW32
     middle = high * low2 + low * high2
@@ -64,6 +68,7 @@ def from_bits(bits: Elements) -> Elements:
     >>> int(from_bits(np.array([[1, 0, 1]], np.uint64))[0])
     5
     """
+    # Rotations need places below 61. The sums of up to 61 halves of 32 and 29 bits are below 2**38 and 2**35.
     places = np.arange(bits.shape[-1], dtype=np.uint64)
     turned = ((bits << places) & _P) | (bits >> (_61 - places))  # a product with a power of two is a rotation
     low, high = (turned & _LOW32).sum(axis=-1), (turned >> _32).sum(axis=-1)
@@ -71,7 +76,12 @@ def from_bits(bits: Elements) -> Elements:
 
 
 def uniform(*shape: int) -> Elements:
-    """Uniform numbers from the operating system; the value 0 is likelier than others by 2**-61."""
+    """Uniform numbers from the operating system; the value 0 is likelier than others by 2**-61.
+
+    The statistical distance of a number from a uniform one is below 2**-61. Any t parties' view of shares is independent
+    of the secrets for uniform numbers (Ben-Or, Goldwasser and Wigderson 1988, doi:10.1145/62212.62213); for n numbers
+    drawn here, it is so up to a statistical distance of n times 2**-61.
+    """
     count = int(np.prod(shape))
     drawn = np.frombuffer(os.urandom(8 * count), np.uint64).reshape(shape) & _P
     return np.where(drawn == _P, np.uint64(0), drawn)

@@ -120,7 +120,11 @@ class SharedComputation:
     # Bits and comparisons
 
     def random_bits(self, count: int) -> Elements:
-        """Shares of ``count`` times 61 fair bits: the exclusive or of the bits of t + 1 parties."""
+        """Shares of ``count`` times 61 fair bits: the exclusive or of the bits of t + 1 parties.
+
+        As a number, 61 bits are 0 .. 2**61 - 1, and the last one, the prime, is the element 0 a second time: as masks,
+        they are uniform up to a statistical distance of 2**-61.
+        """
         dealers, shape = range(self.degree + 1), (count, BITS)
         own = bits(count * BITS).astype(np.uint64).reshape(shape) if self.place in dealers else None
         drawn, *others = self.inputs(own, [shape if place in dealers else None for place in self._places])
@@ -139,7 +143,8 @@ class SharedComputation:
 
         A number is negative if its double, modulo the odd prime, is odd (Nishide and Ohta 2007,
         doi:10.1007/978-3-540-71677-8_23). The lowest bit is that of the opened sum and of the mask, and changes once
-        more if the sum has wrapped around, that is if it is below the mask.
+        more if the sum has wrapped around, that is if it is below the mask. That is also right of the mask whose bits
+        are those of the prime: every sum with it wraps around and is below it.
         """
         opened, drawn = self._masked(add(values, values))
         above = np.where(opened == 1, np.uint64(0), drawn)  # at this bit alone, the mask is above the sum
@@ -156,7 +161,11 @@ class SharedComputation:
         return subtract(add(lowest, wrapped), scaled(self.product(lowest, wrapped), 2))
 
     def zero(self, values: Elements) -> Elements:
-        """Shares of 1 where a number is 0, else 0: where the opened sum is the mask, bit by bit."""
+        """Shares of 1 where a number is 0, else 0: where the opened sum is the mask, bit by bit.
+
+        Another number is never taken for 0. A 0 is missed with probability 2**-61: if the bits of the mask are those of
+        the prime, the opened sum is 0.
+        """
         opened, drawn = self._masked(values)
         same = _xor_public(drawn, _ONE - opened)
         while same.shape[1] > 1:
