@@ -78,9 +78,9 @@ def from_bits(bits: Elements) -> Elements:
 def uniform(*shape: int) -> Elements:
     """Uniform numbers from the operating system; the value 0 is likelier than others by 2**-61.
 
-    The statistical distance of a number from a uniform one is below 2**-61. Any t parties' view of shares is independent
-    of the secrets for uniform numbers (Ben-Or, Goldwasser and Wigderson 1988, doi:10.1145/62212.62213); for n numbers
-    drawn here, it is so up to a statistical distance of n times 2**-61.
+    The statistical distance of a number from a uniform one is below 2**-61. For uniform numbers, the view of any t
+    parties is independent of the secrets (Ben-Or, Goldwasser and Wigderson 1988, doi:10.1145/62212.62213); for n
+    numbers drawn here, it is so up to a statistical distance of n times 2**-61.
     """
     count = int(np.prod(shape))
     drawn = np.frombuffer(os.urandom(8 * count), np.uint64).reshape(shape) & _P
