@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.api.figures import report_figures
 from sfumato.cli import main
+from sfumato.reports.figures_page import FIGURES_PAGE
 from sfumato.tables.cells import tabulate
 from sfumato.tables.cross_tab import CONFIDENTIAL, cross_tab
 
@@ -102,10 +102,10 @@ def test_readers_do_not_see_which_suppressed_cells_are_sensitive(
             assert not told(text), public.name
     assert not told(terminal)
     assert "[c]</td>" in (folder / "out" / "report.html").read_text(encoding="utf-8")
-    external = report_figures(folder / "out", audience="external")
+    external = FIGURES_PAGE.of_folder(folder / "out", audience="external")
     assert "[c]" in external.json
     assert not told(external.json + external.html)
-    internal = report_figures(folder / "out")
+    internal = FIGURES_PAGE.of_folder(folder / "out")
     assert told(internal.html) == {"primary", "secondary"}
     assert "[c] primary</td>" in internal.html
 
@@ -114,7 +114,7 @@ def test_the_internal_report_calls_exactly_the_sensitive_cells_primary(folder: P
     assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out")]) == 0
     people = pl.read_csv(folder / "town.csv")
     counts = {line[:2]: line[2] for line in people.group_by("place", "job").len().rows()}
-    tab = json.loads(report_figures(folder / "out").json)["cross_tabs"][0]
+    tab = json.loads(FIGURES_PAGE.of_folder(folder / "out").json)["cross_tabs"][0]
     found = {
         (line[1], job): status
         for line, statuses in zip(tab["lines"], tab["statuses"], strict=True)

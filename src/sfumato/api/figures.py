@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from sfumato import __version__
-from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
+from sfumato.api.protection import PlainProtection
 from sfumato.api.results import CheckResults, MeasureResults
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation
 from sfumato.measures.figure_errors import figure_errors
 from sfumato.release import State, Verdict
-from sfumato.release.folder import PRIVATE, load_manifest
+from sfumato.release.folder import load_manifest
 from sfumato.release.guarantee import Guarantee
-from sfumato.release.public_folder import Leaving, PublicFolder, Why, declared
+from sfumato.release.public_folder import Leaving, PublicFolder, declared
 from sfumato.release.standing import Judgement, judge
-from sfumato.reports import README, Audience
-from sfumato.reports.figures_page import figures_html, figures_sentences
+from sfumato.reports.figures_page import FIGURES_PAGE
+from sfumato.reports.kind_page import Plain
 from sfumato.tables.cross_tab import CrossTab, write_cross_tabs
 from sfumato.wording import counted
 
@@ -33,10 +33,12 @@ ExactTables = Callable[[], Mapping[str, pl.DataFrame]]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class FiguresProtection(Protection):
+class FiguresProtection(PlainProtection):
     """Tables that may be published, public facts about them, and the plan that made them."""
 
     release_kind: ClassVar[str] = "tables"
+    page = FIGURES_PAGE
+    written_as = "Tables are written as CSV."
 
     tables: Mapping[str, pl.DataFrame]
     """The tables by name."""
@@ -102,7 +104,7 @@ class FiguresProtection(Protection):
         from sfumato.reports.terminal import cross_tab_lines, output_console, print_content, verdict_lines
 
         out = output_console(console)
-        for line in figures_sentences(self._document()):
+        for line in self.report().sentences:
             out.out(line, highlight=False)
         out.print(verdict_lines([verdict.to_dict() for verdict in self.evaluation.verdicts]))
         for name, value in {**self.facts, **self.owner}.items():
@@ -121,9 +123,6 @@ class FiguresProtection(Protection):
     def _stated(self) -> dict[str, object]:
         return {} if self.guarantee is None else {"guarantee": self.guarantee.to_dict()}
 
-    def report(self, *, audience: Audience = "internal") -> PlainReport:
-        return figures_report(self._document(), audience=audience)
-
     def _document(self) -> dict[str, object]:
         verdicts = [verdict.to_dict() for verdict in self.evaluation.verdicts]
         tables = {name: {"lines": frame.height, "columns": frame.columns} for name, frame in self.tables.items()}
@@ -136,52 +135,13 @@ class FiguresProtection(Protection):
             **({"cross_tabs": [tab.to_dict() for tab in self.cross_tabs]} if self.cross_tabs else {}),
         }
 
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
-        if suffix is not None:
-            raise BadParameter("Tables are written as CSV.", fix="Leave the format out.")
-        # Without a guarantee, what the tables show was computed with the original and is protected by the method.
-        why = Why.PAID if self.promise else Why.MEASURED
+    def _write_data(self, public: PublicFolder, private: Path, document: Plain) -> Mapping[str, Leaving[object]]:
+        why = self.page.why(document)
         for name, frame in self.tables.items():
             public.table(f"{name}.csv", Leaving(frame, why))
         write_cross_tabs(public, Leaving(self.cross_tabs, why))
-        document = self._document()
-        public.text(PAGE, Leaving(self.report(audience="external").html, why))
-        (private / PAGE).write_text(self.report().html, encoding="utf-8")
-        (private / PRIVATE).write_text(json_text(document), encoding="utf-8")
-        (private / "plan.yaml").write_text(self.plan, encoding="utf-8")
-        files = [path.name for path in public.path.iterdir()]
-        public.text(README, Leaving(release_readme(self.release_kind, files, *figures_sentences(document)), why))
-        facts = {key: Leaving(value, why) for key, value in {**self.facts, **self._stated()}.items()}
-        shown = {
-            "sfumato": declared(__version__),
-            **facts,
-            "verdicts": Leaving(self.evaluation.manifest["verdicts"], why),
-        }
-        return public.manifest(shown, kind=self.release_kind)
-
-
-def report_figures(release: str | Path, *, audience: Audience = "internal") -> PlainReport:
-    """The report of published figures, from the private folder."""
-    return figures_report(load_document(release), audience=audience)
-
-
-def figures_report(document: Mapping[str, Any], *, audience: Audience) -> PlainReport:
-    """The report of a document of the private folder.
-
-    Readers see no counts and reasons of verdicts, and not which suppressed cells are sensitive themselves.
-    """
-    promise = "guarantee" in document
-    shown = dict(document)
-    if audience == "external":
-        shown["verdicts"] = [{key: one.get(key) for key in ("model", "state", "wanted")} for one in shown["verdicts"]]
-        tabs = shown.get("cross_tabs", ())
-        if tabs:
-            shown["cross_tabs"] = [{key: one[key] for key in ("title", "head", "labels", "lines")} for one in tabs]
-    why = Why.PAID if promise else Why.MEASURED
-    return PlainReport(
-        document=shown, page=lambda seen: Leaving(figures_html(seen, internal=audience == "internal"), why),
-        promise=promise, audience=audience,
-    )  # fmt: skip
+        shown = {**self.facts, **self._stated(), "verdicts": self.evaluation.manifest["verdicts"]}
+        return {"sfumato": declared(__version__), **{key: Leaving(value, why) for key, value in shown.items()}}
 
 
 def measure_figures(release: Path, exact: ExactTables) -> MeasureResults:

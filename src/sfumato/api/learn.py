@@ -22,11 +22,13 @@ from sfumato.learning.plan import LearningPlan
 from sfumato.learning.run import LearningResult, run_plan
 from sfumato.ledger.register import recorder
 from sfumato.progress import AUTO, Progress
-from sfumato.release.public_folder import PublicFolder, paid, write_public
+from sfumato.release.public_folder import PublicFolder, paid
 from sfumato.rng import Rng
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from sfumato.reports import Audience
 
 _FEWEST = 20
 """Rows below which a model is not attacked: its rows are divided into halves and folds."""
@@ -99,13 +101,11 @@ class LearnResults:
 
     def report(self, path: str | Path, *, internal: bool = True, force: bool = False) -> None:
         """Write the report as one HTML page. The external one has no figure that depends on rows without noise."""
-        from sfumato.reports.model_page import model_html
+        from sfumato.reports.kind_page import PlainReport
+        from sfumato.reports.model_page import MODEL_PAGE
 
-        if not internal:
-            write_public(path, paid(model_html(self.to_dict(), internal=False)), promise=True, force=force)
-            return
-        with replacing(path, force=force) as temporary:
-            temporary.write_text(model_html(self.to_dict(), internal=True), encoding="utf-8", newline="\n")
+        audience: Audience = "internal" if internal else "external"
+        PlainReport(page=MODEL_PAGE, document=self.to_dict(), audience=audience).save(path, force=force)
 
 
 def learn(

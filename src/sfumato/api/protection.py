@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -15,15 +14,15 @@ import polars as pl
 
 from sfumato.api.kind import ReleaseKind, ReportPage, accepts, call
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
-from sfumato.data.atomic import replacing
-from sfumato.errors import FileMissing, PolicyNotMet, Unmet
+from sfumato.errors import BadParameter, PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
 from sfumato.ledger.register import recorder
 from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing
 from sfumato.release.guarantee import Guarantee, guarantees_of
-from sfumato.release.public_folder import Leaving, PublicFolder, promised, release_folders, write_public
+from sfumato.release.public_folder import Leaving, PublicFolder, promised, release_folders
 from sfumato.release.standing import Judgement
-from sfumato.reports import Audience
+from sfumato.reports import README, Audience
+from sfumato.reports.kind_page import KindPage, Plain, PlainReport, json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,57 +31,10 @@ PAGE = "report.html"
 T = TypeVar("T")
 
 
-def json_text(document: Mapping[str, object]) -> str:
-    """A document for a private folder."""
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def release_readme(kind: str, files: Sequence[str], *lines: str) -> str:
     """The README of a release: its kind, statements about it, and its files."""
     stated = [*lines, "", *(f"- `{name}`" for name in sorted(files)), f"- `{MANIFEST}`: the manifest with the SHA-256"]
     return "\n".join([f"# Release of kind {kind}", "", *stated]) + " of every file\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlainReport:
-    """A report whose page is made from a plain document: of graphs, tables and models."""
-
-    document: Mapping[str, Any]
-    """What the reader may see."""
-    page: Callable[[Mapping[str, Any]], Leaving[str]]
-    promise: bool = False
-    audience: Audience = "internal"
-
-    @property
-    def html(self) -> str:
-        """The page."""
-        return self.page(self.document).value
-
-    @property
-    def json(self) -> str:
-        """The document."""
-        return json_text(self.document).rstrip()
-
-    def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the page as one offline HTML file and return its path."""
-        if self.audience == "external":
-            write_public(path, self.page(self.document), promise=self.promise, force=force)
-        else:
-            with replacing(path, force=force) as temporary:
-                temporary.write_text(self.html, encoding="utf-8", newline="\n")
-        return Path(path)
-
-
-def load_document(folder: str | Path) -> dict[str, object]:
-    """The report of a release for its owner as plain data, from the private folder."""
-    file = private_folder(Path(folder)) / PRIVATE
-    try:
-        document: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
-    except OSError:
-        raise FileMissing(
-            f"There is no {file}.", fix="Reports are made from the private folder beside the release."
-        ) from None
-    return document
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -266,6 +218,42 @@ class Protection(ABC):
             "release": f"{folder}/" if folder is not None else None,
             "private": f"{private_folder(folder)}/" if folder is not None else None,
         }
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PlainProtection(Protection):
+    """A release whose report is made from one plain document: graphs, tables and models."""
+
+    page: ClassVar[KindPage]
+    plan_file: ClassVar[str] = "plan.yaml"
+    """Name of the plan in the private folder."""
+    written_as: ClassVar[str]
+    """Says in which format the release is written."""
+
+    @abstractmethod
+    def _document(self) -> Mapping[str, object]:
+        """The document of the private folder: the results without places."""
+
+    def report(self, *, audience: Audience = "internal") -> PlainReport:
+        return PlainReport(page=self.page, document=self._document(), audience=audience)
+
+    @abstractmethod
+    def _write_data(self, public: PublicFolder, private: Path, document: Plain) -> Mapping[str, Leaving[object]]:
+        """Write the released data, and what the owner needs beside it; returns the manifest."""
+
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
+        if suffix is not None:
+            raise BadParameter(self.written_as, fix="Leave the format out.")
+        own = self.report()
+        outside = replace(own, audience="external")
+        manifest = self._write_data(public, private, own.document)
+        public.text(PAGE, Leaving(outside.html, outside.why))
+        (private / PAGE).write_text(own.html, encoding="utf-8")
+        (private / PRIVATE).write_text(json_text(own.document), encoding="utf-8")
+        (private / self.plan_file).write_text(self.written_plan, encoding="utf-8")
+        files = [path.name for path in public.path.iterdir()]
+        public.text(README, Leaving(release_readme(self.release_kind, files, *outside.sentences), outside.why))
+        return public.manifest(manifest, kind=self.release_kind)
 
 
 def judge_release(kind: ReleaseKind, verb: Callable[..., T], release: object, options: Mapping[str, object]) -> T:

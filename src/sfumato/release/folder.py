@@ -114,6 +114,18 @@ def load_manifest(place: Path) -> dict[str, Any]:
     return manifest
 
 
+def private_document(folder: Path) -> dict[str, object]:
+    """The report of a release for its owner as plain data, from the private folder."""
+    file = private_folder(folder) / PRIVATE
+    try:
+        document: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
+    except OSError:
+        raise FileMissing(
+            f"There is no {file}.", fix="Reports are made from the private folder beside the release."
+        ) from None
+    return document
+
+
 def released_file(path: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Where the rows of a release lie, the options to read them, and its manifest.
 

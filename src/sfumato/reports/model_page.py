@@ -3,36 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from sfumato.drawing import BarChart, BarRow, Dot, Intervals
 from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
 from sfumato.release.guarantee import Guarantee
+from sfumato.release.public_folder import Why
 from sfumato.reports.figures import NARROW, WIDE, Figure
+from sfumato.reports.kind_page import KindPage, Plain
 from sfumato.reports.page import page_html
 from sfumato.reports.redaction import external
 
-Plain = Mapping[str, Any]
+
+class ModelPage(KindPage):
+    """A private model: its guarantee, weights, attacks and audit. Outside readers see what the guarantee covers."""
+
+    template = "model.html"
+
+    def external(self, document: Plain) -> Plain:
+        return {key: item.value for key, item in external(document, promised=True).items()}
+
+    def sentences(self, shown: Plain) -> tuple[str, ...]:
+        """The result in sentences: the guarantee, the most an attacker can achieve, the strongest attack, the audit."""
+        privacy = shown["privacy"]
+        told = [
+            f"The model satisfies ({privacy['epsilon']:.4g}, {privacy['delta']:.2g})-differential privacy for one "
+            f"{privacy['unit']}.",
+            f"Nobody can tell from it whether a person is in the training data with an accuracy above "
+            f"{percent(shown['membership_bound'])}, if half of the people in question are.",
+        ]
+        found = [
+            a for a in shown.get("attacks", ()) if a.get("discloses") == "membership" and a.get("risk") is not None
+        ]
+        if found:
+            worst = max(found, key=lambda attack: float(attack["high"]))
+            about = "" if worst.get("truth") != "cross-fitting" else ", on a model of half of the people,"
+            told.append(
+                f"The strongest membership attack ({readable_name(str(worst['attack']))}){about} is right about "
+                f"{percent(worst['risk'])} (95% interval {percent(worst['low'])} to {percent(worst['high'])}); "
+                "guessing is right about 50%."
+            )
+        if shown.get("audit") and shown["audit"]["refuted"]:
+            told.append("The audit refutes the promised epsilon: do not publish the model.")
+        return tuple(told)
+
+    def context(self, shown: Plain, *, internal: bool) -> Mapping[str, object]:
+        return {
+            "guarantee": Guarantee.from_dict(shown["privacy"]).section(),
+            "weights": _weights(shown["weights"]),
+            "risk": _risk(shown) if internal else None,
+            "label_of": attack_label,
+        }
+
+    def why(self, document: Plain) -> Why:
+        return Why.PAID
 
 
-def external_model(document: Plain) -> dict[str, Any]:
-    """What the guarantee covers of a document of ``sfumato learn --json``."""
-    return {key: item.value for key, item in external(document, promised=True).items()}
-
-
-def model_html(document: Plain, *, internal: bool) -> str:
-    """The page of a document of ``sfumato learn --json``. The external page shows what the guarantee covers."""
-    shown = document if internal else external_model(document)
-    return page_html(
-        "model.html",
-        document=shown,
-        internal=internal,
-        sentences=model_sentences(shown),
-        guarantee=Guarantee.from_dict(shown["privacy"]).section(),
-        weights=_weights(shown["weights"]),
-        risk=_risk(shown) if internal else None,
-        label_of=attack_label,
-    )
+MODEL_PAGE = ModelPage()
 
 
 def comparison_html(document: Plain) -> str:
@@ -46,34 +72,11 @@ def comparison_html(document: Plain) -> str:
         ("Minimal changes that explain the pair", number(document["minimal_modifications"])),
         ("People they could be about", number(document["people"])),
         ("People in all of them", number(document["people_in_all"])),
-        ("ColumnChart with the same value in all", ", ".join(document["shared_columns"]) or "none"),
+        ("Columns with the same value in all", ", ".join(document["shared_columns"]) or "none"),
         ("Secret columns disclosed", ", ".join(document["disclosed_secrets"]) or "none"),
     )
     lead = f"{str(document['standing']).capitalize()}. {document['reason']}"
     return page_html("integral.html", document=document, facts=facts, sentences=(lead,))
-
-
-def model_sentences(document: Plain) -> tuple[str, ...]:
-    """The result in sentences: the guarantee, the most an attacker can achieve, the strongest attack, the audit."""
-    privacy = document["privacy"]
-    sentences = [
-        f"The model satisfies ({privacy['epsilon']:.4g}, {privacy['delta']:.2g})-differential privacy for one "
-        f"{privacy['unit']}.",
-        f"Nobody can tell from it whether a person is in the training data with an accuracy above "
-        f"{percent(document['membership_bound'])}, if half of the people in question are.",
-    ]
-    found = [a for a in document.get("attacks", ()) if a.get("discloses") == "membership" and a.get("risk") is not None]
-    if found:
-        worst = max(found, key=lambda attack: float(attack["high"]))
-        about = "" if worst.get("truth") != "cross-fitting" else ", on a model of half of the people,"
-        sentences.append(
-            f"The strongest membership attack ({readable_name(str(worst['attack']))}){about} is right about "
-            f"{percent(worst['risk'])} (95% interval {percent(worst['low'])} to {percent(worst['high'])}); guessing is "
-            "right about 50%."
-        )
-    if document.get("audit") and document["audit"]["refuted"]:
-        sentences.append("The audit refutes the promised epsilon: do not publish the model.")
-    return tuple(sentences)
 
 
 def _weights(weights: Mapping[str, float]) -> Figure | None:

@@ -9,8 +9,8 @@ from sfumato.api.kind import ReleaseKind
 
 if TYPE_CHECKING:
     from sfumato.api.kinds.graph.protection import GraphProtection
-    from sfumato.api.protection import PlainReport
     from sfumato.api.results import AttackResults, CheckResults, MeasureResults
+    from sfumato.reports.kind_page import PlainReport
 
 __all__ = ["GraphKind"]
 
@@ -47,6 +47,6 @@ class GraphKind(ReleaseKind):
 
     @property
     def report(self) -> Callable[..., PlainReport]:
-        from sfumato.api.kinds.graph.protection import report_graph
+        from sfumato.reports.graph_page import GRAPH_PAGE
 
-        return report_graph
+        return GRAPH_PAGE.of_folder

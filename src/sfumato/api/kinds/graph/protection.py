@@ -10,29 +10,31 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
+from sfumato.api.protection import PlainProtection
 from sfumato.data.key_file import write_key
-from sfumato.errors import BadParameter
 from sfumato.evaluation.graph import GraphRelease
 from sfumato.graphs.edge_labels import labelled_edges
 from sfumato.graphs.graph import Graph
 from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.release import Lineage
 from sfumato.release.folder import KEY, PRIVATE, write_lineage
-from sfumato.release.public_folder import PublicFolder, leaving_manifest, measured, released
-from sfumato.reports import README, Audience
-from sfumato.reports.graph_page import external_document, graph_html, graph_sentences
+from sfumato.release.public_folder import Leaving, PublicFolder, leaving_manifest, released
+from sfumato.reports.graph_page import GRAPH_PAGE
 from sfumato.reports.graph_picture import before_and_after
+from sfumato.reports.kind_page import Plain
 from sfumato.reports.redaction import external
 from sfumato.rng import KeyedRng
 from sfumato.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class GraphProtection(Protection):
+class GraphProtection(PlainProtection):
     """The released graph, which may be published, and everything its owner must keep. Nothing is written yet."""
 
     release_kind = "graph"
+    page = GRAPH_PAGE
+    plan_file = "recipe.yaml"
+    written_as = "A graph is written as CSV tables."
 
     recipe: GraphRecipe
     original: Graph
@@ -81,9 +83,6 @@ class GraphProtection(Protection):
             "files": (manifest or {}).get("files", {}),
         }
 
-    def report(self, *, audience: Audience = "internal") -> PlainReport:
-        return graph_report(self._document(), audience=audience)
-
     def _document(self) -> dict[str, object]:
         """The document of the private folder: without places, with pictures."""
         places = {*self._places(None), "files"}
@@ -92,26 +91,17 @@ class GraphProtection(Protection):
             "pictures": list(self._pictures),
         }
 
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
+    def _write_data(self, public: PublicFolder, private: Path, document: Plain) -> Mapping[str, Leaving[object]]:
         """Write ``edges.csv`` and ``nodes.csv`` with random node numbers, or ``clusters.csv`` and ``links.csv``.
 
         There is also ``kinds.csv``, by relation and value of edges, and ``symmetry.csv`` with the symmetry that a step
         made.
         """
-        if suffix is not None:
-            raise BadParameter("A graph is written as CSV tables.", fix="Leave the format out.")
         write_key(private / KEY, self.rng.key)
         write_lineage(Lineage(self.released.lineage), private)
         self._write_tables(public, private)
-        document = self._document()
-        public.text(PAGE, measured(self.report(audience="external").html))
         public.json(PRIVATE, external(document, promised=self.promise))
-        (private / PAGE).write_text(graph_html(document, internal=True), encoding="utf-8")
-        (private / PRIVATE).write_text(json_text(document), encoding="utf-8")
-        (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
-        files = [path.name for path in public.path.iterdir()]
-        public.text(README, measured(release_readme("graph", files, *graph_sentences(external_document(document)))))
-        return public.manifest(leaving_manifest(self.released.manifest), kind=self.release_kind)
+        return leaving_manifest(self.released.manifest)
 
     def _write_tables(self, public: PublicFolder, private: Path) -> None:
         if self.released.clusters is not None:
@@ -135,18 +125,3 @@ class GraphProtection(Protection):
 
 
 _RESULTS = ("standing", "attacks", "measures", "verdicts", "limits", "advice")
-
-
-def report_graph(release: str | Path, *, audience: Audience = "internal") -> PlainReport:
-    """The report of a released graph, from its private folder."""
-    return graph_report(load_document(release), audience=audience)
-
-
-def graph_report(document: Mapping[str, object], *, audience: Audience) -> PlainReport:
-    """The report of a document of the private folder."""
-    internal = audience == "internal"
-    return PlainReport(
-        document=document if internal else external_document(document),
-        page=lambda _: measured(graph_html(document, internal=internal)),
-        audience=audience,
-    )

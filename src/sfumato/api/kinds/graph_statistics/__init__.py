@@ -10,8 +10,8 @@ from sfumato.field_docs import DocumentedModel
 
 if TYPE_CHECKING:
     from sfumato.api.figures import FiguresProtection
-    from sfumato.api.protection import PlainReport
     from sfumato.api.results import CheckResults, MeasureResults
+    from sfumato.reports.kind_page import PlainReport
 
 __all__ = ["GraphStatisticsKind"]
 
@@ -48,6 +48,6 @@ class GraphStatisticsKind(ReleaseKind):
 
     @property
     def report(self) -> Callable[..., PlainReport]:
-        from sfumato.api.figures import report_figures
+        from sfumato.reports.figures_page import FIGURES_PAGE
 
-        return report_figures
+        return FIGURES_PAGE.of_folder

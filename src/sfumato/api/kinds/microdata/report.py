@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from sfumato.errors import FileMissing, NotThatFormat
-from sfumato.release.folder import PRIVATE, private_folder
+from sfumato.errors import NotThatFormat
+from sfumato.release.folder import PRIVATE, private_document, private_folder
 from sfumato.reports import Audience, Report, ReportData
 
 
@@ -17,10 +16,8 @@ def report_microdata(release: str | Path, *, audience: Audience = "internal") ->
 
 def load_report(release: Path) -> ReportData:
     """The report data from the private folder beside a release."""
-    file = private_folder(release) / PRIVATE
-    if not file.is_file():
-        raise FileMissing(f"There is no {file}.", fix="Reports are made from the private folder beside the release.")
     try:
-        return ReportData.from_dict(json.loads(file.read_text(encoding="utf-8")))
+        return ReportData.from_dict(private_document(release))
     except (ValueError, TypeError, KeyError, AttributeError):
+        file = private_folder(release) / PRIVATE
         raise NotThatFormat(f"{file} is not the report of a release.", fix="Make the release again.") from None

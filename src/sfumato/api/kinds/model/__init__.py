@@ -10,8 +10,8 @@ from sfumato.field_docs import DocumentedModel
 
 if TYPE_CHECKING:
     from sfumato.api.kinds.model.protection import ModelProtection
-    from sfumato.api.protection import PlainReport
     from sfumato.api.results import AttackResults, CheckResults, MeasureResults
+    from sfumato.reports.kind_page import PlainReport
 
 __all__ = ["ModelKind"]
 
@@ -56,6 +56,6 @@ class ModelKind(ReleaseKind):
 
     @property
     def report(self) -> Callable[..., PlainReport]:
-        from sfumato.api.kinds.model.protection import report_model
+        from sfumato.reports.model_page import MODEL_PAGE
 
-        return report_model
+        return MODEL_PAGE.of_folder

@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING, Any
 from sfumato import __version__
 from sfumato.api.attack_model import MODEL
 from sfumato.api.learn import LearnResults, learn
-from sfumato.api.protection import PAGE, PlainReport, Protection, json_text, load_document, release_readme
+from sfumato.api.protection import PlainProtection
 from sfumato.attacks.models import ModelAttack
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.dataset.plan import plan_text
-from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation
 from sfumato.learning.model_file import model_text
 from sfumato.learning.plan import LearningPlan
 from sfumato.progress import AUTO, Progress
-from sfumato.release.folder import PRIVATE
 from sfumato.release.guarantee import Guarantee
-from sfumato.release.public_folder import PublicFolder, declared, paid
-from sfumato.reports import README, Audience
-from sfumato.reports.model_page import external_model, model_html, model_sentences
+from sfumato.release.public_folder import Leaving, PublicFolder, declared, paid
+from sfumato.reports.kind_page import Plain
+from sfumato.reports.model_page import MODEL_PAGE
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class ModelProtection(Protection):
+class ModelProtection(PlainProtection):
     """A model with differential privacy, which may be published, and figures for its owner."""
 
     release_kind = "model"
+    page = MODEL_PAGE
+    written_as = "A model is written as JSON."
 
     results: LearnResults
     plan: str
@@ -68,23 +68,13 @@ class ModelProtection(Protection):
     def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return {**self._places(folder), **self.results.to_dict(), "files": (manifest or {}).get("files", {})}
 
-    def report(self, *, audience: Audience = "internal") -> PlainReport:
-        return model_report(self.results.to_dict(), audience=audience)
+    def _document(self) -> dict[str, object]:
+        return self.results.to_dict()
 
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
-        if suffix is not None:
-            raise BadParameter("A model is written as JSON.", fix="Leave the format out.")
+    def _write_data(self, public: PublicFolder, private: Path, document: Plain) -> Mapping[str, Leaving[object]]:
         public.text(MODEL, paid(model_text(self.results.model)))
-        document = self.results.to_dict()
-        public.text(PAGE, paid(self.report(audience="external").html))
-        public.text(
-            README, paid(release_readme("model", [MODEL, PAGE, README], *model_sentences(external_model(document))))
-        )
-        (private / PAGE).write_text(self.report().html, encoding="utf-8")
-        (private / PRIVATE).write_text(json_text(document), encoding="utf-8")
-        (private / "plan.yaml").write_text(self.plan, encoding="utf-8")
-        shown = {key: paid(value) for key, value in external_model(document).items()}
-        return public.manifest({"sfumato": declared(__version__), **shown}, kind=self.release_kind)
+        shown = {key: paid(value) for key, value in self.page.external(document).items()}
+        return {"sfumato": declared(__version__), **shown}
 
 
 def protect_model(
@@ -104,18 +94,3 @@ def protect_model(
     manifest = {"sfumato": __version__, "steps": [{"step": loaded.learn, "formal_guarantee": True}]}
     evaluation = Evaluation(manifest=manifest, attacks=done.attacks.outcomes)
     return ModelProtection(results=done, plan=text, evaluation=evaluation, hand_out=unmet)
-
-
-def report_model(release: str | Path, *, audience: Audience = "internal") -> PlainReport:
-    """The report of a released model, from the private folder."""
-    return model_report(load_document(release), audience=audience)
-
-
-def model_report(document: Mapping[str, object], *, audience: Audience) -> PlainReport:
-    """The report of a document of ``sfumato learn --json``."""
-    internal = audience == "internal"
-    return PlainReport(
-        document=document if internal else external_model(document),
-        page=lambda _: paid(model_html(document, internal=internal)),
-        promise=True, audience=audience,
-    )  # fmt: skip
