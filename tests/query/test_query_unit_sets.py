@@ -6,8 +6,9 @@ Without noise each is what SQL says, on every engine; and no question moves by m
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -24,6 +25,8 @@ from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.execute.executor import statements
 from sfumato.query.plan.catalog import PublicTable
+from sfumato.query.plan.noise import NoisePlan, grid_of
+from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.secret import Permit
@@ -107,10 +110,20 @@ QUESTIONS = [
 ]
 
 
+def asked(sql: str, limit: int) -> NoisePlan:
+    return plan_query(parse_query(sql, catalog(limit)), pure(1), bounding=None)
+
+
+def value(plan: NoisePlan, number: int | LinearCombination, row: Sequence[Any]) -> Fraction:
+    """A number of the answer from the measured ones, which are whole steps of a grid."""
+    terms = number.terms if isinstance(number, LinearCombination) else ((number, Fraction(1)),)
+    parts = (weight * int(row[index]) * grid_of(plan.query.aggregates[index], plan.bounding) for index, weight in terms)
+    return sum(parts, Fraction(0))
+
+
 def exact(running: Running, sql: str, limit: int) -> list[Any]:
-    plan = plan_query(parse_query(sql, catalog(limit)), pure(1), bounding=None)
     found: list[Any] = []
-    for statement in statements(plan, 5):
+    for statement in statements(asked(sql, limit), 5):
         running.check(statement)
         found.append(sorted(running.run(statement).open(Permit("a test"))))
     return found
@@ -128,7 +141,9 @@ def test_without_bounds_it_is_what_sql_says(sql: str) -> None:
             connection.register(name, frame.to_arrow())
         expected = connection.execute(sql).fetchall()
     [rows] = exact(start(1), sql, 1000)
-    numbers = [tuple(map(int, row[1:-1] if "GROUP BY" in sql else row[:-1])) for row in rows]
+    measured = [row[1:-1] if "GROUP BY" in sql else row[:-1] for row in rows]
+    plan = asked(sql, 1000)
+    numbers = [tuple(value(plan, number, row) for number in plan.reported()) for row in measured]
     wanted = [tuple(row[-len(numbers[0]) :]) for row in expected]
     assert [number for number in numbers if any(number)] == [number for number in wanted if any(number)]
 
