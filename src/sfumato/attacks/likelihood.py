@@ -180,9 +180,14 @@ def _on_synthetic_files(
         _smoothed(total) if scale.edges is not None else total for scale, total in zip(scales, totals, strict=True)
     ]
     blended = tuple(
-        0.1 * count / count.sum() + 0.9 * total / total.sum() for count, total in zip(seen.counts, usual, strict=True)
+        0.1 * _shares(count) + 0.9 * _shares(total) for count, total in zip(seen.counts, usual, strict=True)
     )
     return Perturbations(counts=blended, rounds=seen.rounds + done)
+
+
+def _shares(counts: Floats) -> Floats:
+    """Counts as shares of their sum; no shares where no simulated row is that of a person."""
+    return counts / max(counts.sum(), 1)
 
 
 class Scale:
