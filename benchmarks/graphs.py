@@ -51,7 +51,7 @@ IDENTITY = (
     ("weisfeiler-lehman", {"depth": 2}),
     ("correlated-neighbourhoods", {"rounds": 0}),
     ("correlated-neighbourhoods", {}),
-    ("seed-and-propagate", {}),
+    ("seed-and-propagate", {"seeds": 50, "overlap": 0.8}),
     ("planted-nodes", {"nodes": 12}),
     ("link-disclosure", {}),
 )

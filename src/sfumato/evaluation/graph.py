@@ -133,7 +133,7 @@ def graph_scenario(recipe: GraphRecipe, original: Graph, release: GraphRelease) 
     again = None if any(method.uses_attributes for method in recipe.steps) else protect
     return GraphScenario(
         original=original, release=release.graph, lineage=release.lineage, protect=again, secrets=_secrets(recipe),
-        clusters=release.labels,
+        columns=release.manifest.get("columns", {}), clusters=release.labels,
     )  # fmt: skip
 
 
@@ -148,8 +148,10 @@ def table_scenario(release: GraphRelease) -> AttackScenario | None:
         return None
     from sfumato.release import Lineage
 
-    dataset, published, rows = release.table
-    return AttackScenario(original=dataset, release=published, lineage=Lineage(rows))
+    dataset, published, _ = release.table
+    # Rows are seen in the order of the node numbers, which are drawn at random.
+    shown = Release(table=Table(frame=release.graph.nodes), manifest={**published.manifest, "order": "shuffled"})
+    return AttackScenario(original=dataset, release=shown, lineage=Lineage(release.lineage))
 
 
 def attack_release(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.arrays import Ints
-from sfumato.attacks.base import Discloses
+from sfumato.attacks.base import Discloses, View
 from sfumato.graphs.graph import Graph
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
@@ -37,6 +37,8 @@ class GraphView:
     """Nodes of ``known`` that the adversary looks for."""
     protect: Callable[[Graph, Rng], Graph] | None = None
     """The published method (transparency): the adversary can protect a graph of their own in the same way."""
+    attributes: View | None = None
+    """The released node table and what the adversary knows of it about the targets; None without attributes."""
     seeds: tuple[Ints, Ints] | None = None
     """People whom the adversary has already found: their nodes in ``known``, and in the release."""
 
@@ -85,8 +87,10 @@ class NodeMatching(GraphAttack):
     """An attack on identity: which released node is the target?"""
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
-    seed_count: ClassVar[int] = 0
-    """Number of people whom the adversary has already found."""
+
+    def seed_count(self, people: int) -> int:
+        """Number of people, among so many, whom the adversary has already found."""
+        return 0
 
     @abstractmethod
     def match(self, view: GraphView, rng: Rng, progress: Progress = SILENT) -> NodeMatches:

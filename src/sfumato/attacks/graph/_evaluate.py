@@ -12,14 +12,15 @@ drawn at random.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from sfumato.arrays import Ints
+from sfumato.attacks.base import View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.graph._base import (
     FriendGuessing,
@@ -30,12 +31,14 @@ from sfumato.attacks.graph._base import (
     NodeMatching,
     Planting,
 )
+from sfumato.data.table import Table
 from sfumato.deadline import check_deadline
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.graphs.edge_labels import carry_labels
 from sfumato.graphs.edge_switching import switch_edges
 from sfumato.graphs.graph import Graph, edge_keys
 from sfumato.progress import SILENT, Progress
+from sfumato.release import Release
 from sfumato.rng import Rng
 
 
@@ -51,6 +54,8 @@ class GraphScenario:
     """The published method, which keeps the numbers of nodes."""
     secrets: Sequence[str] = ()
     """Columns of the node table with sensitive values."""
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """The released columns of the node table as in a manifest, with their hierarchies."""
     clusters: Ints | None = None
     """For a generalized graph: the cluster of each released node. ``release`` is then one of the possible graphs."""
 
@@ -60,6 +65,18 @@ class GraphScenario:
         place = np.full(self.original.size, -1, dtype=np.int64)
         place[self.lineage] = np.arange(len(self.lineage))
         return place
+
+    def attributes(self, targets: Ints) -> View | None:
+        """The node table as an attacker sees it who knows the quasi-identifiers of the targets.
+
+        The first column of the original is the key of the nodes.
+        """
+        released, known = self.release.nodes, self.original.nodes
+        names = tuple(name for name in known.columns[1:] if name in released.columns and name not in self.secrets)
+        if not names:
+            return None
+        table = Release(table=Table(frame=released), manifest={"columns": dict(self.columns)})
+        return View(release=table, targets=known.select(names)[targets], knows=names)
 
 
 def evaluate_graph_attack(
@@ -110,18 +127,19 @@ def _identity(attack: NodeMatching, scenario: GraphScenario, rng: Rng, wanted: i
     truth, random = scenario.truth, rng.child("targets").generator
     order = random.permutation(scenario.original.size)
     seeds = None
-    if attack.seed_count:
+    if count := attack.seed_count(scenario.original.size):
         linked = np.argsort(-scenario.original.degrees, kind="stable")
-        pool = linked[truth[linked] >= 0][: max(4 * attack.seed_count, 20)]
-        chosen = random.permutation(pool)[: attack.seed_count]
+        pool = linked[truth[linked] >= 0][: max(4 * count, 20)]
+        chosen = random.permutation(pool)[:count]
         seeds = chosen, truth[chosen]
         order = order[~np.isin(order, chosen)]
     targets = order[:wanted]
     if not len(targets):
         raise NotApplicable("There is nobody left to look for.", fix="Use fewer seeds.")
     view = GraphView(
-        release=scenario.release, known=scenario.original, targets=targets, protect=scenario.protect, seeds=seeds
-    )
+        release=scenario.release, known=scenario.original, targets=targets, protect=scenario.protect, seeds=seeds,
+        attributes=scenario.attributes(targets),
+    )  # fmt: skip
     found = attack.match(view, rng.child("main"), progress)
     check_deadline(progress)
     control = attack.match(replace(view, release=_switched(scenario.release, rng)), rng.child("main"), progress)

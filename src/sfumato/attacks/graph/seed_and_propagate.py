@@ -15,21 +15,21 @@ from sfumato.rng import Rng
 
 
 class SeedAndPropagate(NodeMatching):
-    """An attacker holds an overlapping outside graph with names, has found a few people, and follows friendships.
+    """An attacker knows friendships by name, has found some people, and follows the friendships from there.
 
-    ``overlap`` is the share of friendships that the outside graph has in common with the original; the rest of them
-    it does not contain. ``seeds`` people with many friends are already identified. In each round, somebody is matched
-    with the released node that is linked to most matches of their friends, if it is better than the second best by
-    ``margin``.
+    ``overlap`` is the share of the friendships that the attacker knows. ``seeds`` people with many friends are already
+    identified, one person in ten if omitted. No symmetry of the release protects the others: known friends tell the
+    images of a node apart. In each round, somebody is matched with the released node that is linked to most matches of
+    their friends, if it is better than the second best by ``margin``.
     """
 
-    examples = ({}, {"seeds": 20, "overlap": 1})
+    examples = ({}, {"seeds": 20, "overlap": 0.8})
     reference = "Narayanan, Shmatikov (2009), De-anonymizing social networks, doi:10.1109/SP.2009.22"
 
-    seeds: Annotated[int, Field(ge=1)] = 50
-    """Number of people who are already found."""
-    overlap: Annotated[float, Field(gt=0, le=1)] = 0.8
-    """Share of the friendships that the outside graph contains."""
+    seeds: Annotated[int, Field(ge=1)] | None = None
+    """Number of people who are already found; a tenth of them if omitted."""
+    overlap: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the friendships that the attacker knows."""
     margin: Annotated[float, Field(ge=0)] = 0.1
     """How much better than the second best a match must be, as a share of its score."""
     rounds: Annotated[int, Field(ge=1, le=200)] = 40
@@ -37,9 +37,8 @@ class SeedAndPropagate(NodeMatching):
     hubs: Annotated[int, Field(ge=1)] = 1000
     """People with more friends than this are not followed."""
 
-    @property
-    def seed_count(self) -> int:  # type: ignore[override]
-        return self.seeds
+    def seed_count(self, people: int) -> int:
+        return self.seeds if self.seeds is not None else max(1, people // 10)
 
     def match(self, view: GraphView, rng: Rng, progress: Progress = SILENT) -> NodeMatches:
         if view.seeds is None or not len(view.seeds[0]):

@@ -23,7 +23,8 @@ class KAutomorphism(GraphModel):
 
     An attacker finds a person with probability 1/k at most, even if they know the original graph, the method and the
     symmetry: node numbers are drawn at random, so a person is equally likely to be any node of the cycle. It covers
-    identity, not links between people. The symmetry is released and checked; without one, the model fails if fewer than
+    identity, not links between people, and no attackers who have already found some people: known friends tell the
+    images of a node apart. The symmetry is released and checked; without one, the model fails if fewer than
     k nodes have the same surroundings (Weisfeiler-Lehman colour), and is not checked otherwise. A generalized graph
     meets it if every cluster has at least k nodes.
     """

@@ -24,7 +24,8 @@ class KDegreeAnonymity(GraphModel):
 
     Where relations or values of edges are released, k nodes must have the same number of edges of each kind: one k for
     all relations together. A generalized graph meets it if every cluster has at least k nodes. Attackers who know more
-    than the numbers of somebody's friends are not covered.
+    than the numbers of somebody's friends are not covered: a degree with released attributes may identify somebody even
+    if each of both is k-anonymous.
     """
 
     main = "k"
