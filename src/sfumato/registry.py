@@ -12,14 +12,18 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sfumato.errors import BadParameter, UnknownPart
-from sfumato.params import Part, first_sentence, part_name
-from sfumato.wording import did_you_mean
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+
+from sfumato.errors import BadParameter, SfumatoError, UnknownPart
+from sfumato.params import Part, first_sentence, key_path, part_name, plain_message
+from sfumato.wording import did_you_mean, with_article
 
 P = TypeVar("P", bound=Part)
 
@@ -121,7 +125,18 @@ class Registry:
         elsewhere = (text for source in rest if (text := _described(source).get(name)))
         return described.get(name) or ended.get(name) or next(elsewhere, "") or self.get(name).summary()
 
-    def part(self, item: object, base: type[P]) -> P:
+    def named(self, item: object) -> tuple[type[Part], object]:
+        """The class that people name, and its parameters: ``name``, ``{name: bare value}`` or ``{name: {...}}``."""
+        entry = {item: None} if isinstance(item, str) else item
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise BadParameter(
+                f"This is no {self.kind}: an object of type `{type(item).__name__}`.",
+                fix=f"Write the name of {with_article(self.kind)}, or one name with parameters: {{name: {{...}}}}.",
+            )
+        ((name, parameters),) = entry.items()
+        return self.get(str(name)), parameters
+
+    def part(self, item: object, base: type[P], *, folder: Path | None = None) -> P:
         """A part from what people write: the part itself, its name, or ``{name: parameters}``, as in a recipe.
 
         >>> from sfumato.attacks.base import Attack
@@ -130,14 +145,8 @@ class Registry:
         """
         if isinstance(item, base):
             return item
-        entry = {item: None} if isinstance(item, str) else item
-        if not isinstance(entry, Mapping) or len(entry) != 1:
-            raise BadParameter(
-                f"This is no {self.kind}: an object of type `{type(item).__name__}`.",
-                fix=f"Pass the name of a {self.kind}, {{name: parameters}}, or a part.",
-            )
-        ((name, parameters),) = entry.items()
-        part = self.get(str(name)).build(parameters)
+        kind, parameters = self.named(item)
+        part = kind.build(parameters, base=folder)
         assert isinstance(part, base)
         return part
 
@@ -164,6 +173,42 @@ def registry(kind: str) -> Registry:
     if kind not in KINDS:
         raise UnknownPart(f"There is no kind of part called `{kind}`.", fix=did_you_mean(kind, KINDS), kind=kind)
     return Registry(kind)
+
+
+@dataclass(frozen=True)
+class PartOf:
+    """A field of a document that holds a part, with the key of each fault of its parameters."""
+
+    kind: str
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_plain_validator_function(self._part)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"part": self.kind}
+
+    def _part(self, item: object, info: ValidationInfo) -> Part:
+        if isinstance(item, Part):
+            return item
+        where = tuple(item) if isinstance(item, Mapping) and len(item) == 1 else ()
+        try:
+            kind, parameters = registry(self.kind).named(item)
+        except SfumatoError as refusal:
+            raise ValueError(str(refusal)) from None
+        try:
+            return kind.model_validate(parameters, context=info.context)
+        except SfumatoError as refusal:
+            raise ValueError(str(refusal)) from None
+        except ValidationError as failure:
+            faults = [
+                InitErrorDetails(
+                    type=PydanticCustomError("part", "{words}", {"words": plain_message(fault, kind)}),
+                    loc=(*map(str, where), *key_path(fault)),
+                    input=None,
+                )
+                for fault in failure.errors()
+            ]
+            raise ValidationError.from_exception_data(kind.part_name(), faults) from None
 
 
 def family_module(name: str) -> Any:

@@ -62,7 +62,7 @@ def command(
 
     parsed = StudyPlan.load(plan)
     if risk is not None:
-        limits = replace(parsed.recipe.limits, risk=risk)
+        limits = parsed.recipe.limits.model_copy(update={"risk": risk})
         parsed = replace(parsed, recipe=replace(parsed.recipe, limits=limits))
     limit = parsed.recipe.limits.risk
     study = run(

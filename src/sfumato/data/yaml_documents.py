@@ -82,14 +82,18 @@ def validated(model: type[Model], document: YamlDocument, *, base: Path | None =
         required = {name for name, field in own.items() if field.is_required()}
         if isinstance(document.value, dict) and 2 * len(required & set(document.value)) < len(required):
             refuse_other_kind(document, own)
-        raise InvalidRecipe(
-            [
-                document.problem(place, plain_message(error, _model_at(model, place)))
-                for error in failure.errors()
-                for place in [key_path(error)]
-            ],
-            source=document.source,
-        ) from None
+        raise InvalidRecipe(problems_of(document, model, failure), source=document.source) from None
+
+
+def problems_of(
+    document: YamlDocument, model: type[BaseModel], failure: ValidationError, *, inside: Sequence[str] = ()
+) -> list[Problem]:
+    """All faults of a document, or of the section ``inside`` it, with their lines."""
+    return [
+        document.problem((*inside, *place), plain_message(error, _model_at(model, place)))
+        for error in failure.errors()
+        for place in [key_path(error)]
+    ]
 
 
 _OTHER_KINDS = {

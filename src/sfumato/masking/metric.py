@@ -208,12 +208,7 @@ def _widths(hierarchy: BoundHierarchy, number: int) -> Floats:
 
 def metric_of(written: str | Mapping[str, object]) -> LossMetric:
     """Build a metric from its name, or from a name with parameters: ``{classification: {column: risk}}``."""
-    if not isinstance(written, str) and len(written) != 1:
-        raise BadParameter("a metric is a name, or one name with its parameters: {classification: {column: risk}}")
-    name, parameters = (written, None) if isinstance(written, str) else next(iter(written.items()))
-    part = registry("metric").get(name).build(parameters)
-    assert isinstance(part, LossMetric)
-    return part
+    return registry("metric").part(written, LossMetric)
 
 
 def _buildable(written: str | dict[str, object]) -> str | dict[str, object]:

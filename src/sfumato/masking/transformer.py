@@ -17,7 +17,7 @@ import polars as pl
 from sfumato.data import Table, read, to_native
 from sfumato.data.key_file import load_key
 from sfumato.dataset import Column, Data, Role, Schema
-from sfumato.errors import BadParameter, NotApplicable
+from sfumato.errors import NotApplicable
 from sfumato.extras import missing_extra
 from sfumato.masking.base import Context, Step
 from sfumato.registry import registry
@@ -96,7 +96,7 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _accepted_step(self) -> Step:
-        step = _step(self.step)
+        step = registry("method").part(self.step, Step)
         if step.coarsens or step.adds_rows:
             why = "meets privacy models that a transformer does not check" if step.coarsens else "adds records"
             raise NotApplicable(
@@ -123,14 +123,3 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         else:
             seed = int(check_random_state(self.random_state).randint(2**31))
         return KeyedRng(seed, key=SecretValue(self.key_))
-
-
-def _step(step: Step | str | Mapping[str, Any]) -> Step:
-    if isinstance(step, Step):
-        return step
-    if not isinstance(step, str) and len(step) != 1:
-        raise BadParameter("A step is written as its name, or as one name with its parameters: {name: {...}}.")
-    [(name, parameters)] = [(step, None)] if isinstance(step, str) else step.items()
-    part = registry("method").get(name).build(parameters)
-    assert isinstance(part, Step)
-    return part

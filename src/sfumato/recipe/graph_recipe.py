@@ -9,36 +9,93 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from sfumato.attacks.graph._base import GraphAttack
-from sfumato.data.url import is_url
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml, problems_of, read_text_file, yaml_text
 from sfumato.dataset.document import Dataset
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
+from sfumato.field_docs import DocumentedModel
 from sfumato.graphs.base import GraphMethod, GraphModel
-from sfumato.graphs.edge_columns import check_declaration
+from sfumato.graphs.edge_columns import DateUnit, check_declaration
 from sfumato.graphs.graph import Graph
 from sfumato.graphs.read_graph import Fault, Relations, as_graph, declared_graph, graph_from_tables
 from sfumato.measures.graph._base import GraphMeasure
-from sfumato.params import Part
+from sfumato.params import Location, Part
 from sfumato.recipe.recipe import Limits, Recipe
 from sfumato.recipe.validate import SECTIONS, account_of, recipe_from_document
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
-_KEYS = ("edges", "nodes", "key", "source", "target", "drop", "relations", "edge_columns", "directions")
+_FILES = {"type": "string", "minLength": 1}
 
 
-@dataclass(frozen=True, kw_only=True)
-class GraphSource:
-    """Where the graph is."""
+def _edges(value: object) -> object:
+    files = [value] if isinstance(value, str) else list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(files, list | tuple) or not files or not all(isinstance(file, str) for file in files):
+        raise ValueError("must be a file name, a list of them, or relations with their files: {friends: friends.csv}")
+    return {str(name): file for name, file in value.items()} if isinstance(value, dict) else files
 
-    edges: tuple[str, ...]
-    """Edge tables, one per relation."""
-    names: tuple[str, ...] = ()
-    """Names of the relations; those of the files if left out."""
-    nodes: str | None = None
+
+def _declared(value: object) -> object:
+    if wrong := check_declaration(value):
+        raise ValueError(wrong)
+    return value
+
+
+_EdgeColumn = Annotated[
+    Literal["drop", "keep"]
+    | Annotated[dict[Literal["bands"], Annotated[list[int | float], Field(min_length=1)]], Field(min_length=1)]
+    | Annotated[dict[Literal["dates"], DateUnit], Field(min_length=1)],
+    BeforeValidator(_declared),
+]
+
+
+def _undirected(value: object) -> object:
+    if value not in (None, "drop"):
+        raise ValueError(
+            "can only be `drop`: directed graphs are not released, two nodes are linked in either direction"
+        )
+    return value
+
+
+def _text_keys(value: object) -> object:
+    return {str(name): item for name, item in value.items()} if isinstance(value, dict) else value
+
+
+class GraphSource(DocumentedModel):
+    """Edge tables and node table of a graph."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            "if": {
+                "properties": {
+                    "edges": {"anyOf": [{"type": "array", "minItems": 2}, {"type": "object", "minProperties": 2}]}
+                }
+            },
+            "then": {"required": ["relations"]},
+        },
+    )
+
+    edges: Annotated[
+        dict[str, Location] | tuple[Location, ...],
+        BeforeValidator(_edges),
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    _FILES,
+                    {"type": "array", "items": _FILES, "minItems": 1},
+                    {"type": "object", "additionalProperties": _FILES, "minProperties": 1},
+                ]
+            }
+        ),
+    ]
+    """Edge tables: a file, a list of files with one relation each, or files by the names of their relations."""
+    nodes: Location | None = None
     """The node table; without it, the nodes are those with an edge."""
     key: str | None = None
     """Column of the node table that names the node; the first one if left out."""
@@ -49,16 +106,26 @@ class GraphSource:
     drop: tuple[Fault, ...] = ()
     """Faults that are left out instead of refused: ``self-loops``, ``duplicates``, ``dangling``."""
     relations: Relations | None = None
-    """Whether relations are released; required if there are several edge tables."""
-    edge_columns: Mapping[str, Any] = field(default_factory=dict)
+    """Whether relations are released; required if there are several edge tables. `merge` releases that two people are
+    linked, `keep` also by which relation."""
+    edge_columns: Annotated[dict[str, _EdgeColumn], BeforeValidator(_text_keys)] = {}
     """What is released of each further column of the edge tables."""
-    directions: Literal["drop"] | None = None
+    directions: Annotated[Literal["drop"] | None, BeforeValidator(_undirected)] = None
     """``drop`` if edges have a direction, which is not released."""
+
+    @model_validator(mode="after")
+    def _relations_of_several(self) -> Self:
+        if len(self.edges) > 1 and self.relations is None:
+            raise ValueError(
+                "`relations` is required for several edge tables: `merge` releases that two people are linked,"
+                " `keep` also by which"
+            )
+        return self
 
     def read(self) -> Graph:
         """Read the tables."""
         return graph_from_tables(
-            dict(zip(self.names, self.edges, strict=True)) if self.names else self.edges,
+            self.edges,
             nodes=self.nodes,
             key=self.key,
             source=self.source,
@@ -71,7 +138,8 @@ class GraphSource:
 
     def read_declared(self) -> Graph:
         """Read who is linked for statistics with a guarantee. Values and relations of edges are not used."""
-        return declared_graph(self.edges, nodes=self.nodes, key=self.key, source=self.source, target=self.target)
+        files = tuple(self.edges.values()) if isinstance(self.edges, dict) else self.edges
+        return declared_graph(files, nodes=self.nodes, key=self.key, source=self.source, target=self.target)
 
     def of(self, graph: Any) -> Graph:
         """A graph in memory, read with the same declarations."""
@@ -79,12 +147,10 @@ class GraphSource:
 
     def to_dict(self) -> dict[str, Any]:
         """The section ``graph`` of a recipe."""
-        plain = {name: getattr(self, name) for name in _KEYS}
-        plain["edges"] = list(self.edges) if len(self.edges) > 1 else self.edges[0]
-        if self.names:
-            plain["edges"] = dict(zip(self.names, self.edges, strict=True))
-        plain["drop"], plain["edge_columns"] = list(self.drop), dict(self.edge_columns)
-        return {name: value for name, value in plain.items() if value}
+        plain = self.model_dump(mode="json", exclude_defaults=True)
+        if isinstance(self.edges, tuple) and len(self.edges) == 1:
+            plain["edges"] = self.edges[0]
+        return plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,58 +289,16 @@ def _source(
     document: YamlDocument, value: Mapping[str, Any], base: Path | None, problems: list[Problem],
     dataset: Dataset | None,
 ) -> GraphSource | None:  # fmt: skip
-    before = len(problems)
     if dataset is not None:
+        before = len(problems)
         value, base = _from_tables(document, value, dataset, problems), None
-    for key in value:
-        if key not in _KEYS:
-            problems.append(document.problem(("graph", key), "unknown key. " + did_you_mean(str(key), _KEYS)))
-    edges = value.get("edges")
-    names = tuple(map(str, edges)) if isinstance(edges, dict) else ()
-    listed = [edges] if isinstance(edges, str) else list(edges.values()) if isinstance(edges, dict) else edges
-    if not isinstance(listed, list) or not listed or not all(isinstance(item, str) for item in listed):
-        words = "must be a file name, a list of them, or relations with their files: {friends: friends.csv}"
-        problems.append(document.problem(("graph", "edges"), words))
-    for key in ("nodes", "key", "source", "target"):
-        if value.get(key) is not None and not isinstance(value[key], str):
-            problems.append(document.problem(("graph", key), "must be text"))
-    drop = value.get("drop") or []
-    if not isinstance(drop, list) or not set(map(str, drop)) <= {"self-loops", "duplicates", "dangling"}:
-        problems.append(document.problem(("graph", "drop"), "must be a list of: self-loops, duplicates, dangling"))
-    if value.get("relations") not in (None, *get_args(Relations)):
-        problems.append(document.problem(("graph", "relations"), f"must be {' or '.join(get_args(Relations))}"))
-    if isinstance(listed, list) and len(listed) > 1 and value.get("relations") is None:
-        words = "is required for several edge tables: `merge` releases that two people are linked, `keep` also by which"
-        problems.append(document.problem(("graph", "relations"), words))
-    if value.get("directions") not in (None, "drop"):
-        words = "can only be `drop`: directed graphs are not released, two nodes are linked in either direction"
-        problems.append(document.problem(("graph", "directions"), words))
-    told = value.get("edge_columns") or {}
-    if not isinstance(told, dict):
-        problems.append(document.problem(("graph", "edge_columns"), "must name columns of the edge tables"))
-        told = {}
-    for name, declared in told.items():
-        if wrong := check_declaration(declared):
-            problems.append(document.problem(("graph", "edge_columns", name), wrong))
-    if len(problems) > before:
-        return None
-    assert isinstance(listed, list)
-
-    def place(name: str) -> str:
-        return name if base is None or is_url(name) else str(Path(base, name))
-
-    nodes = value.get("nodes")
-    texts = {key: value.get(key) for key in ("key", "source", "target")}
-    return GraphSource(
-        edges=tuple(map(place, listed)),
-        names=names,
-        nodes=place(nodes) if nodes else None,
-        drop=tuple(drop),
-        relations=value.get("relations"),
-        edge_columns={str(name): declared for name, declared in told.items()},
-        directions=value.get("directions"),
-        **texts,
-    )
+        if len(problems) > before:
+            return None
+    try:
+        return GraphSource.model_validate(value, context={"base": base})
+    except ValidationError as failure:
+        problems += problems_of(document, GraphSource, failure, inside=("graph",))
+    return None
 
 
 def _parts(

@@ -6,7 +6,7 @@ registered, with their parameters, stand in the schema then.
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 from sfumato.collecting.survey import Survey
 from sfumato.dataset import Column
@@ -14,12 +14,11 @@ from sfumato.dataset.document import AnsweringPolicy, Dataset, PlanReader
 from sfumato.dataset.plan import DatasetPlan
 from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
-from sfumato.graphs.edge_columns import DateUnit
-from sfumato.graphs.read_graph import Fault, Relations
 from sfumato.params import Part
 from sfumato.recipe.about import AboutRelease
+from sfumato.recipe.graph_recipe import GraphSource
 from sfumato.recipe.recipe import VERSION, Limits
-from sfumato.recipe.validate import SECTIONS
+from sfumato.recipe.validate import SECTIONS, ReleasePlan
 from sfumato.registry import registry
 
 _BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
@@ -91,75 +90,24 @@ def json_schema() -> dict[str, Any]:
     definitions.pop("column.Hierarchy", None)
     properties: dict[str, Any] = {
         "sfumato": {"const": VERSION, "description": "Version of the recipe language."},
-        "title": {"type": "string", "description": "What the report is called."},
-        "about": _inline(AboutRelease.model_json_schema(), "about", definitions),
         **_dataset(column, definitions),
         "data": {"$ref": "#/$defs/dataset.Source"},
         "table": {"type": "string", "description": "The table that leaves; the table of people if left out."},
         "bounds": {"$ref": "#/$defs/dataset.Bounds", "description": "Of the one table of the short form."},
-        "seed": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "Repeats a run, together with the key in the private folder. Never published.",
-        },
         "unit": {"type": "string", "description": "`row`, or the column that identifies a person."},
-        "order": {"enum": ["shuffled", "kept"], "description": "Order of the released rows."},
         "columns": {
             "type": "object",
             "minProperties": 1,
             "additionalProperties": {"anyOf": [{**column, "required": ["role"]}, column["properties"]["role"]]},
             "description": "Role, kind, hierarchy and domain of each column.",
         },
-        "limits": {
-            "type": "object",
-            "properties": {
-                **{name: {"type": "number", "minimum": 0, "maximum": 1} for name in Limits.names()},
-                "accepted": {
-                    "type": "object",
-                    "description": "Who accepts attackers who know columns that are not declared, and why.",
-                    "properties": {name: {"type": "string", "minLength": 1} for name in ("by", "reason")},
-                    "required": ["by", "reason"],
-                    "additionalProperties": False,
-                },
-            },
-            "additionalProperties": False,
-        },
+        **_inline(ReleasePlan.model_json_schema(), "release", definitions)["properties"],
+        "about": _inline(AboutRelease.model_json_schema(), "about", definitions),
+        "limits": _inline(Limits.model_json_schema(), "limits", definitions),
     }
-    properties["graph"] = {
-        "type": "object",
-        "description": "Edge tables and node table of a graph.",
-        "properties": {
-            "edges": {
-                "anyOf": [
-                    {"type": "string"},
-                    {"type": "array", "items": {"type": "string"}, "minItems": 1},
-                    {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
-                ]
-            },
-            **{name: {"type": "string"} for name in ("nodes", "key", "source", "target")},
-            "drop": {"type": "array", "items": {"enum": list(get_args(Fault))}},
-            "relations": {"enum": list(get_args(Relations))},
-            "directions": {"const": "drop"},
-            "edge_columns": {
-                "type": "object",
-                "additionalProperties": {
-                    "anyOf": [
-                        {"enum": ["drop", "keep"]},
-                        _only("bands", {"type": "array", "items": {"type": "number"}, "minItems": 1}),
-                        _only("dates", {"enum": list(get_args(DateUnit))}),
-                    ]
-                },
-            },
-        },
-        "required": ["edges"],
-        "additionalProperties": False,
-        "if": {
-            "properties": {
-                "edges": {"anyOf": [{"type": "array", "minItems": 2}, {"type": "object", "minProperties": 2}]}
-            }
-        },
-        "then": {"required": ["relations"]},
-    }
+    for name in ("AboutRelease", "Accepted", "Limits"):
+        definitions.pop(f"release.{name}")
+    properties["graph"] = _inline(GraphSource.model_json_schema(), "graph", definitions)
     for reader in registry("release-kind"):
         assert issubclass(reader, PlanReader)
         for model in reader.plan_models():
@@ -170,7 +118,7 @@ def json_schema() -> dict[str, Any]:
     properties["study"] = {"type": "object", "description": "The grid of candidates; for `sfumato study` only."}
     tables: dict[str, Any] = {}
     for section, kind in SECTIONS.items():
-        table, graph = _any_of(kind, definitions), _any_of(f"graph-{kind}", definitions)
+        table, graph = properties[section]["items"], _any_of(f"graph-{kind}", definitions)
         definitions[f"table.{section}"] = table
         tables[section] = {"items": {"$ref": f"#/$defs/table.{section}"}}
         properties[section] = {"type": "array", "items": {"anyOf": [*table["anyOf"], *graph["anyOf"]]}}
@@ -242,7 +190,3 @@ def _dataset(column: dict[str, Any], definitions: dict[str, Any]) -> dict[str, A
     choices = [*_any_of("policy", definitions)["anyOf"], {"enum": charged}]  # each query brings its own cost
     definitions["dataset.Answering"]["properties"]["policy"] = {**told, "anyOf": choices}
     return {name: item for name, item in model["properties"].items() if name != "sfumato"}
-
-
-def _only(key: str, value: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}

@@ -5,52 +5,67 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from sfumato.attacks.base import Attack
 from sfumato.data.read_write import read
 from sfumato.data.source import Source
 from sfumato.data.yaml_documents import read_text_file, yaml_text
 from sfumato.dataset import Column, Data, Schema
+from sfumato.field_docs import DocumentedModel
 from sfumato.masking.base import Step
 from sfumato.masking.model import PrivacyModel
 from sfumato.measures.base import Measure
-from sfumato.params import Part
+from sfumato.params import Part, percent_hint
 from sfumato.recipe.about import AboutRelease
 
 VERSION = 1
 """The version of the recipe language, the value of the key ``sfumato``."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Accepted:
+def _share(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError("must be a share between 0 and 1" + percent_hint(value))
+    return value
+
+
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_share)]
+Words = Annotated[str, Field(min_length=1), StringConstraints(strip_whitespace=True)]
+
+
+class Accepted(DocumentedModel):
     """Acceptance of attackers who know released columns that are not declared as known. Every report shows it."""
 
-    by: str
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: Words
     """Who decided: a name or an office."""
-    reason: str
+    reason: Words
     """Why no attacker is expected to know these columns, or why the risk is tolerable."""
 
     def to_dict(self) -> dict[str, str]:
         return {"by": self.by, "reason": self.reason}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(DocumentedModel):
     """What must not be exceeded. A limit that is exceeded ends a command with exit code 1."""
 
-    risk: float | None = None
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True)
+
+    risk: Share | None = None
     """The largest share of people whose row any attack may find, judged by the upper end of its interval."""
-    attribute: float | None = None
+    attribute: Share | None = None
     """The largest share of sensitive values that an attack may learn beyond what it gets right of people who are not
     in the release (or, without such people, by the best blind guess)."""
-    membership: float | None = None
+    membership: Share | None = None
     """The same for who is in the data at all."""
-    singling_out: float | None = None
+    singling_out: Annotated[Share | None, Field(alias="singling-out")] = None
     """The same for descriptions that fit exactly one person; ``singling-out`` in a recipe."""
-    link: float | None = None
+    link: Share | None = None
     """The same for friendships between two people of a graph."""
-    result: float | None = None
+    result: Share | None = None
     """The same for results that were hidden."""
     accepted: Accepted | None = None
     """Who accepts that the limit on risk holds only for attackers who know the declared columns, and why."""
@@ -58,7 +73,7 @@ class Limits:
     @classmethod
     def names(cls) -> dict[str, str]:
         """What each limit is called in a recipe, and the field that holds it."""
-        return {name.replace("_", "-"): name for name in cls.__dataclass_fields__ if name != "accepted"}
+        return {field.alias or name: name for name, field in cls.model_fields.items() if name != "accepted"}
 
     def items(self) -> dict[str, float]:
         """The limits that are set, by the names that a recipe gives them."""
@@ -75,7 +90,7 @@ class Recipe:
     steps: Sequence[Step] = ()
     attacks: Sequence[Attack] = ()
     measures: Sequence[Measure] = ()
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     source: Source | None = None
     seed: int | None = None
     order: Literal["shuffled", "kept"] = "shuffled"

@@ -246,7 +246,7 @@ def _as_protect_judges(plan: StudyPlan, cells: list[Mapping[str, Any]]) -> tuple
         failed = [verdict for verdict in cell["verdicts"] if verdict["state"] != "holds"]
         unmet |= {f"{readable_name(verdict['model'])}: {verdict['state']}": None for verdict in failed}
         people = all(verdict["model"] != SEVERAL_ROWS for verdict in failed)
-        any_limit = replace(limits, risk=1.0 if limits.risk is None else limits.risk)
+        any_limit = limits.model_copy(update={"risk": 1.0 if limits.risk is None else limits.risk})
         for result in judge_entries(any_limit, cell["attacks"], for_people=people):
             if result.limit == "risk" and result.value is not None:
                 largest = max(largest or (0.0, ""), (result.value, str(result.attack)))
