@@ -187,7 +187,7 @@ def _on_synthetic_files(
 
 def _shares(counts: Floats) -> Floats:
     """Counts as shares of their sum; no shares where no simulated row is that of a person."""
-    return counts / max(counts.sum(), 1)
+    return counts / max(float(counts.sum()), 1.0)
 
 
 class Scale:
