@@ -22,7 +22,7 @@ STATED: list[tuple[str, dict[str, Any], set[str]]] = [
     ),
     *(
         ("rank-swap", {"p": 10, "variant": variant, "columns": ["age", "rent"]}, {"age", "rent"})
-        for variant in ("classic", "p-buckets", "p-distribution")
+        for variant in ("classic", "literal", "p-buckets", "p-distribution")
     ),
     ("pram", {"keep": 0.8, "columns": ["diagnosis"]}, {"diagnosis"}),
     ("pram", {"keep": 0.8, "columns": ["diagnosis"], "invariant": True}, {"diagnosis"}),

@@ -171,6 +171,17 @@ def test_classes_share_sensitive_values() -> None:
     assert inside["fewest_values"] == 1
     assert inside["homogeneous"] == pytest.approx(0.5)
     assert inside["largest_distance"] == pytest.approx(0.25)
+    [tab] = found.detail["tabs"]
+    assert tab["head"] == ["a", "rows", "flu", "none"]
+    assert tab["lines"] == [["x", 2, "100%", ""], ["y", 2, "50%", "50%"]]
+
+
+def test_the_tab_of_many_classes_and_values_is_short() -> None:
+    before = pl.DataFrame({"a": [str(row // 2) for row in range(100)], "ill": [str(row % 10) for row in range(100)]})
+    [tab] = run("class-attributes", pair(before, before, ill="sensitive")).detail["tabs"]
+    assert (len(tab["lines"]), tab["title"]) == (20, "ill by class; 30 more classes")
+    assert tab["head"] == ["a", "rows", *"0123456", "others"]
+    assert {line[-1] for line in tab["lines"]} <= {"", "50%", "100%"}
 
 
 def test_intervals_hold_unmasked_values_and_few_others() -> None:

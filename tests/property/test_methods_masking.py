@@ -47,7 +47,12 @@ def partition(groups: np.ndarray) -> set[frozenset[int]]:
 
 
 @few
-@given(columns, st.floats(0.5, 100), st.sampled_from(["classic", "p-buckets", "p-distribution"]), st.integers(0, 99))
+@given(
+    columns,
+    st.floats(0.5, 100),
+    st.sampled_from(["classic", "literal", "p-buckets", "p-distribution"]),
+    st.integers(0, 99),
+)
 def test_rank_swapping_keeps_the_marginal(values: list[float | None], p: float, variant: str, seed: int) -> None:
     table = data(x=pl.Series(values, dtype=pl.Float64))
     after = masked(RankSwap(p=p, variant=variant), table, seed)["x"]
@@ -56,10 +61,10 @@ def test_rank_swapping_keeps_the_marginal(values: list[float | None], p: float, 
 
 
 @few
-@given(st.integers(2, 400), st.floats(0.1, 100), st.integers(0, 99))
-def test_classic_window_is_never_exceeded(count: int, p: float, seed: int) -> None:
+@given(st.integers(2, 400), st.floats(0.1, 100), st.sampled_from(["classic", "literal"]), st.integers(0, 99))
+def test_the_window_is_never_exceeded(count: int, p: float, variant: str, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(count)
-    after = masked(RankSwap(p=p), data(x=order), seed)["x"].to_numpy()
+    after = masked(RankSwap(p=p, variant=variant), data(x=order), seed)["x"].to_numpy()
     assert np.abs(after - order).max() <= max(1, int(count * p / 100 + 1e-9))
 
 

@@ -74,7 +74,7 @@ class MeasureResult:
     low: float | None = None
     high: float | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
-    """Further plain data, for example a histogram for the picture."""
+    """Further plain data, for example a histogram for the picture. ``tabs`` are cross-tabs to print below the value."""
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:

@@ -101,8 +101,13 @@ def print_attacks(
 
 
 def print_measures(measures: Sequence[Plain], console: Console | None = None) -> None:
-    """Print the result of ``sfumato measure``."""
-    print_content(output_console(console), measure_table(measures))
+    """Print the result of ``sfumato measure``, with the tabs that a measure has."""
+    out = output_console(console)
+    print_content(out, measure_table(measures))
+    for measure in measures:
+        for tab in (measure.get("detail") or {}).get("tabs", ()):
+            print_content(out, Text(" "))
+            print_content(out, cross_tab_lines(tab))
 
 
 # --- parts of the output ----------------------------------------------------------------------------------------

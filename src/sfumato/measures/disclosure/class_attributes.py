@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._classes import released_classes
@@ -20,7 +21,8 @@ class ClassAttributes(Measure):
     An adversary who finds a person's class and guesses its most frequent value is right that often. ``detail`` gives,
     per sensitive column, the smallest number of values in a class (distinct l-diversity), the largest distance of a
     class's distribution from the whole (t-closeness with equal distances), the share of rows in classes with one value
-    only, and the share of the most frequent value overall, which needs no release.
+    only, and the share of the most frequent value overall, which needs no release; ``tabs`` has the whole conditional
+    distribution in each class, for the classes with the largest share of one value.
     """
 
     about: ClassVar[About] = About.DISCLOSURE
@@ -37,8 +39,13 @@ class ClassAttributes(Measure):
             raise NotApplicable("Every row of the release is suppressed.")
         detail: dict[str, Any] = {name: within(released.label, pair.masked[name]) for name in sensitive}
         values = {name: detail[name]["right"] for name in sensitive}
+        keys = [name for name in pair.original.quasi if name in pair.masked.columns]
+        tabs = [distributions(released.label, pair.masked, keys, name) for name in sensitive]
         return MeasureResult(
-            measure=self.part_name(), value=max(values.values()), columns=values, detail={"by_column": detail}
+            measure=self.part_name(),
+            value=max(values.values()),
+            columns=values,
+            detail={"by_column": detail, "tabs": tabs},
         )
 
 
@@ -66,3 +73,29 @@ def within(label: Any, column: pl.Series) -> dict[str, float | int]:
         "largest_distance": float(1 - by_class["shared"].to_numpy().min()),
         "homogeneous": float(rows[distinct == 1].sum() / frame.height),
     }
+
+
+_MOST_CLASSES, _MOST_VALUES = 20, 7
+"""Classes and values that a tab has; rarer values are added up."""
+
+
+def distributions(label: Ints, released: pl.DataFrame, keys: list[str], sensitive: str) -> dict[str, Any]:
+    """The shares of the values of one sensitive column in each class, with the number of rows, as a cross-tab."""
+    value = pl.col(sensitive).cast(pl.String).fill_null("(missing)")
+    frame = released.select(*keys, value.alias("value")).with_columns(pl.Series("class", label)).filter(label >= 0)
+    common = frame["value"].value_counts().sort(["count", "value"], descending=[True, False])["value"]
+    shown = common.head(_MOST_VALUES).to_list()
+    shares = [(pl.col("value") == one).mean().alias(f"share {place}") for place, one in enumerate(shown)]
+    found = frame.group_by("class").agg(*(pl.col(key).first() for key in keys), pl.len().alias("rows"), *shares)
+    largest = pl.max_horizontal([f"share {place}" for place in range(len(shown))])
+    found = found.sort(largest, "rows", "class", descending=[True, True, False])
+    others = ["others"] if len(common) > len(shown) else []
+    lines = []
+    for line in found.head(_MOST_CLASSES).rows(named=True):
+        parts = [line[f"share {place}"] for place in range(len(shown))]
+        parts += [max(0.0, 1 - sum(parts)) for _ in others]
+        names = ["" if line[key] is None else str(line[key]) for key in keys]
+        lines.append([*names, line["rows"], *(f"{part:.0%}" if part else "" for part in parts)])
+    rest = found.height - len(lines)
+    title = f"{sensitive} by class" + (f"; {rest:,} more classes" if rest else "")
+    return {"title": title, "head": [*keys, "rows", *shown, *others], "labels": len(keys), "lines": lines}
