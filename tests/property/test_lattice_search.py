@@ -144,3 +144,13 @@ def test_the_heuristic_stays_between_bound_and_truth(seed: int, metric: str, sha
     assert found.bound <= exact.best.score * (1 + 1e-9) + 1e-12
     assert found.best.score >= exact.best.score * (1 - 1e-9)
     assert found.optimal is False or found.best.score == pytest.approx(exact.best.score)
+
+
+def test_the_heuristic_ends_by_itself_when_nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = space_of(3, {"k-anonymity": 3}, "loss", 0.2, columns=4)
+    exact = search(space, whole(space)).best
+    monkeypatch.setattr(heuristic, "_SMALL", 0)
+    found = heuristic.search(space, whole(space), seconds=1e6, rng=Rng(3)).best
+    assert exact is not None
+    assert found is not None
+    assert found.score == pytest.approx(exact.score)

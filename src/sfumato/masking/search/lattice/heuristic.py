@@ -23,6 +23,10 @@ Levels = npt.NDArray[np.int64]
 _SMALL = 200_000
 """Lattices up to this size are searched exactly."""
 _POPULATION = 32
+_TRIES = 20
+"""Mutations of a child until it is a combination that was not evaluated before."""
+_STALLED, _PATIENCE = 60, 240
+"""Generations without a better combination until the population starts again around the best one, until the end."""
 _FAR = 1e12
 """Seconds that no time limit reaches."""
 
@@ -37,13 +41,14 @@ def search(
     progress: Progress = SILENT,
     clock: Callable[[], float] = time.monotonic,
 ) -> SearchResult:
-    """A combination of levels that meets the models, improved until the time is up, and a lower bound.
+    """A combination of levels that meets the models, improved until nothing better is found, and a lower bound.
 
-    ``evaluations`` ends the search after so much work instead, wherever it runs.
+    ``seconds`` is the longest it takes; ``evaluations`` ends the search after so much work instead, wherever it runs.
 
     First top-down: from the coarsest table, take the best step down while the models hold. Then a genetic search: good
-    combinations are crossed and mutated by a level, and each new best one is improved by local search. The lower bound
-    is computed at the same time, in a second thread. An interrupt returns the best so far.
+    combinations are crossed and mutated by a level, and each new best one is improved by local search; a population
+    that finds nothing starts again around the best one. The lower bound is computed at the same time, in a second
+    thread. An interrupt returns the best so far.
     """
     if within.nodes <= _SMALL:
         return prove(space, within, seconds=seconds, evaluations=evaluations, progress=progress, clock=clock)
@@ -65,8 +70,7 @@ def search(
             hunt.descend(np.array(within.high))
             tick(clock() - start)
             hunt.breed(rng.generator, tick)
-            if evaluations is not None:
-                ended.set()
+            ended.set()
         except KeyboardInterrupt:
             ended.set()
         bound = bounding.result()
@@ -163,24 +167,40 @@ class _HeuristicSearch:
         return moves
 
     def breed(self, generator: np.random.Generator, tick: Callable[[float], None]) -> None:
-        """Genetic search until the time limit."""
+        """Genetic search until the time limit, or until many generations in a row are no better."""
         first = np.array(self.best.levels) if self.best is not None else self.high
         people = [first, self.high]
         while len(people) < _POPULATION:
             people.append(np.minimum(first + generator.integers(0, 2, len(first)), self.high))
-        last = self.clock()
-        while not self.late:
+        last, idle = self.clock(), 0
+        while not self.late and idle < _PATIENCE:
+            before = self.best.score if self.best is not None else float("inf")
             people.sort(key=self.evaluate)
             people = people[: _POPULATION // 2]
-            before = self.best.score if self.best is not None else float("inf")
+            if idle % _STALLED == _STALLED - 1:
+                # all of them are alike by now: around the best one again, farther away each time
+                steps = 2 * (idle // _STALLED + 1)
+                people = [people[0], *(self._around(people[0], steps, generator) for _ in people[1:])]
             while len(people) < _POPULATION and not self.late:
                 one, other = generator.integers(0, _POPULATION // 2, 2)
                 child = np.where(generator.random(len(first)) < 0.5, people[one], people[other])
-                change = generator.integers(-1, 2, len(first)) * (generator.random(len(first)) < 2 / len(first))
-                child = np.clip(child + change, self.low, self.high)
+                for _ in range(_TRIES):
+                    change = generator.integers(-1, 2, len(first)) * (generator.random(len(first)) < 2 / len(first))
+                    child = np.clip(child + change, self.low, self.high)
+                    if child.tobytes() not in self.seen:
+                        break
                 self.evaluate(child)
                 people.append(child)
             if self.best is not None and self.best.score < before:
                 people[-1] = self.descend(np.array(self.best.levels))
+                idle = -1
+            idle += 1
             tick(self.clock() - last)
             last = self.clock()
+
+    def _around(self, at: Levels, steps: int, generator: np.random.Generator) -> Levels:
+        """Some columns at any of their levels."""
+        columns = generator.integers(0, len(at), steps)
+        there = at.copy()
+        there[columns] = generator.integers(self.low[columns], self.high[columns] + 1)
+        return there
