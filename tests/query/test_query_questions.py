@@ -193,6 +193,37 @@ ANSWERED = [
     "WITH w AS (SELECT * FROM visit WHERE kind = 'inpatient') SELECT ward, COUNT(*) FROM w GROUP BY ward",
     "SELECT COUNT(*) FROM (SELECT cost FROM visit WHERE ward = 'east' UNION ALL SELECT cost FROM visit WHERE"
     " ward = 'west')",
+    # other spellings
+    "SELECT floor, SUM(cost) FROM visit, wards WHERE visit.ward = wards.ward GROUP BY floor",
+    "SELECT p.sex, AVG(v.cost) FROM person p, visit v WHERE p.person_id = v.person_id AND v.kind = 'inpatient'"
+    " GROUP BY p.sex",
+    "SELECT sex, COUNT(*) FROM visit RIGHT JOIN person USING (person_id) GROUP BY sex",
+    "SELECT p.city, COUNT(v.person_id) FROM person p LEFT JOIN visit v ON p.person_id = v.person_id AND v.kind ="
+    " 'emergency' GROUP BY p.city",
+    "SELECT a.code AS x, b.code AS y, COUNT(DISTINCT a.person_id) FROM diagnosis a JOIN diagnosis b"
+    " ON a.person_id = b.person_id AND a.code < b.code GROUP BY x, y",
+    "SELECT COUNT(*) FROM person p WHERE (SELECT COUNT(*) FROM visit v WHERE v.person_id = p.person_id) >= 3",
+    "SELECT sex, AVG((SELECT COUNT(*) FROM visit v WHERE v.person_id = p.person_id)) FROM person p GROUP BY sex",
+    "SELECT COUNT(*) FROM visit v WHERE cost > (SELECT AVG(cost) FROM visit x WHERE x.person_id = v.person_id)",
+    "SELECT kind, COUNT(*) FROM (SELECT DISTINCT ON (person_id) * FROM visit ORDER BY person_id, admitted)"
+    " GROUP BY kind",
+    "SELECT kind, COUNT(*) FROM (SELECT * FROM visit QUALIFY ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY"
+    " admitted DESC) = 1) GROUP BY kind",
+    "SELECT COUNT(*) FROM (SELECT person_id, BOOL_OR(severity = 5) AS severe FROM diagnosis GROUP BY person_id)"
+    " WHERE severe",
+    "SELECT COUNT(*) FROM person WHERE (city, sex) IN (('Bonn', 'f'), ('Ely', 'm'))",
+    "SELECT SUM(cost) FROM visit WHERE ward <> ALL (SELECT ward FROM wards WHERE floor = 1)",
+    "SELECT sex, AVG(smoker::INT) AS share FROM person GROUP BY sex",
+    f"SELECT TO_CHAR(admitted, 'YYYY-MM') AS m, COUNT(*) FROM visit WHERE {YEAR} GROUP BY m",
+    "SELECT DATE(at) AS d, COUNT(*) FROM visit WHERE at >= '2024-01-01' AND at < '2024-02-01' GROUP BY d",
+    "SELECT IFF(severity >= 4, 'severe', 'mild') AS s, COUNT(*) FROM diagnosis GROUP BY s",
+    "SELECT ward, COUNT(*) AS n FROM visit GROUP BY ward ORDER BY n DESC FETCH FIRST 3 ROWS ONLY",
+    "SELECT city, sex, COUNT(*) FROM person GROUP BY ALL ORDER BY ALL",
+    "SELECT AVG(COALESCE(n, 0)) FROM person LEFT JOIN (SELECT person_id, COUNT(*) AS n FROM visit GROUP BY person_id) v"
+    " USING (person_id)",
+    "WITH m AS (SELECT DATE_TRUNC('month', admitted) AS m, COUNT(*) AS n FROM visit WHERE admitted >= '2023-01-01'"
+    " AND admitted < '2025-01-01' GROUP BY m)"
+    " SELECT a.m, a.n / b.n - 1 AS growth FROM m a JOIN m b ON a.m = b.m + INTERVAL 1 YEAR",
 ]  # fmt: skip
 REFUSED = [
     ("SELECT * FROM person", "aggregates"),
@@ -208,6 +239,15 @@ REFUSED = [
     ("SELECT AVG(severity * cost) FROM diagnosis JOIN visit ON diagnosis.day = visit.admitted", "privacy unit"),
     ("SELECT AVG(LENGTH(remark)) FROM visit", "CLIP"),
     ("SELECT COUNT(*) FROM visit WHERE ward IN (SELECT ward FROM visit WHERE cost > 9000)", "privacy unit"),
+    ("SELECT COUNT(*) FROM person WHERE (city, sex) NOT IN (('Bonn', 'f'), ('Ely', 'm'))", "row expressions"),
+    ("SELECT SUM(cost) FROM visit, wards WHERE floor = 1", "ON key columns"),
+    ("SELECT DISTINCT ON (person_id) kind FROM visit ORDER BY person_id, admitted", "aggregate"),
+    (
+        "WITH d AS (SELECT admitted AS d, COUNT(*) AS n FROM visit WHERE admitted >= '2024-01-01' AND admitted <"
+        " '2024-04-01' GROUP BY d) SELECT a.d, a.n - b.n FROM d a JOIN d b ON a.d = b.d + INTERVAL 1 MONTH",
+        "DATE_TRUNC",
+    ),
+    ("SELECT BOOL_OR(severity = 5) FROM diagnosis", "COUNT_IF"),
 ]
 
 

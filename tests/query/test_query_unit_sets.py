@@ -94,7 +94,8 @@ QUESTIONS = [
     "SELECT COUNT(*) FROM person WHERE id IN (SELECT id FROM visit WHERE ward = 'a' INTERSECT SELECT id FROM visit"
     " WHERE bill > 1)",
     "SELECT COUNT(*) FROM person LEFT JOIN visit ON person.id = visit.id",
-    "SELECT COUNT(*), COUNT(visit.id) FROM person LEFT JOIN visit ON person.id = visit.id AND visit.ward = 'a'",
+    "SELECT COUNT(*) FROM person LEFT JOIN visit ON person.id = visit.id AND visit.ward = 'a'",
+    "SELECT COUNT(visit.id) FROM person LEFT JOIN visit ON person.id = visit.id AND visit.ward = 'a'",
     "SELECT COUNT(*) FROM person p LEFT JOIN visit v ON p.id = v.id WHERE v.id IS NULL",
     "SELECT COUNT(*) FROM visit WHERE ward IN (SELECT ward FROM wards WHERE floor = 2)",
     "SELECT COUNT(*) FROM visit WHERE ward NOT IN (SELECT ward FROM wards WHERE floor = 2)",

@@ -127,6 +127,36 @@ QUESTIONS: tuple[str, ...] = (
     f"{YEARS} SELECT y, n / (SELECT SUM(n) FROM y) AS share FROM y",
     f"{YEARS} SELECT y, n FROM y WHERE n > (SELECT AVG(n) FROM y)",
     f"{YEARS} SELECT * FROM y WHERE n = (SELECT MAX(n) FROM y)",
+    "WITH m AS (SELECT CAST(DATE_TRUNC('month', day) AS DATE) AS m, COUNT(*) AS n FROM v GROUP BY m)"
+    " SELECT a.m, a.n, b.n AS before FROM m a LEFT JOIN m b ON a.m = b.m + INTERVAL 1 YEAR",
+    "WITH m AS (SELECT CAST(DATE_TRUNC('month', day) AS DATE) AS m, COUNT(*) AS n FROM v GROUP BY m)"
+    " SELECT a.m, a.n, b.n AS after FROM m a JOIN m b ON b.m - INTERVAL 1 MONTH = a.m",
+    # other spellings
+    "SELECT floor, COUNT(*) FROM v, w WHERE v.ward = w.ward AND cost > 20 GROUP BY floor",
+    "SELECT sex, SUM(cost) FROM p, v, w WHERE p.u = v.u AND v.ward = w.ward AND floor = 2 GROUP BY sex",
+    "SELECT sex, COUNT(v.u) FROM v RIGHT JOIN p USING (u) GROUP BY sex",
+    "SELECT COUNT(*), COUNT(v.u) FROM v RIGHT JOIN p ON v.u = p.u AND v.code = 'A'",
+    "SELECT sex, COUNT(*), COUNT(v.u) FROM p LEFT JOIN v ON p.u = v.u AND v.code = 'A' AND v.cost > 30 GROUP BY sex",
+    "SELECT sex, COUNT(*) FROM p JOIN v ON p.u = v.u AND cost > 30 AND (code = 'A' OR sex = 'f') GROUP BY sex",
+    "SELECT COUNT(*) FROM v a JOIN v b ON a.u = b.u AND a.day < b.day AND a.code = 'A'",
+    "SELECT COUNT(*) FROM v JOIN w ON v.ward = w.ward AND w.floor = 2",
+    "SELECT COUNT(*) FROM p WHERE (SELECT COUNT(*) FROM v WHERE v.u = p.u AND v.cost > 20) >= 2",
+    "SELECT sex, AVG((SELECT COUNT(*) FROM v WHERE v.u = p.u)) FROM p GROUP BY sex",
+    "SELECT COUNT(*) FROM p WHERE (SELECT MAX(cost) FROM v WHERE p.u = v.u) < 50",
+    "SELECT COUNT(*) FROM v x WHERE cost > (SELECT AVG(cost) FROM v y WHERE y.u = x.u)",
+    "SELECT ward, COUNT(*) FROM (SELECT DISTINCT ON (u) u, ward FROM v ORDER BY u, day DESC, cost, n, ward, code)"
+    " WHERE ward IS NOT NULL GROUP BY ward",
+    "SELECT ward, COUNT(*) FROM (SELECT * FROM v WHERE n > 0 QUALIFY ROW_NUMBER() OVER (PARTITION BY u ORDER BY day,"
+    " cost, n, ward, code) <= 2) WHERE ward IS NOT NULL GROUP BY ward",
+    "SELECT COUNT(*) FILTER (WHERE a), COUNT(*) FILTER (WHERE NOT b), COUNT(*) FILTER (WHERE b IS NULL)"
+    " FROM (SELECT u, BOOL_OR(cost > 80) AS a, BOOL_AND(ward = 'east') AS b FROM v GROUP BY u)",
+    "SELECT COUNT(*) FROM v WHERE (code, n) IN (('A', 1), ('B', 2))",
+    "SELECT COUNT(*) FROM v WHERE ward = ANY (SELECT ward FROM w WHERE floor = 2)",
+    "SELECT COUNT(*) FROM v WHERE ward <> ALL (SELECT ward FROM w WHERE floor = 2)",
+    "SELECT ward, COUNT(*) FROM v WHERE ward IS NOT NULL GROUP BY ALL ORDER BY ALL",
+    "SELECT sex, AVG((born > 1980)::INTEGER), SUM(CAST(born > 1980 AS INTEGER)) / COUNT(*) FROM p GROUP BY sex",
+    "SELECT AVG(COALESCE(n, 0)), SUM(CASE WHEN n > 2 THEN n ELSE 0 END)"
+    " FROM p LEFT JOIN (SELECT u, COUNT(*) AS n FROM v GROUP BY u) q USING (u)",
 )  # fmt: skip
 
 

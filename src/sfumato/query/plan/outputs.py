@@ -186,6 +186,18 @@ class Operation(Composite):
     sign: str
 
 
+@dataclass(frozen=True)
+class Shifted(Composite):
+    """A date so much later; the last day of a month is used where a day is too late."""
+
+    months: int = 0
+    days: int = 0
+    minutes: int = 0
+
+    def family(self, keys: Sequence[str]) -> str:
+        return self.args[0].family(keys)
+
+
 class Minus(Composite):
     """The negative of a number."""
 

@@ -38,6 +38,7 @@ class ScalarFacts(TypedDict, total=False):
     low: Fraction | None
     high: Fraction | None
     values: tuple[Any, ...] | None
+    expected: tuple[Fraction, Fraction] | None
     first: date | None
     last: date | None
 

@@ -34,10 +34,12 @@ from sfumato.query.plan.outputs import (
     Power,
     Remainder,
     Rounded,
+    Shifted,
     Value,
     Written,
 )
 from sfumato.query.plan.row_steps import WindowColumn
+from sfumato.query.sql.calendar import add_interval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,6 +161,8 @@ def evaluate(output: Output, keys: tuple[object, ...], leaf: Callable[[Leaf], No
             return NoisyValue(value=not args[0].value)
         case Missing():
             return NoisyValue(value=args[0].value is None)
+        case Shifted(_, months, days, minutes):
+            return _plain(args, lambda day: add_interval(day, months, days, minutes))
         case Minus():
             return _lift(_exact(0), args[0], lambda x, y: x - y)
         case Absolute():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -22,6 +24,7 @@ from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.joins import JoinBinder
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, Views, check_row_repetition, wider_limits
+from sfumato.query.sql.spellings import comma_join, qualified_rows
 from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES, filtered_groups, unfiltered
 from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_values, split_conditions, unit_test
 from sfumato.query.sql.unit_windows import unit_window
@@ -95,7 +98,17 @@ class Binder:
             raise self.refuse(select, "The query has no FROM clause.", "Use SELECT ... FROM table.")
         relation: BoundRelation | PublicTable = self._item(from_.this, views)
         alias = from_.this.alias_or_name
+        where = select.args.get("where")
+        conditions = [] if where is None else split_conditions(where.this)
+        stated = len(conditions)
         for join in select.args.get("joins") or ():
+            if not join.args.get("on") and not join.args.get("using"):
+                item = self._item(join.this, views)
+                left, right = _known(relation, alias), _known(item, join.this.alias_or_name)
+                made = comma_join(join, conditions, partial(_sides, left=left, right=right))
+                self._joins.check(join if made is None else made)
+                relation = self._joins.bind(relation, alias, item, made or join)
+                continue
             self._joins.check(join)
             relation = self._joins.bind(relation, alias, self._item(join.this, views), join)
         if isinstance(relation, PublicTable):
@@ -104,9 +117,9 @@ class Binder:
                 f"`{relation.name}` is a public table, which needs no private query.",
                 "Read it directly, or join it with a private table.",
             )
-        where = select.args.get("where")
-        if where is not None:
-            relation = self._filtered(relation, where.this, views)
+        if where is not None and conditions:
+            whole = where.this if len(conditions) == stated else exp.and_(*conditions)
+            relation = self._filtered(relation, whole, views)
         return relation
 
     def _filtered(self, relation: BoundRelation, where: exp.Expr, views: Views) -> BoundRelation:
@@ -216,6 +229,9 @@ class Binder:
             return self.subquery(node.this, views)
         if not isinstance(node, exp.Select):
             raise self.refuse(node, "A subquery must be a SELECT.")
+        plain = qualified_rows(node)
+        if plain is not None:
+            return self.subquery(plain, views)
         if node.args.get("group"):
             node = node.transform(unfiltered)
             assert isinstance(node, exp.Select)
@@ -379,6 +395,20 @@ def _expected(
     if scalar.low is None or scalar.high is None:
         return None
     return most * min(Fraction(0), scalar.low), most * max(Fraction(0), scalar.high)
+
+
+def _known(relation: BoundRelation | PublicTable, alias: str) -> Callable[[exp.Column], bool]:
+    """Whether a column is one of a table or of rows."""
+    if isinstance(relation, BoundRelation):
+        return lambda column: bool(relation.columns.find(column.table, column.name))
+    names = {name.lower() for name in relation.frame.columns}
+    return lambda column: column.table.lower() in ("", alias.lower()) and column.name.lower() in names
+
+
+def _sides(node: exp.Expr, left: Callable[[exp.Column], bool], right: Callable[[exp.Column], bool]) -> set[str]:
+    """On which sides of a join the columns of an expression are; "" for those on both or on neither."""
+    where = {(True, False): "left", (False, True): "right"}
+    return {where.get((left(column), right(column)), "") for column in node.find_all(exp.Column)}
 
 
 def scan_table(catalog: Catalog, table: PrivateTable) -> Scan:

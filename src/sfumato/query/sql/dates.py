@@ -129,7 +129,8 @@ def _last_day(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     return Scalar(node=_guarded(day, AddInterval(month, days=-1)), kind=Kind.DATE)
 
 
-def _interval(reader: ExpressionCompiler, node: exp.Expr) -> dict[str, int]:
+def interval_size(reader: ExpressionCompiler, node: exp.Expr) -> dict[str, int]:
+    """The size of a constant INTERVAL in months, days or minutes."""
     size = reader.read(node.this).constant if node.this is not None else None
     if isinstance(size, str) and size.strip().lstrip("+-").isdigit() and len(size) < 12:
         size = Fraction(size)
@@ -159,7 +160,7 @@ def shifted(reader: ExpressionCompiler, node: exp.Expr, sign: int) -> Scalar | N
     if not isinstance(interval, exp.Interval):
         return None
     a = _dated(reader, inner, node)
-    step = {name: sign * value for name, value in _interval(reader, interval).items()}
+    step = {name: sign * value for name, value in interval_size(reader, interval).items()}
     if a.kind is Kind.DATE and "minutes" in step:
         a = Scalar(node=Cast(a.node, "time"), kind=Kind.DATETIME)
     if a.constant is not None:

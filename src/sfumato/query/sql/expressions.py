@@ -198,6 +198,11 @@ def _merge(
     lows, highs = [item.low for item in items], [item.high for item in items]
     if all(low is not None for low in lows) and all(high is not None for high in highs):
         known = {"low": min(low for low in lows if low is not None), "high": max(h for h in highs if h is not None)}
+    else:
+        ends = [(i.low, i.high) if i.expected is None else i.expected for i in items]
+        if all(low is not None and high is not None for low, high in ends):
+            lows, highs = [low for low, _ in ends], [high for _, high in ends]
+            known = {"expected": (min(low for low in lows if low is not None), max(h for h in highs if h is not None))}
     sets = [item.values for item in items]
     if all(values is not None for values in sets) and kind is not Kind.NUMBER:
         values = {value for values in sets if values is not None for value in values}

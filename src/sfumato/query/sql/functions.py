@@ -60,6 +60,8 @@ def _cast(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     if known and kind is Kind.INTEGER and a.low is not None and a.high is not None:  # 2.5 may become 2 or 3
         half = Fraction(1, 2)
         known = {"low": Fraction(ceil(a.low - half)), "high": Fraction(floor(a.high + half))}
+    if a.kind is Kind.BOOLEAN and kind in (Kind.INTEGER, Kind.NUMBER):
+        known = {"low": Fraction(0), "high": Fraction(1)}
     if a.first is not None and a.last is not None and kind in (Kind.DATE, Kind.DATETIME):
         period = PeriodDomain(first=a.first, last=a.last)
         first, last = period.moments if kind is Kind.DATETIME else period.days

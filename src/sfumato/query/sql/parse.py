@@ -24,7 +24,7 @@ from sfumato.query.sql.possible_groups import possible_groups
 from sfumato.query.sql.refusal import called, nearest, refuse
 from sfumato.query.sql.relation import BoundRelation, Views
 from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregate, title
-from sfumato.query.sql.released_joins import joined_released
+from sfumato.query.sql.released_joins import check_shifted, joined_released
 from sfumato.query.sql.statement import parse_statement
 
 _MAX_GROUPS = 1 << CODE_BITS
@@ -179,6 +179,7 @@ class _Builder:
         reader = ExpressionCompiler(ColumnScope(), self._text)
         views = Binder(self._catalog, self._text).views(tree, views)
         tree, rows = joined_released(tree, rows, views, reader)
+        check_shifted(rows.steps, query.keys, reader)
         made = bind_released(tree, rows, alias, reader)
         return replace(query, outputs=made.outputs, steps=made.steps)
 

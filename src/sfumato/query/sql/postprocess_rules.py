@@ -26,9 +26,11 @@ from sfumato.query.plan.outputs import (
     Power,
     Remainder,
     Rounded,
+    Shifted,
     Value,
     Written,
 )
+from sfumato.query.sql.dates import interval_size
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.refusal import nearest
 
@@ -56,6 +58,22 @@ def _single(make: Callable[[tuple[Output, ...]], Output]) -> Rule:
 
 def _operation(sign: str) -> Rule:
     return _pair(lambda args: Operation(args, sign))
+
+
+def _moved(sign: int) -> Rule:
+    """A sum or difference, or a date ± INTERVAL."""
+    plain = _operation("+" if sign > 0 else "-")
+
+    def rule(context: OutputContext, node: exp.Expr) -> Output:
+        day, interval = node.this, node.expression
+        if sign > 0 and isinstance(day, exp.Interval):
+            day, interval = interval, day
+        if not isinstance(interval, exp.Interval):
+            return plain(context, node)
+        step = {name: sign * size for name, size in interval_size(context.reader, interval).items()}
+        return Shifted((context.output(day),), **step)
+
+    return rule
 
 
 def _comparison(sign: str) -> Rule:
@@ -175,8 +193,8 @@ def _clip(context: OutputContext, node: exp.Expr) -> Output:
 
 
 POST_RULES: dict[type[exp.Expr], Rule] = {
-    exp.Add: _operation("+"),
-    exp.Sub: _operation("-"),
+    exp.Add: _moved(1),
+    exp.Sub: _moved(-1),
     exp.Mul: _operation("*"),
     exp.Div: _operation("/"),
     exp.EQ: _comparison("="),

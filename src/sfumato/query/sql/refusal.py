@@ -42,7 +42,6 @@ _NEAREST = {
     "REGEXP_REPLACE": "Use REGEXP_MATCHES(x, pattern) in CASE WHEN, or SUBSTRING with constants.",
     "SPLIT_PART": "Use SUBSTRING with constants.",
     "REPLACE": "Use CASE, or SUBSTRING with constants.",
-    "IFF": "Use CASE WHEN ... THEN ... ELSE ... END.",
     "KURTOSIS": "Use VARIANCE and QUANTILE_CONT.",
     "SKEWNESS": "Use MEDIAN, AVG and QUANTILE_CONT.",
     "BOOL_OR": "Use COUNT_IF(condition) > 0.",

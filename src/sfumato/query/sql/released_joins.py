@@ -5,11 +5,15 @@ Both sides are the rows of one subquery of WITH, which is measured once: what is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
-from sfumato.query.plan.outputs import Key, Operation, Output, Value
+from sfumato.query.plan.outputs import Key, Operation, Output, Shifted, Value
+from sfumato.query.plan.query import GroupKey
 from sfumato.query.plan.row_steps import Collapse, Compute, Keep, RowStep, WindowCall, WindowColumn
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
+from sfumato.query.sql.calendar import add_interval
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.relation import Views
 from sfumato.query.sql.released import ReleasedRows, bind_released
@@ -140,10 +144,27 @@ def _output(node: exp.Expr, alias: str, rows: ReleasedRows, reader: ExpressionCo
 
 
 def _key(output: Output) -> Output:
-    """The key of ``key + 1`` and ``key - 1``, which are different for different keys."""
+    """The key of ``key + 1``, ``key - 1`` and ``key + INTERVAL``, which are different for different keys."""
     match output:
         case Operation(args=(Key() as key, Value(value=int())), sign="+" | "-"):
             return key
         case Operation(args=(Value(value=int()), Key() as key), sign="+"):
             return key
+        case Shifted(args=(Key() as key,)):
+            return key
     return output
+
+
+def check_shifted(steps: Sequence[RowStep], keys: Sequence[GroupKey], reader: ExpressionCompiler) -> None:
+    """Refuse a join on dates of which an INTERVAL makes one of two, such as the last days of a month."""
+    for step in steps:
+        if not isinstance(step, Compute) or step.call.function != "lookup":
+            continue
+        for output in step.call.partition:
+            if isinstance(output, Shifted) and isinstance(output.args[0], Key) and output.months:
+                days = keys[output.args[0].index].values
+                if days is None or len({add_interval(day, output.months) for day in days}) < len(days):
+                    raise reader.refuse(
+                        None, "An INTERVAL of months is added to keys that are first days of publicly known months.",
+                        "Use DATE_TRUNC('month', day) with a range of dates in WHERE, or an INTERVAL of days.",
+                    )  # fmt: skip

@@ -26,6 +26,8 @@ def parse_statement(sql: str) -> tuple[str, exp.Expr, ErrorTarget | None]:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
+    from sfumato.query.sql.spellings import written_out
+
     if len(sql) > _MAX_CHARACTERS:
         raise QueryRefused(f"A query has at most {_MAX_CHARACTERS} characters.")
     sql, target = split_error_clause(sql)
@@ -44,8 +46,12 @@ def parse_statement(sql: str) -> tuple[str, exp.Expr, ErrorTarget | None]:
     statements = [tree for tree in trees if tree is not None]
     if len(statements) != 1:
         raise QueryRefused("A query is exactly one SELECT statement.")
-    check_forms(statements[0], sql)
-    return sql, statements[0], target
+    try:
+        tree = written_out(statements[0])
+    except RecursionError:
+        raise QueryRefused("The query is nested too deeply.") from None
+    check_forms(tree, sql)
+    return sql, tree, target
 
 
 def split_error_clause(sql: str) -> tuple[str, ErrorTarget | None]:

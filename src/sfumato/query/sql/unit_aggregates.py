@@ -23,7 +23,7 @@ from sfumato.engines.expressions import (
 )
 from sfumato.engines.functions import Function
 from sfumato.query.plan.aggregates import bounds_problem, clipped, fixed_point, present
-from sfumato.query.plan.scalar import Scalar
+from sfumato.query.plan.scalar import Scalar, flag
 from sfumato.query.sql.expressions import ExpressionCompiler, Rule
 
 _FAR = 1 << 61
@@ -85,12 +85,26 @@ def _unit_sum(*, mean: bool) -> Rule:
     return rule
 
 
+def _unit_truth(*, every: bool) -> Rule:
+    """Whether a condition holds for a row, or for all of them; missing where it is known for none."""
+
+    def rule(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
+        condition = reader.condition(node.this).node
+        wanted = Not(condition) if every else condition
+        found = Compare("=" if every else ">", CountRows(where=wanted), constant(0))
+        return flag(when(Compare(">", CountRows(condition), constant(0)), found))
+
+    return rule
+
+
 UNIT_AGGREGATES: dict[type[exp.Expr], Rule] = {
     exp.Count: _unit_count,
     exp.Sum: _unit_sum(mean=False),
     exp.Avg: _unit_sum(mean=True),
     exp.Min: _unit_extreme(least=True),
     exp.Max: _unit_extreme(least=False),
+    exp.LogicalOr: _unit_truth(every=False),
+    exp.LogicalAnd: _unit_truth(every=True),
 }
 
 
