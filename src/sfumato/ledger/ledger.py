@@ -386,9 +386,12 @@ class Ledger:
         return str(row[0])
 
     def remember_charge(self, key: str, analyst: str, record: str) -> None:
-        """Store what an analyst paid for the answer under a key, for its certificate; the first of each is kept."""
+        """Store what an analyst paid for the answer under a key, for its certificate; the first of each is kept.
+
+        It is on disk once the answer is, which is stored after it.
+        """
         insert = "INSERT INTO sfumato_answers (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
-        with self._store.write() as transaction:
+        with self._store.write(durable=False) as transaction:
             for whose in (analyst, ""):
                 transaction.query(insert, f"{key} paid by {whose}", record)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -125,60 +125,53 @@ class Datasets:
 
     def get(self, name: str) -> RegisteredDataset:
         """A data set by name."""
-        with self._state.store.read() as transaction:
-            rows = transaction.query(
-                "SELECT name, state, owner, version FROM sfumato_server_datasets WHERE name = ?", name
-            )
-        if not rows:
-            raise _unknown()
-        return self._described(rows[0])
+        for dataset in self._listed("WHERE name = ?", name):
+            return dataset
+        raise _unknown()
 
     def all(self) -> tuple[RegisteredDataset, ...]:
         """All data sets, by name."""
-        with self._state.store.read() as transaction:
-            rows = transaction.query("SELECT name, state, owner, version FROM sfumato_server_datasets ORDER BY name")
-        return tuple(self._described(row) for row in rows)
+        return self._listed("")
 
     def granted(self, principal: Principal) -> tuple[RegisteredDataset, ...]:
         """The data sets that an analyst may ask."""
-        marks = ", ".join("?" * len(principal.accounts))
-        with self._state.store.read() as transaction:
-            names = transaction.query(
-                f"SELECT DISTINCT dataset FROM sfumato_server_grants WHERE holder IN ({marks})", *principal.accounts
-            )
-        found = [self.get(name) for (name,) in sorted(names)]
-        return tuple(dataset for dataset in found if dataset.state is not DatasetState.RETIRED)
+        holders = principal.accounts
+        return self._listed(f"WHERE state <> 'retired' AND {_granted_to(holders)}", *holders)
 
-    def visible(self, principal: Principal) -> tuple[RegisteredDataset, ...]:
-        """The data sets that exist for a principal: all for those who run or audit the server, their own for owners."""
+    def visible(self, principal: Principal, *, name: str | None = None) -> tuple[RegisteredDataset, ...]:
+        """The data sets that exist for a principal: all for those who run or audit the server, their own for owners.
+
+        With ``name``, the one of that name.
+        """
+        named, values = ("", ()) if name is None else ("AND name = ?", (name,))
         if principal.roles & {AccountRole.AUDITOR, AccountRole.ADMINISTRATOR} and principal.may(Action.READ_DATASETS):
-            return self.all()
-        own = [dataset for dataset in self.all() if dataset.owner == principal.name]
-        found = {dataset.name: dataset for dataset in (*self.granted(principal), *own)}
-        return tuple(found[name] for name in sorted(found))
+            return self._listed(f"WHERE 1 = 1 {named}", *values)
+        holders = principal.accounts
+        exist = f"owner = ? OR (state <> 'retired' AND {_granted_to(holders)})"
+        return self._listed(f"WHERE ({exist}) {named}", principal.name, *holders, *values)
+
+    def _listed(self, where: str, *values: str) -> tuple[RegisteredDataset, ...]:
+        with self._state.store.read() as transaction:
+            rows = transaction.query(
+                f"SELECT name, state, owner, version FROM sfumato_server_datasets {where} ORDER BY name", *values
+            )
+        return tuple(self._described(row) for row in rows)
 
     def for_question(self, principal: Principal, name: str) -> RegisteredDataset:
         """The data set, if the principal may ask it; otherwise it does not exist for them."""
         require(principal, Action.ASK)
-        marks = ", ".join("?" * len(principal.accounts))
-        with self._state.store.read() as transaction:
-            rows = transaction.query(
-                "SELECT name, state, owner, version FROM sfumato_server_datasets WHERE name = ? AND state <> 'retired' "
-                f"AND EXISTS (SELECT 1 FROM sfumato_server_grants WHERE dataset = ? AND holder IN ({marks}))",
-                name,
-                name,
-                *principal.accounts,
-            )
-        if not rows:
-            raise _unknown()
-        return self._described(rows[0])
+        holders = principal.accounts
+        for dataset in self._listed(
+            f"WHERE name = ? AND state <> 'retired' AND {_granted_to(holders)}", name, *holders
+        ):
+            return dataset
+        raise _unknown()
 
     def for_schema(self, principal: Principal, name: str) -> RegisteredDataset:
         """The data set, if the principal may read its public schema."""
         require(principal, Action.SCHEMA)
-        for dataset in self.visible(principal):
-            if dataset.name == name:
-                return dataset
+        for dataset in self.visible(principal, name=name):
+            return dataset
         raise _unknown()
 
     def set_state(self, name: str, state: DatasetState, *, by: str, why: str) -> RegisteredDataset:
@@ -302,6 +295,11 @@ class Datasets:
     def _record(self, what: str, by: str, dataset: str, **facts: object) -> None:
         about = json.dumps({"event": what, "by": by, **facts}, ensure_ascii=False)
         self._state.ledger.record_event(about, dataset=dataset)
+
+
+def _granted_to(holders: Sequence[str]) -> str:
+    marks = ", ".join("?" * len(holders))
+    return f"name IN (SELECT dataset FROM sfumato_server_grants WHERE holder IN ({marks}))"
 
 
 def _unknown() -> NoSuchItem:

@@ -1,7 +1,8 @@
 """Log of questions: who asked what, at what cost, and what became of it. The only place that keeps SQL texts.
 
 A row is written before a question is answered. An idempotency key belongs to one analyst and one question: a retry
-finds the row of the first request.
+finds the row of the first request. Rows are on disk with the next charge: what a power failure takes from the log, the
+ledger still knows.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class QuestionLog:
         body = json.dumps(options, sort_keys=True)
         request = hashlib.sha256(json.dumps([dataset, sql, body]).encode("utf-8", "surrogatepass")).hexdigest()
         identifier = secrets.token_hex(12)
-        with self._state.store.write() as transaction:
+        with self._state.store.write(durable=False) as transaction:
             if idempotency_key is not None:
                 known = transaction.query(
                     f"SELECT {_COLUMNS} FROM sfumato_server_questions WHERE analyst = ? AND idempotency_key = ?",
@@ -97,7 +98,7 @@ class QuestionLog:
         self, identifier: str, state: str, *, error: Mapping[str, Any] | None = None, entries: Sequence[int] = ()
     ) -> bool:
         """Note what became of a question and what was charged. False if it was cancelled, which it stays."""
-        with self._state.store.write() as transaction:
+        with self._state.store.write(durable=False) as transaction:
             [(before, known, analyst)] = transaction.query(
                 "SELECT state, entries, analyst FROM sfumato_server_questions WHERE id = ?", identifier
             )

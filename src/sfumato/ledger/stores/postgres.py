@@ -60,8 +60,10 @@ class PostgresStore:
             self._connection.close()
 
     @contextmanager
-    def write(self) -> Iterator[_Transaction]:
+    def write(self, *, durable: bool = True) -> Iterator[_Transaction]:
         with self._transaction(_LOCK) as transaction:
+            if not durable:
+                transaction.query("SET LOCAL synchronous_commit = off")
             yield transaction
 
     @contextmanager

@@ -14,6 +14,8 @@ from sfumato.errors import FileMissing, WriteFailed
 from sfumato.ledger.stores.schema import LEDGER, SchemaVersion, migrate
 
 _MEMORY = ":memory:"
+_MOST_MEMBERS = 64
+"""Writers that one commit serves: those of other processes wait for it."""
 
 
 class _Transaction:
@@ -24,15 +26,36 @@ class _Transaction:
         return self._connection.execute(sql, values).fetchall()
 
 
+class _Group:
+    """Writers whose transactions one commit makes durable."""
+
+    def __init__(self) -> None:
+        self.members = 0
+        self.ended = threading.Event()
+        self.failed = False
+
+
 class SqliteStore:
-    """One connection, guarded by a lock within the process and by SQLite's own lock between processes.
+    """One connection for writers, guarded by a lock within the process and by SQLite's own lock between processes.
 
     ``synchronous = FULL`` makes a commit wait for the disk, so a confirmed charge survives a power failure.
     ``BEGIN IMMEDIATE`` takes the write lock before the first read, so no two writers see the same balance.
+
+    Waiting for the disk takes longer than writing. So writers who wait for their turn are let into the transaction that
+    is open, one after the other and each behind a savepoint, and one commit ends it for all: nobody goes on before it,
+    and if it fails, it fails for all. Readers have connections of their own and see what is committed alone.
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 60.0) -> None:
         self._lock = threading.RLock()
+        self._counting = threading.Lock()
+        self._waiting = 0
+        """Writers that wait for their turn."""
+        self._group: _Group | None = None
+        """The writers in the transaction that is open; read and changed by those who hold the lock."""
+        self._path, self._most = path, 1 if str(path) == _MEMORY else _MOST_MEMBERS
+        self._readers: list[sqlite3.Connection] = []
+        """Connections that nobody reads from at the moment."""
         try:
             self._connection = _connect(path, timeout)
             if str(path) == _MEMORY:
@@ -51,31 +74,79 @@ class SqliteStore:
                 _migrate(self._connection, schema)
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connections."""
         with self._lock:
+            for reader in self._readers:
+                reader.close()
+            self._readers.clear()
             self._connection.close()
 
     @contextmanager
-    def write(self) -> Iterator[_Transaction]:
-        with self._lock:
-            self._begin_or_commit("BEGIN IMMEDIATE")
-            try:
-                yield _Transaction(self._connection)
-            except sqlite3.OperationalError:
-                self._rollback()
-                raise _not_written() from None
-            except BaseException:
-                self._rollback()
-                raise
-            self._begin_or_commit("COMMIT")
-
-    def _begin_or_commit(self, statement: str) -> None:
-        """If this fails (locked too long, disk full), nothing is written and no receipt is issued."""
+    def write(self, *, durable: bool = True) -> Iterator[_Transaction]:
+        self._take_turn()
         try:
-            self._connection.execute(statement)
+            group = self._group or self._begin(durable=durable)
+            try:
+                if group.members:
+                    self._connection.execute("SAVEPOINT member")
+                yield _Transaction(self._connection)
+                if group.members:
+                    self._connection.execute("RELEASE member")
+                group.members += 1
+            except BaseException as failure:
+                self._undo(group)
+                if isinstance(failure, sqlite3.OperationalError):
+                    raise _not_written() from None
+                raise
+            finally:
+                if self._group is group and (not self._waiting or group.members >= self._most):
+                    self._end(group)
+        finally:
+            self._lock.release()
+        group.ended.wait()
+        if group.failed:
+            raise _not_written()
+
+    def _take_turn(self) -> None:
+        with self._counting:
+            self._waiting += 1
+        try:
+            self._lock.acquire()
+        finally:
+            with self._counting:
+                self._waiting -= 1
+
+    def _begin(self, *, durable: bool) -> _Group:
+        """A transaction. One that need not be durable does not wait for the disk, unless others share it."""
+        alone = not durable and not self._waiting
+        try:
+            self._connection.execute(f"PRAGMA synchronous = {'NORMAL' if alone else 'FULL'}")
+            self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
             self._rollback()
             raise _not_written() from None
+        self._group = _Group()
+        return self._group
+
+    def _undo(self, group: _Group) -> None:
+        """Undo what one member wrote. If SQLite has rolled back by itself, as on a full disk, it failed for all."""
+        if group.members and self._connection.in_transaction:
+            self._connection.execute("ROLLBACK TO member")
+            self._connection.execute("RELEASE member")
+            return
+        self._rollback()
+        self._group, group.failed = None, True
+        group.ended.set()
+
+    def _end(self, group: _Group) -> None:
+        self._group, group.failed = None, True
+        try:
+            self._connection.execute("COMMIT")
+            group.failed = False
+        except sqlite3.OperationalError:  # locked too long, disk full: nothing is written and no receipt is issued
+            self._rollback()
+        finally:
+            group.ended.set()
 
     def _rollback(self) -> None:
         """SQLite has rolled back by itself after some errors, a full disk among them."""
@@ -84,12 +155,28 @@ class SqliteStore:
 
     @contextmanager
     def read(self) -> Iterator[_Transaction]:
-        with self._lock:
-            self._connection.execute("BEGIN")
-            try:
-                yield _Transaction(self._connection)
-            finally:
-                self._connection.execute("ROLLBACK")
+        if str(self._path) == _MEMORY:
+            with self._lock, _reading(self._connection) as transaction:
+                yield transaction
+            return
+        try:
+            reader = self._readers.pop()
+        except IndexError:
+            reader = _connect_reader(Path(self._path))
+        try:
+            with _reading(reader) as transaction:
+                yield transaction
+        finally:
+            self._readers.append(reader)
+
+
+@contextmanager
+def _reading(connection: sqlite3.Connection) -> Iterator[_Transaction]:
+    connection.execute("BEGIN")
+    try:
+        yield _Transaction(connection)
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def _not_written() -> WriteFailed:
@@ -97,6 +184,17 @@ def _not_written() -> WriteFailed:
         "The ledger is busy or cannot be written, so nothing was charged and nothing is answered.",
         fix="Try again. If the error persists, check for a full disk or a process that locks the file.",
     )
+
+
+def _connect_reader(path: Path) -> sqlite3.Connection:
+    try:
+        reader = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
+        )
+    except sqlite3.OperationalError:
+        raise FileMissing(f"`{path.name}` can no longer be read as a ledger.", fix="Put the file back.") from None
+    reader.execute("PRAGMA query_only = ON")
+    return reader
 
 
 def _connect(path: str | Path, timeout: float = 60.0) -> sqlite3.Connection:

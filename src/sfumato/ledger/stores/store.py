@@ -19,8 +19,11 @@ class Transaction(Protocol):
 class Store(Protocol):
     """A database with the tables of the ledger."""
 
-    def write(self) -> AbstractContextManager[Transaction]:
-        """An exclusive, atomic and durable write transaction."""
+    def write(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
+        """An exclusive and atomic write transaction, which is on disk when it has ended.
+
+        One that is not ``durable`` may be lost in a power failure, until the next durable one has ended.
+        """
         ...
 
     def read(self) -> AbstractContextManager[Transaction]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,6 +18,9 @@ from sfumato.dataset import Column, Kind, PeriodDomain, RangeDomain, Role, Schem
 from sfumato.dataset.document import Dataset, PublicSource, TableDeclaration
 from sfumato.dataset.part_column import PartColumn
 from sfumato.errors import BadParameter, MetadataMissing
+
+if TYPE_CHECKING:
+    from sfumato.query.plan.query import Query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +143,11 @@ class Catalog:
         """The columns of parts that queries may name, with their values."""
         columns = {name: column for table in self.private.values() for name, column in table.schema.columns.items()}
         return {name: PartColumn.of(name, columns[name]) for name in self.parts if name in columns}
+
+    @cached_property
+    def parsed(self) -> dict[str, Query]:
+        """Queries on these tables that were parsed lately, by their text."""
+        return {}
 
     @property
     def unit(self) -> str:

@@ -29,6 +29,7 @@ from sfumato.query.sql.statement import parse_statement
 
 _MAX_GROUPS = 1 << CODE_BITS
 """A group's number must fit the low bits of its place in a unit's order."""
+_KEPT_QUERIES, _KEPT_CHARACTERS = 200, 2_000
 
 
 def bind_query(tree: exp.Expr, catalog: Catalog, text: str, views: Views) -> Query:
@@ -40,10 +41,22 @@ def bind_query(tree: exp.Expr, catalog: Catalog, text: str, views: Views) -> Que
 
 
 def parse_query(sql: str, catalog: Catalog) -> Query:
-    """Parse a query. Unsupported SQL is refused with its position, the reason and a fix, at no cost."""
-    sql, tree, target = parse_statement(sql)
-    query = bind_query(tree, catalog, sql, {})
-    return query if target is None else replace(query, target=target, confidence=target.confidence)
+    """Parse a query. Unsupported SQL is refused with its position, the reason and a fix, at no cost.
+
+    A text that was parsed lately is not parsed again: a server describes a query before it is asked.
+    """
+    known = catalog.parsed.get(sql)
+    if known is not None:
+        return known
+    text, tree, target = parse_statement(sql)
+    query = bind_query(tree, catalog, text, {})
+    if target is not None:
+        query = replace(query, target=target, confidence=target.confidence)
+    if len(sql) <= _KEPT_CHARACTERS:
+        if len(catalog.parsed) >= _KEPT_QUERIES:
+            catalog.parsed.clear()
+        catalog.parsed[sql] = query
+    return query
 
 
 class _Measured(OutputBinder):

@@ -58,7 +58,7 @@ class Backend:
 
     def _policy(self, principal: Principal) -> str:
         """How the data set is answered."""
-        return next((one.policy for one in self.service.datasets(principal) if one.name == self.dataset), "")
+        return self.service.registered.for_schema(principal, self.dataset).policy
 
     def columns(self, sql: str) -> Columns:
         """The columns of a question; nothing is run."""
@@ -67,15 +67,16 @@ class Backend:
     def explain(self, sql: str, settings: Settings) -> Explanation:
         """Cost and error of a question."""
         principal = self.principal()
-        return self.service.explain(principal, self.dataset, sql, **self._options(sql, settings, principal))
+        return self.service.explain(principal, self.dataset, sql, **_options(sql, settings, self._policy(principal)))
 
     def ask(
         self, sql: str, settings: Settings, *, most: Fraction | None, begun: Callable[[str], bool]
     ) -> tuple[Answer, Columns]:
         """Ask a question. ``begun`` is told its identifier and says whether to go on."""
         principal = self.principal()
-        columns = question_columns(sql, self.service.schema(principal, self.dataset), policy=self._policy(principal))
-        options = self._options(sql, settings, principal)
+        policy = self._policy(principal)
+        columns = question_columns(sql, self.service.schema(principal, self.dataset), policy=policy)
+        options = _options(sql, settings, policy)
         question = self.service.begin(principal, self.dataset, sql, **options)
         if not begun(question.id):
             self.service.cancel(principal, question.id)
@@ -88,22 +89,6 @@ class Backend:
             self.service.cancel(self.principal(), question)
         except SfumatoError:
             return  # it has ended, or the token has: there is nobody to tell
-
-    def _options(self, sql: str, settings: Settings, principal: Principal) -> dict[str, str]:
-        """The cost of a question: the settings, or its own ERROR clause."""
-        if self._policy(principal) != _PRIVATE:
-            return {}
-        target = split_error_clause(sql)[1]
-        epsilon, delta = settings.number("epsilon"), settings.number("delta")
-        given = {} if delta is None else {"delta": str(delta)}
-        if target is not None and not target.relative:
-            return given
-        if epsilon is None:
-            raise SqlError(
-                "22023", "a question needs its cost: sfumato.epsilon is not set",
-                "SET sfumato.epsilon = 0.1, or end the question with ERROR 50. EXPLAIN shows cost and error for free.",
-            )  # fmt: skip
-        return {"epsilon": str(epsilon), **given}
 
     def schema_answer(self, sql: str) -> Answer:
         """``SHOW TABLES`` and ``DESCRIBE table``."""
@@ -165,6 +150,23 @@ class Backend:
             user=self.user, database=self.dataset, version=f"PostgreSQL {VERSION} (sfumato {__version__})",
             settings=settings.all(),
         )  # fmt: skip
+
+
+def _options(sql: str, settings: Settings, policy: str) -> dict[str, str]:
+    """The cost of a question: the settings, or its own ERROR clause."""
+    if policy != _PRIVATE:
+        return {}
+    target = split_error_clause(sql)[1]
+    epsilon, delta = settings.number("epsilon"), settings.number("delta")
+    given = {} if delta is None else {"delta": str(delta)}
+    if target is not None and not target.relative:
+        return given
+    if epsilon is None:
+        raise SqlError(
+            "22023", "a question needs its cost: sfumato.epsilon is not set",
+            "SET sfumato.epsilon = 0.1, or end the question with ERROR 50. EXPLAIN shows cost and error for free.",
+        )  # fmt: skip
+    return {"epsilon": str(epsilon), **given}
 
 
 def _budget_row(balance: AccountBalance) -> dict[str, object]:

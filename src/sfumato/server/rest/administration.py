@@ -134,7 +134,7 @@ def change_dataset(name: Name, body: StateChange, who: Who, context: ContextOf) 
 def list_grants(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
     """Users and groups that may ask a data set."""
     require(who, Action.READ_DATASETS)
-    if name not in {dataset.name for dataset in context.service.registered.visible(who)}:
+    if not context.service.registered.visible(who, name=name):
         raise NoSuchItem("There is no such data set.")
     return {"grants": list(context.service.registered.grants(name))}
 
