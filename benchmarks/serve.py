@@ -2,11 +2,15 @@
 
     python benchmarks/serve.py load [--analysts 200] [--questions 10000] [--servers 3] [--state URL] [--record]
     python benchmarks/serve.py overhead [--questions 300] [--record]
+    python benchmarks/serve.py rate [--seconds 20] [--record]
 
 `load` starts server processes on one state, lets analysts ask through all of them, and ends processes by SIGKILL while
 they work. A request that fails is sent again, to any process, with the same idempotency key. Then the ledger is
 compared with the answers: no cap exceeded, no answer without a charge, no question charged twice, and the chain
 verifies. `--state` is a database in PostgreSQL; without it, the state is a folder.
+
+`rate` counts the answers that 1, 16 and 64 clients of the PostgreSQL endpoint get in a second, each question a new one
+on 3,000 rows, and does the same at a plain PostgreSQL server, which answers exactly and charges nothing.
 """
 
 from __future__ import annotations
@@ -49,12 +53,15 @@ tables:
       age: {kind: integer, domain: {low: 0, high: 99}}
 """
 EPSILON = "0.01"
+CLIENTS = (1, 16, 64)
 
 
-def prepare(folder: Path, state: str | Path, *, analysts: int, each: int) -> tuple[QueryService, dict[str, str]]:
+def prepare(
+    folder: Path, state: str | Path, *, analysts: int, each: int, people: int = 1_000
+) -> tuple[QueryService, dict[str, str]]:
     """A state with a data set and analysts, whose budget covers four fifths of their questions; and their tokens."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = {"ward": ["east", "west"] * 500, "age": [i % 90 for i in range(1000)]}
+    rows = {"ward": ["east", "west"] * (people // 2), "age": [i % 90 for i in range(people)]}
     pl.DataFrame(rows).write_csv(folder / "patients.csv")
     (folder / "hospital.yaml").write_text(METADATA)
     service = QueryService.open(state)
@@ -71,17 +78,22 @@ def prepare(folder: Path, state: str | Path, *, analysts: int, each: int) -> tup
     return service, tokens
 
 
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 class Process:
     """One server process, which can be killed and started again on the same port."""
 
-    def __init__(self, state: str | Path, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        options = ["--state", str(state), "--port", str(self.port), "--postgres-port", "-1"]
-        self._command = [sys.executable, "-m", "sfumato", "serve", *options]
+    def __init__(self, state: str | Path, folder: Path, *, postgres: bool = False, **settings: str) -> None:
+        self.port, self.postgres_port = _free_port(), _free_port() if postgres else -1
+        ports = ["--port", str(self.port), "--postgres-port", str(self.postgres_port)]
+        self._command = [sys.executable, "-m", "sfumato", "serve", "--state", str(state), *ports]
         self._environment = {
             **os.environ, "SFUMATO_SERVER_ASK_LIMIT": "1000000/minute", "XDG_STATE_HOME": str(folder / "witness"),
+            **settings,
         }  # fmt: skip
         self.address = f"http://127.0.0.1:{self.port}"
         self.start()
@@ -245,16 +257,93 @@ def overhead(folder: Path, *, questions: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def rate(folder: Path, *, seconds: float) -> Iterator[dict[str, Any]]:
+    """Answers per second and latencies of clients of the PostgreSQL endpoint, and of a plain PostgreSQL server."""
+    import psycopg
+
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from postgres import server
+
+    _, tokens = prepare(folder, folder / "state", analysts=max(CLIENTS), each=100_000, people=3_000)
+    limits = {"SFUMATO_SERVER_ASK_LIMIT": "1000000/minute", "SFUMATO_SERVER_COMPUTE_SECONDS": "1000000"}
+    process = Process(folder / "state", folder, postgres=True, **limits)
+    with server() as (plain, _):
+        try:
+            process.wait()
+            with psycopg.connect(plain, autocommit=True) as client:
+                client.execute("CREATE TABLE patients (ward text, age int)")
+                copied = "INSERT INTO patients SELECT 'east', i % 90 FROM generate_series(1, 3000) i"
+                client.execute(copied)
+            place = f"127.0.0.1:{process.postgres_port}/hospital?options=-c%20sfumato.epsilon%3D{EPSILON}"
+            ours = [f"postgresql://{name}:{token}@{place}" for name, token in tokens.items()]
+            count = 0
+            for clients in CLIENTS:
+                for what, urls in (("sfumato", ours), ("PostgreSQL", [plain] * max(CLIENTS))):
+                    before, began = process.cpu(), time.monotonic()
+                    times = asked_together(urls[:clients], seconds, start=count)
+                    elapsed, ordered = time.monotonic() - began, sorted(times)
+                    count += len(times)
+                    own = (process.cpu() - before) / len(times) if what == "sfumato" else 0.0
+                    yield {
+                        "server": what, "clients": clients, "rate": len(times) / elapsed, "cpu": 1000 * own,
+                        "p50": 1000 * ordered[len(times) // 2], "p95": 1000 * ordered[len(times) * 95 // 100],
+                    }  # fmt: skip
+        finally:
+            process.kill()
+
+
+def asked_together(urls: list[str], seconds: float, *, start: int) -> list[float]:
+    """Latencies of new questions, asked one after the other by each of several clients at once."""
+    import asyncio
+
+    import asyncpg
+
+    numbers = iter(range(start, sys.maxsize))
+
+    async def ask(client: Any, until: float, times: list[float]) -> None:
+        while time.monotonic() < until:
+            began = time.monotonic()
+            number = next(numbers)
+            sql = f"SELECT COUNT(*) AS n FROM patients WHERE age > {number % 90} AND age * 7 < {number}"
+            await client.fetchval(sql)
+            times.append(time.monotonic() - began)
+
+    async def work() -> list[float]:
+        found: list[float] = []
+        clients = [await asyncpg.connect(url, ssl=False, statement_cache_size=0) for url in urls]
+        for client in clients:
+            await client.fetchval("SELECT 1")
+        await asyncio.gather(*(ask(client, time.monotonic() + seconds, found) for client in clients))
+        for client in clients:
+            await client.close()
+        return found
+
+    return asyncio.run(work())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["load", "overhead"])
+    parser.add_argument("what", choices=["load", "overhead", "rate"])
     parser.add_argument("--analysts", type=int, default=200)
     parser.add_argument("--questions", type=int, default=None)
     parser.add_argument("--servers", type=int, default=3)
     parser.add_argument("--state", default=None)
     parser.add_argument("--pause", type=float, default=5.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if given.what == "rate":
+            columns = {"server": "", "clients": "", "rate": ".1f", "cpu": ".1f", "p50": ".1f", "p95": ".1f"}
+            titles = {
+                "rate": "answers per second",
+                "cpu": "server's CPU ms of an answer",
+                "p50": "p50 ms",
+                "p95": "p95 ms",
+            }
+            rates = Figures("serve", "rate", columns, titles)
+            for row in rate(Path(folder), seconds=given.seconds):
+                rates.add(**row)
+            return
         if given.what == "load":
             found = load(
                 Path(folder), state=given.state, analysts=given.analysts, questions=given.questions or 10_000,
