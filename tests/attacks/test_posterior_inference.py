@@ -159,3 +159,39 @@ def test_who_knows_few_makes_up_people_to_see_how_groups_move_values(monkeypatch
     assert few.main.rate > 0.08
     monkeypatch.setattr("sfumato.attacks.likelihood._SYNTHETIC_FILES", 0)
     assert evaluate_attack(PosteriorLinkage(), where, rng=Rng(5)).main.rate < 0.03
+
+
+@pytest.mark.parametrize("form", ["difference", "ratio", "product"])
+def test_a_masked_secret_is_computed_from_released_columns(form: str) -> None:
+    """A script links by the code and computes the secret; of the differences 42 % are zero and 0.5 % exceptions."""
+    draw = np.random.default_rng(8)
+    frame = pl.DataFrame(
+        {
+            "code": draw.integers(0, 3000, 600),
+            "a": draw.lognormal(10, 1, 600).round(),
+            "b": draw.integers(1, 40, 600).astype(float),
+            "c": draw.integers(2, 30, 600).astype(float),
+            "zero": np.where(draw.random(600) < 0.42, 0.0, draw.integers(1, 5000, 600)),
+            "odd": draw.random(600) < 0.005,
+        }
+    )
+    a, b, c = (pl.col(name) for name in "abc")
+    secrets = {
+        "difference": pl.when("odd").then(17.0).otherwise("zero"),
+        "ratio": (a - 1000 * b) / c,
+        "product": a * b / c,
+    }
+    frame = frame.with_columns(a=a + pl.col("zero"), b=a) if form == "difference" else frame
+    frame = frame.with_columns(secret=secrets[form]).drop("zero", "odd")
+    roles = {"code": Column(role=Role.QUASI), "secret": Column(role=Role.SENSITIVE)}
+    data = Data.of(Table(frame=frame), Schema(columns=roles))
+    where = masked(data, "noise", variance_ratio=1.0, columns=["secret"])
+    formula = {"difference": a - b, "ratio": (a - 1000 * b) / c, "product": a * b / c}[form]
+    rows = where.release.table.frame.with_columns(guess=formula).unique("code", keep="any", maintain_order=True)
+    guess = frame.join(rows.select("code", "guess"), on="code", maintain_order="left")["guess"]
+    right = (guess - frame["secret"]).abs() <= 0.05 * frame["secret"].abs() + 1e-9
+    found = run(PosteriorInference(tolerance=0.05), where)
+    assert wilson(found.main.hits, found.main.trials, 0.99)[1] >= right.mean() > 0.8  # type: ignore[operator]
+    assert set(found.detail["computed from"]) == {*"abc"} - ({"c"} if form == "difference" else set())
+    unknown = run(PosteriorInference(tolerance=0.05, transparent=False), where)
+    assert unknown.main.rate < 0.6

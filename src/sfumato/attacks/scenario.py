@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from sfumato.data.table import Table
 from sfumato.dataset import Data, Role
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.masking.base import Step, method_of
+from sfumato.profiling.formulas import as_floats, find_any_formula
 from sfumato.release import Lineage, Release
 from sfumato.wording import did_you_mean
 
@@ -160,6 +161,50 @@ class AttackScenario:
             for name in self.original.sensitive
             if name in self.release.table.columns and name not in self.known
         }
+
+    @cached_property
+    def _by_formula(self) -> dict[str, tuple[AttackScenario, tuple[str, ...]]]:
+        return {}
+
+    def with_formula(self, secret: str) -> tuple[AttackScenario, tuple[str, ...]]:
+        """The release as somebody reads it who computes a masked column from true ones, and these columns.
+
+        The formula is public: what a column means is no secret. Its coefficients are those that hold in most rows. The
+        masked values stay in rows where it gives none.
+        """
+        if secret not in self._by_formula:
+            self._by_formula[secret] = self._computed(secret)
+        return self._by_formula[secret]
+
+    def _computed(self, secret: str) -> tuple[AttackScenario, tuple[str, ...]]:
+        table, rows = self.release.table, self.release_row
+        values = self.original.table.column(secret)
+        others = tuple(name for name in table.columns if name != secret and name in self.original.table.columns)
+        exact = [name for name in unperturbed(self.steps, others) if name not in self.original.identifiers]
+        perturbed = not unperturbed(self.steps, (secret,)) and values.dtype.is_numeric()
+        if (
+            rows is None
+            or len(exact) < 2
+            or self.synthetic
+            or not perturbed
+            or not table.column(secret).dtype.is_numeric()
+        ):
+            return self, ()
+        people = np.flatnonzero(rows >= 0)
+        found = find_any_formula(table.frame.select(exact)[rows[people]], as_floats(values.gather(people)))
+        if found is None:
+            return self, ()
+        seen = as_floats(table.column(secret)).copy()
+        seen[rows[people]] = np.where(np.isfinite(found.values), found.values, seen[rows[people]])
+        steps = [
+            {**step, "columns": [name for name in step["columns"] if name != secret]} if "columns" in step else step
+            for step in self.steps
+        ]
+        release = Release(
+            table=table.with_frame(table.frame.with_columns(pl.Series(secret, seen).fill_nan(None))),
+            manifest={**self.release.manifest, "steps": steps},
+        )
+        return replace(self, release=release), found.columns
 
     @cached_property
     def household(self) -> str | None:

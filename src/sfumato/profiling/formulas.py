@@ -9,11 +9,12 @@ the rows, beyond the most frequent value of the target, is no chance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from sfumato.arrays import Floats, Ints
 from sfumato.rng import Rng
@@ -49,6 +50,8 @@ class Formula:
     """Whether a product or ratio occurs."""
     share: float
     """The share of rows in which it holds, among those whose target is not its most frequent value."""
+    values: Floats
+    """What it gives in each row, NaN where a column is missing."""
 
 
 def find_formula(named: Mapping[str, Floats], target: Floats) -> Formula | None:
@@ -75,8 +78,26 @@ def find_formula(named: Mapping[str, Floats], target: Floats) -> Formula | None:
         if share >= HOLDS:
             numbers = sorted({column for term in members for column in term[:2] if column >= 0})
             products = any(term[1] >= 0 for term in members)
-            return Formula(columns=tuple(names[number] for number in numbers), products=products, share=share)
+            columns_used = tuple(names[number] for number in numbers)
+            return Formula(columns=columns_used, products=products, share=share, values=np.round(fitted, 9) * spread)
     return None
+
+
+def find_any_formula(known: pl.DataFrame, target: Floats) -> Formula | None:
+    """The formula that gives the target from columns of a table in most rows, of the values or of their logarithms."""
+    named = {series.name: as_floats(series) for series in known if series.dtype.is_numeric()}
+    best = find_formula(named, target)
+    positive = {name: values for name, values in named.items() if bool((values[~np.isnan(values)] > 0).all())}
+    if bool((target[~np.isnan(target)] > 0).all()):
+        of_logs = find_formula({name: np.log(values) for name, values in positive.items()}, np.log(target))
+        if of_logs is not None and (best is None or of_logs.share > best.share):
+            best = replace(of_logs, values=np.exp(of_logs.values))
+    return best
+
+
+def as_floats(series: pl.Series) -> Floats:
+    """Numbers with NaN where there is none."""
+    return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 def _term(columns: Sequence[Floats], term: Term) -> Floats:

@@ -64,6 +64,9 @@ def evaluate_attribute(
     """Draw targets with a known true value and compare the guessed values with it."""
     secret = secret_of(attack, scenario)
     targets = targets_of(attack, scenario)
+    formula: tuple[str, ...] = ()
+    if attack.transparent:
+        scenario, formula = scenario.with_formula(secret)
     if secret in targets.knows:
         raise BadParameter(f"`{secret}` cannot be both known to the attacker and inferred.", column=secret)
     truth = scenario.original.table.column(secret)
@@ -95,7 +98,8 @@ def evaluate_attribute(
     parts = 2 if controlled else 1
     best, chosen, selection = strongest(attack, chosen, n_targets, trial, correct, split_deadline(progress, parts))
     guesses = trial(best, chosen, split_deadline(progress, parts))
-    guesses = replace(guesses, detail={**guesses.detail, **selection})
+    told = {"computed from": list(formula)} if formula else {}
+    guesses = replace(guesses, detail={**guesses.detail, **selection, **told})
     rows = targets.rows[chosen][: len(guesses.made)]
     hit = correct(guesses, chosen[: len(guesses.made)])
     constant = best_constant(criterion.informative(released), tolerance)
