@@ -187,7 +187,7 @@ class Operation(Composite):
 
 
 @dataclass(frozen=True)
-class Shifted(Composite):
+class LaterDate(Composite):
     """A date so much later; the last day of a month is used where a day is too late."""
 
     months: int = 0

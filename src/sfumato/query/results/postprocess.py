@@ -22,6 +22,7 @@ from sfumato.query.plan.outputs import (
     First,
     Joined,
     Key,
+    LaterDate,
     Logic,
     Measured,
     Minus,
@@ -34,7 +35,6 @@ from sfumato.query.plan.outputs import (
     Power,
     Remainder,
     Rounded,
-    Shifted,
     Value,
     Written,
 )
@@ -161,7 +161,7 @@ def evaluate(output: Output, keys: tuple[object, ...], leaf: Callable[[Leaf], No
             return NoisyValue(value=not args[0].value)
         case Missing():
             return NoisyValue(value=args[0].value is None)
-        case Shifted(_, months, days, minutes):
+        case LaterDate(_, months, days, minutes):
             return _plain(args, lambda day: add_interval(day, months, days, minutes))
         case Minus():
             return _lift(_exact(0), args[0], lambda x, y: x - y)

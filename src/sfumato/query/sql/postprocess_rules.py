@@ -16,6 +16,7 @@ from sfumato.query.plan.outputs import (
     Extremum,
     First,
     Joined,
+    LaterDate,
     Logic,
     Minus,
     Missing,
@@ -26,7 +27,6 @@ from sfumato.query.plan.outputs import (
     Power,
     Remainder,
     Rounded,
-    Shifted,
     Value,
     Written,
 )
@@ -71,7 +71,7 @@ def _moved(sign: int) -> Rule:
         if not isinstance(interval, exp.Interval):
             return plain(context, node)
         step = {name: sign * size for name, size in interval_size(context.reader, interval).items()}
-        return Shifted((context.output(day),), **step)
+        return LaterDate((context.output(day),), **step)
 
     return rule
 

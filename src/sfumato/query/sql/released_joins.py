@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sfumato.query.plan.outputs import Key, Operation, Output, Shifted, Value
+from sfumato.query.plan.outputs import Key, LaterDate, Operation, Output, Value
 from sfumato.query.plan.query import GroupKey
 from sfumato.query.plan.row_steps import Collapse, Compute, Keep, RowStep, WindowCall, WindowColumn
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
@@ -150,7 +150,7 @@ def _key(output: Output) -> Output:
             return key
         case Operation(args=(Value(value=int()), Key() as key), sign="+"):
             return key
-        case Shifted(args=(Key() as key,)):
+        case LaterDate(args=(Key() as key,)):
             return key
     return output
 
@@ -161,7 +161,7 @@ def check_shifted(steps: Sequence[RowStep], keys: Sequence[GroupKey], reader: Ex
         if not isinstance(step, Compute) or step.call.function != "lookup":
             continue
         for output in step.call.partition:
-            if isinstance(output, Shifted) and isinstance(output.args[0], Key) and output.months:
+            if isinstance(output, LaterDate) and isinstance(output.args[0], Key) and output.months:
                 days = keys[output.args[0].index].values
                 if days is None or len({add_interval(day, output.months) for day in days}) < len(days):
                     raise reader.refuse(
