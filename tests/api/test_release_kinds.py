@@ -147,6 +147,13 @@ def test_measuring_a_folder_needs_its_plan(kind: str, folder: Path, capsys: pyte
     assert "`original` is required" in capsys.readouterr().err
 
 
+def test_a_short_document_that_answers_queries_is_one() -> None:
+    short = {"sfumato": 1, "dataset": "ward", "unit": "row", "data": "ward.csv", "columns": {"age": "quasi"}}
+    assert kind_of_release({**short, "answering": {"policy": {"size-control": 5}}}).part_name() == "answers"
+    assert kind_of_release({**short, "answering": {}, "steps": ["remove"]}).part_name() == "microdata"
+    assert kind_of_release(short).part_name() == "microdata"
+
+
 def test_a_model_file_is_checked_measured_and_attacked_by_the_column_it_names(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
