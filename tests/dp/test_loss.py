@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import exp, log, sqrt
 
@@ -65,6 +66,21 @@ def test_group_privacy() -> None:
     assert 3 * exp(2) * 1e-9 <= float(grown.delta) < 3.0001 * exp(2) * 1e-9
     with pytest.raises(NotComparable):
         concentrated(1, "1e-9").for_group(2)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [pure(1), pure(20), approximate(1, "1e-6"), approximate(8, "1e-3"), approximate("1/100", "1/2"), concentrated(2)],
+)
+def test_a_budget_for_replacement_is_the_largest_that_implies_it(stated: PrivacyLoss) -> None:
+    """Group privacy of two leads back to what was stated, and not from a loss that is 0.1 % larger."""
+    single = stated.for_replacement()
+    assert single.for_group(2) <= stated
+    more = Fraction(1001, 1000)
+    for larger in (replace(single, size=single.size * more), replace(single, delta=single.delta * more)):
+        assert larger == single or not larger.for_group(2) <= stated
+    with pytest.raises(NotComparable):
+        concentrated(1, "1e-9").for_replacement()
 
 
 @pytest.mark.parametrize(("rho", "delta"), [("1/2", "1e-6"), ("0.01", "1e-9"), ("1e-8", "1e-3"), (8, "1e-12")])

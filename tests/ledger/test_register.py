@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import sfumato
 from sfumato.cli import main
-from sfumato.dp.loss import concentrated, pure
+from sfumato.dp.loss import approximate, concentrated, pure
 from sfumato.errors import BadParameter, LedgerBroken, WriteFailed
 from sfumato.ledger import Charge, Ledger
 from sfumato.ledger.charge import charge_run
@@ -127,6 +128,19 @@ def test_the_command_lists_what_left_about_the_people_of_a_document(
     assert "tables yearly; left; by owner; ε = 1 for one row" in text
     assert "learn naive-bayes; charged, nothing registered" in text
     assert sfumato.ledger_overview(tmp_path / "ledger.db").to_frame().height == 2
+
+
+def test_a_budget_where_one_person_is_replaced_by_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The ledger keeps half of it, and the same share of delta as reserve; the entry says what was stated."""
+    place = str(tmp_path / "ledger.db")
+    words = ["ledger", "cap", place, "--dataset", "people", "--neighbours", "replace", "--epsilon", "1", "--json"]
+    assert main([*words, "--delta", "1e-6", "--composition", "gaussian", "--reserve-delta", "5e-7"]) == 0
+    entry = json.loads(capsys.readouterr().out)
+    assert "where one person is replaced by another" in entry["about"]
+    cap = Ledger.open(place).cap(dataset="people")
+    assert cap is not None
+    assert (cap.loss.size, cap.reserved) == (Fraction(1, 2), Fraction(1, 2))
+    assert cap.loss.for_group(2) <= approximate(1, "1e-6")
 
 
 def test_a_budget_that_bounds_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
@@ -132,6 +133,7 @@ def set_budget(
     unit: str | None = None,
     composition: Composition | str = Composition.ALL,
     reserve_delta: Number = 0,
+    neighbours: Literal["add-or-remove", "replace"] = "add-or-remove",
     by: str = "owner",
     why: str = "",
 ) -> Entry:
@@ -155,6 +157,10 @@ def set_budget(
         or ``rho`` (it has all of delta). It is chosen before the first charge.
     reserve_delta
         Under ``gaussian`` and ``rho``, the part of delta for costs that have one, such as private keys.
+    neighbours
+        Which tables the budget compares: with and without one person (``add-or-remove``, as the costs of answers do),
+        or with one person ``replace``d by another. The ledger then keeps the budget that implies it by group privacy of
+        two: half of epsilon.
     by, why
         Who sets it, and the reason, for the ledger.
 
@@ -166,14 +172,20 @@ def set_budget(
     if (epsilon is None) == (rho is None):
         raise BadParameter("A budget is either an epsilon or a rho.", fix="Give one of them.")
     loss = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
+    stated = BudgetCap.of(loss, composition=composition, reserve=reserve_delta)
+    match neighbours:
+        case "add-or-remove":
+            cap = stated
+        case "replace":
+            cap = replace(stated, loss=loss.for_replacement())
+            why = "; ".join(filter(None, (why, f"{loss} where one person is replaced by another")))
+        case _:
+            raise BadParameter("`neighbours` is `add-or-remove` or `replace`.")
     place, named = _place(where)
     name = dataset or ("" if analyst else named or "")
     if not (name or analyst):
         raise BadParameter("A budget needs a data set, an analyst, or both.")
-    return Ledger.open(place).set_cap(
-        BudgetCap.of(loss, composition=composition, reserve=reserve_delta),
-        dataset=name, analyst=analyst, unit=unit, by=by, why=why,
-    )  # fmt: skip
+    return Ledger.open(place).set_cap(cap, dataset=name, analyst=analyst, unit=unit, by=by, why=why)
 
 
 def open_ledger(where: str | Path) -> tuple[Ledger, str | None]:

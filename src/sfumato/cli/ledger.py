@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -35,12 +36,18 @@ def command() -> None:
     "--reserve-delta", type=NUMBER, default="0", show_default=True,
     help="Part of delta for costs that have one, such as private keys, under `gaussian` and `rho`.",
 )  # fmt: skip
+@click.option(
+    "--neighbours", type=click.Choice(["add-or-remove", "replace"]), default="add-or-remove", show_default=True,
+    help="Tables that the budget compares: with and without one person, or with one person replaced by another. With "
+    "`replace`, answers are charged up to half of the budget, which is the same guarantee.",
+)  # fmt: skip
 @click.option("--by", default="owner", show_default=True, help="Name recorded as the one who set the budget.")
 @click.option("--why", default="", help="Reason, for the ledger.")
 @json_option
 def cap(
     ledger: str, dataset: str, analyst: str, epsilon: str | None, rho: str | None, delta: str, unit: str | None,
-    composition: str, reserve_delta: str, by: str, why: str, as_json: bool,
+    composition: str, reserve_delta: str, neighbours: Literal["add-or-remove", "replace"], by: str, why: str,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Set a budget. Data sets without a budget cannot be queried. Earlier spending still counts.
 
@@ -57,13 +64,14 @@ def cap(
         note(f"New ledger: {ledger}")
     entry = set_budget(
         ledger, epsilon=epsilon, delta=delta, rho=rho, dataset=dataset, analyst=analyst, unit=unit,
-        composition=composition, reserve_delta=reserve_delta, by=by, why=why,
+        composition=composition, reserve_delta=reserve_delta, neighbours=neighbours, by=by, why=why,
     )  # fmt: skip
     if as_json:
         emit_json(entry.to_dict())
     else:
         whose = f"{entry.dataset or 'all data sets'}, {entry.analyst or 'all analysts'}"
-        click.echo(f"Entry {entry.number}: {whose}: budget {entry.cost()}.")
+        same = ", which is the stated one where one person is replaced by another" if neighbours == "replace" else ""
+        click.echo(f"Entry {entry.number}: {whose}: budget {entry.cost()}{same}.")
 
 
 @command.command("show")

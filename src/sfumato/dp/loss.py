@@ -160,6 +160,22 @@ class PrivacyLoss:
         curve = self.curve and self.curve.for_group(size)
         return PrivacyLoss(measure=self.measure, size=self.size * size, delta=delta, curve=curve)
 
+    def for_replacement(self) -> PrivacyLoss:
+        """The loss by adding or removing a unit that implies this one where a unit is *replaced* by another.
+
+        Replacing is removing one unit and adding one: group privacy of two (:meth:`for_group`), solved for the single
+        unit. A zero-concentrated loss with a delta is refused.
+
+        >>> pure(1).for_replacement(), concentrated(1).for_replacement()
+        (Loss(epsilon=1/2), Loss(rho=1/4))
+        """
+        if self.measure is PrivacyMeasure.RHO:
+            if self.delta:
+                raise NotComparable("Group privacy of a zero-concentrated loss is defined only for delta = 0.")
+            return PrivacyLoss(measure=self.measure, size=self.size / 4)
+        delta = self.delta / (2 * exp_bracket(self.size / 2)[1]) if self.delta else self.delta
+        return PrivacyLoss(measure=self.measure, size=self.size / 2, delta=delta)
+
     @property
     def pure(self) -> bool:
         return self.measure is PrivacyMeasure.EPSILON and self.delta == 0

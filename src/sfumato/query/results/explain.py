@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, assert_never
 
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, ValueCounts
 from sfumato.query.plan.first_rows import MOST_JOINED_ROWS, FirstRows
 from sfumato.query.plan.fitting import can_be_cut
@@ -54,6 +55,8 @@ class Explanation:
 
     policy: str = "differential-privacy"
     cost: str = ""
+    replaced: str = ""
+    """The largest cost where one unit is replaced by another; empty where none follows."""
     groups: int | None = None
     """Number of groups in the answer; None where keys are private."""
     bounding: str = ""
@@ -76,7 +79,8 @@ class Explanation:
         lines += [
             f"{noise.what}: {noise.mechanism} noise, ±{digits(noise.error, 4)} ({level})." for noise in self.noises
         ]
-        return "\n".join([*lines, *self.notes])
+        replaced = [f"Where one unit is replaced by another: at most {self.replaced}."] if self.replaced else []
+        return "\n".join([*lines, *self.notes, *replaced])
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON."""
@@ -84,8 +88,8 @@ class Explanation:
             notes = [*str(self).split("\n", 1)[:1], *self.notes]
             return {"policy": self.policy, "differential_privacy": False, "notes": notes}
         noises = [{"what": n.what, "mechanism": n.mechanism, "error": n.error} for n in self.noises]
-        return {"cost": self.cost, "groups": self.groups, "bounding": self.bounding, "noise": noises,
-                "confidence": float(self.confidence), "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
+        return {"cost": self.cost, "replaced": self.replaced, "groups": self.groups, "bounding": self.bounding,
+                "noise": noises, "confidence": float(self.confidence), "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
 
 
 def _needed(plan: NoisePlan) -> tuple[float, str]:
@@ -94,6 +98,11 @@ def _needed(plan: NoisePlan) -> tuple[float, str]:
     count = None if measurement is None else measurement.mechanism.key_threshold("0.95")
     assert count is not None
     return count, f"of {count:,.0f} units" if plan.threshold_selection is None else f"with a count of {ceil(count):,}"
+
+
+def _replaced(cost: PrivacyLoss) -> str:
+    """Group privacy of two: a unit that is replaced is removed, and another added."""
+    return "" if cost.measure is PrivacyMeasure.RHO and cost.delta else str(cost.for_group(2))
 
 
 def explain(plan: NoisePlan, *, part: tuple[str, Any] | None = None) -> Explanation:
@@ -171,7 +180,7 @@ def explain(plan: NoisePlan, *, part: tuple[str, Any] | None = None) -> Explanat
     if any(isinstance(step, Compute) for step in plan.query.steps):
         notes.append("Window functions have no interval: the noise of many rows is in each.")
     return Explanation(
-        cost=str(plan.cost), groups=plan.query.groups, bounding=bounding,
+        cost=str(plan.cost), replaced=_replaced(plan.cost), groups=plan.query.groups, bounding=bounding,
         noises=tuple(dict.fromkeys(noises)),
         needed=needed, confidence=plan.query.confidence,
         notes=tuple(notes),
