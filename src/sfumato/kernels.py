@@ -24,10 +24,10 @@ _lock = Lock()
 class _Kernel(Generic[Result]):
     """A function that numba compiles when it is called first, from Python or from another kernel."""
 
-    def __init__(self, function: Callable[..., Result], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Result], options: dict[str, object]) -> None:
         update_wrapper(self, function)
         self._options = options
-        self._compiled: Any = None
+        self._compiled: object = None
 
     @property
     def dispatcher(self) -> Any:

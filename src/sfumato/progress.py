@@ -37,7 +37,7 @@ SILENT: Progress = _Silent()
 """A listener that shows nothing."""
 
 
-def _shell() -> Any:
+def _shell() -> object:
     """The running IPython shell, or None. IPython is not imported to find out."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -158,7 +158,7 @@ def _bit(table: PrivateTable, series: pl.Series, *, sums: bool) -> SecretBit:
     return secret_bit(series, sums=sums)
 
 
-def _table(loaded: Dataset, frames: Mapping[str, Any]) -> tuple[pl.DataFrame, PrivateTable]:
+def _table(loaded: Dataset, frames: Mapping[str, object]) -> tuple[pl.DataFrame, PrivateTable]:
     """The true data of the one private table, cast as the service reads them, and its declaration."""
     from sfumato.engines.choice import is_address
 

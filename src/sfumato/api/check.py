@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sfumato.api.kind import given, kind_of_release
 from sfumato.api.protection import judge_release
@@ -13,11 +12,11 @@ from sfumato.release import Lineage, Release
 
 
 def check(
-    release: Any,
+    release: object,
     *,
-    original: Any = None,
-    population: Any = None,
-    recipe: Any = None,
+    original: object = None,
+    population: object = None,
+    recipe: object = None,
     earlier: Sequence[Release | str | Path] = (),
     lineage: Lineage | None = None,
     engine: str = "auto",

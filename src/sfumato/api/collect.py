@@ -65,7 +65,7 @@ class SurveyEstimates:
         with replacing(path, force=force) as temporary:
             temporary.write_text(json.dumps(self.collection.to_dict()), encoding="utf-8")
 
-    def _question(self, found: QuestionEstimate) -> dict[str, Any]:
+    def _question(self, found: QuestionEstimate) -> dict[str, object]:
         shared = {"question": found.question, "protocol": found.protocol, "reports": found.reports}
         document: dict[str, Any] = {**shared, "people_at_least": found.people}
         answers = self.survey.questions[found.question].answers
@@ -129,12 +129,12 @@ def _charge_and_register(survey: Survey, written: Path, name: str) -> None:
 
 def randomize_answers(
     survey: Survey | str | Path,
-    answers: Any,
+    answers: object,
     *,
     memory: str | Path | None = None,
     out: str | Path | None = None,
     force: bool = False,
-) -> dict[str, Any] | pl.DataFrame:
+) -> dict[str, object] | pl.DataFrame:
     """Turn answers into reports.
 
     Parameters
@@ -202,7 +202,7 @@ def _loaded(survey: Survey | str | Path) -> Survey:
     return survey if isinstance(survey, Survey) else Survey.load(survey)
 
 
-def _stored(path: Path) -> dict[str, Any]:
+def _stored(path: Path) -> dict[str, object]:
     try:
         stored = json.loads(read_text_file(path, kind="tally", fix="Write it with --tally."))
         if isinstance(stored, dict) and isinstance(stored.get("questions"), dict):

@@ -85,7 +85,7 @@ class _Remote:
     def get(self, path: str) -> dict[str, Any]:
         return self._send("GET", path)
 
-    def post(self, path: str, body: Mapping[str, Any], *, key: str | None = None) -> dict[str, Any]:
+    def post(self, path: str, body: Mapping[str, object], *, key: str | None = None) -> dict[str, Any]:
         return self._send("POST", path, body, key)
 
     def _send(
@@ -209,7 +209,7 @@ class RemoteSession:
         return _workload_answer(self._remote.post(f"/datasets/{self.dataset}/workload", body, key=uuid4().hex))
 
 
-def _body(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _body(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, object]:
     given = dict(asked)
     for name, value in options.items():
         if value is not None:

@@ -29,7 +29,7 @@ class HierarchyCheck:
 
     def to_dict(self, *, show_values: bool = False) -> dict[str, Any]:
         """One entry of what ``sfumato hierarchy check --json`` prints; values only if asked for."""
-        shown: dict[str, Any] = {"column": self.column, "state": self.state, "missing": self.missing}
+        shown: dict[str, object] = {"column": self.column, "state": self.state, "missing": self.missing}
         if show_values and self.values:
             shown["values"] = list(self.values)
         return {**shown, "reason": self.reason} if self.reason else shown

@@ -14,7 +14,7 @@ from sfumato.data.read_write import to_native
 from sfumato.learning.run import predict_frame
 
 
-def predict(model: Any, data: Any) -> Any:
+def predict(model: object, data: object) -> Any:
     """Predict every row of a table: the class and its probabilities, a number, a cluster or components.
 
     Predictions depend on the row and the model only, so they cost no budget of the people in the training data.

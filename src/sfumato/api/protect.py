@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from sfumato.api.kind import call, given, kind_of_plan
 from sfumato.api.protection import Protection
@@ -14,8 +13,8 @@ from sfumato.progress import AUTO, Progress
 
 
 def protect(
-    plan: Any,
-    data: Any = None,
+    plan: object,
+    data: object = None,
     *,
     seed: int | None = None,
     key: Key | None = None,

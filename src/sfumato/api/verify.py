@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sfumato.errors import BadParameter
 from sfumato.proof import Verification, verify_certificate
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from sfumato.ledger.ledger import Ledger
 
 
-def verify(certificate: str | Path | Mapping[str, Any], *, ledger: Ledger | str | Path | None = None) -> Verification:
+def verify(
+    certificate: str | Path | Mapping[str, object], *, ledger: Ledger | str | Path | None = None
+) -> Verification:
     """Derive every bound and loss of a certificate again (:mod:`sfumato.proof`).
 
     Parameters

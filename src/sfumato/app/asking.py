@@ -35,7 +35,7 @@ def set_up(workspace: AppWorkspace, request: AskSetup) -> None:
     name, sample = sql_name(location), preview(location, most=_ROWS, **options).table
     if request.unit != "row":
         sample.require([request.unit])
-    sections: dict[str, Any] = {"dataset": name, "unit": request.unit, "ledger": f"{name}-ledger.db"}
+    sections: dict[str, object] = {"dataset": name, "unit": request.unit, "ledger": f"{name}-ledger.db"}
     if request.k is not None:
         sections["answering"] = {"policy": {"audit": {"k": request.k}}}
 

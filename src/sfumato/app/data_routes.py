@@ -164,14 +164,14 @@ def _dataset(project: RecipeProject, columns: list[str] | None = None, **hierarc
     return Data.of(table, Schema(columns=chosen))
 
 
-def hierarchy_states(project: RecipeProject) -> list[dict[str, Any]]:
+def hierarchy_states(project: RecipeProject) -> list[dict[str, object]]:
     """For each quasi-identifier: complete, incomplete, refused (with the reason), or none."""
     dataset = _dataset(project)
     states = []
     for name, column in dataset.schema.columns.items():
         if column.role is not Role.QUASI:
             continue
-        state: dict[str, Any] = {"column": name, "kind": column.kind, "state": "none", "missing": 0, "levels": 1}
+        state: dict[str, object] = {"column": name, "kind": column.kind, "state": "none", "missing": 0, "levels": 1}
         if column.hierarchy is not None:
             state["rule"] = column.hierarchy.part_name()
             try:
@@ -185,7 +185,7 @@ def hierarchy_states(project: RecipeProject) -> list[dict[str, Any]]:
     return states
 
 
-def preview_hierarchy(project: RecipeProject, column: str, setting: Any) -> dict[str, Any]:
+def preview_hierarchy(project: RecipeProject, column: str, setting: object) -> dict[str, object]:
     """The levels of a hierarchy on the values of a column; ``setting`` as a recipe writes it, None for the own one.
 
     Each line is a value with its label at every level. Values without a place in the hierarchy are listed as gaps.

@@ -61,7 +61,7 @@ class Jobs:
     def start(
         self,
         kind: str,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         *,
         seconds: float | None = None,
         then: Callable[[Any], None] | None = None,

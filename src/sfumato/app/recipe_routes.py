@@ -51,7 +51,7 @@ def recipe_state(project: RecipeProject) -> RecipeState:
     )
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> object:
     """Plain data without dates, which YAML has and JSON lacks."""
     if isinstance(value, dict):
         return {str(key): _json(item) for key, item in value.items()}

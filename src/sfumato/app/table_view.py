@@ -89,7 +89,12 @@ class TableView:
         kind = self._one(f"SELECT typeof({column}) FROM {self._from} LIMIT 1")
         text = str(kind[0]) if kind is not None else "VARCHAR"
         missing, distinct = self._one(f"SELECT count(*) - count({column}), count(DISTINCT {column}) FROM {self._from}")
-        facts: dict[str, Any] = {"column": name, "missing": missing, "distinct": distinct, "type": self.columns[name]}
+        facts: dict[str, object] = {
+            "column": name,
+            "missing": missing,
+            "distinct": distinct,
+            "type": self.columns[name],
+        }
         if name in self.problems:
             facts["problem"] = self.problems[name]
         labels = self.labels.get(name)
@@ -140,7 +145,7 @@ class TableView:
         by_number = {row[0]: list(row[1:]) for row in found}
         return [by_number.get(int(number), []) for number in numbers]
 
-    def uniqueness(self, names: Sequence[str]) -> dict[str, Any]:
+    def uniqueness(self, names: Sequence[str]) -> dict[str, object]:
         """Equivalence classes of these columns: how many, the smallest, and shares of rows by class size."""
         if not names:
             return {"columns": [], "rows": self.rows, "unique": 0.0, "classes": 1, "smallest": self.rows, "sizes": []}
@@ -162,7 +167,7 @@ class TableView:
             "sizes": [[label, float(count) / max(self.rows, 1)] for label, count in zip(labels, sizes, strict=True)],
         }
 
-    def crosstab(self, one: str, other: str, most: int = 12) -> dict[str, Any]:
+    def crosstab(self, one: str, other: str, most: int = 12) -> dict[str, object]:
         """Counts of two columns: the frequent values of each, the others together."""
         a, b = self._known([one, other])
         base = f"(SELECT CAST({a} AS VARCHAR) AS a, CAST({b} AS VARCHAR) AS b FROM {self._from})"

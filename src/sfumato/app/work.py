@@ -11,12 +11,12 @@ from typing import Any
 
 from sfumato.progress import Progress
 
-WORK: dict[str, Callable[..., Any]] = {}
+WORK: dict[str, Callable[..., object]] = {}
 """Work by the kind of its job."""
 _PROFILED_ROWS = 1_000_000
 
 
-def _work(function: Callable[..., Any]) -> Callable[..., Any]:
+def _work(function: Callable[..., object]) -> Callable[..., object]:
     WORK[function.__name__] = function
     return function
 

@@ -173,7 +173,7 @@ class Guesses:
         cls,
         row: npt.NDArray[np.int64],
         confidence: npt.NDArray[np.float64],
-        detail: Mapping[str, Any] | None = None,
+        detail: Mapping[str, object] | None = None,
         tried: int | None = None,
         chance: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]] | None = None,
     ) -> Guesses:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from sfumato.masking.base import Context, Step, method_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
-WEAK_MASKING: Mapping[str, Mapping[str, Any]] = {
+WEAK_MASKING: Mapping[str, Mapping[str, object]] = {
     "microaggregate": {
         "groups": [
             {"columns": ["height", "income"], "k": 2},

@@ -76,7 +76,7 @@ class PolicyEntry:
 
 
 def register_table(
-    store: Store, *, dataset: str, place: Any, policy: str, frame: pl.DataFrame, sensitive: Iterable[str]
+    store: Store, *, dataset: str, place: object, policy: str, frame: pl.DataFrame, sensitive: Iterable[str]
 ) -> PolicyEntry:
     """Enter a table, or find its entry. It binds nobody before :meth:`PolicyEntry.claim`.
 
@@ -178,7 +178,7 @@ def _cells(series: pl.Series, salt: bytes) -> Cells:
     return np.array([found[value] for value in series.to_list()], np.uint32)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     """A value as text, the same whether it is declared a whole number or a real one."""
     if value is None:
         return None

@@ -41,7 +41,7 @@ class CommandGroup(click.Group):
             )
 
 
-def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def place_options(command: Callable[..., object]) -> Callable[..., Any]:
     """The options ``--engine`` and ``--memory``: where the rows lie while they are processed."""
     from sfumato.engines.choice import engine_options
 
@@ -51,7 +51,7 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return engine(memory(command))
 
 
-def emit_json(document: Any) -> None:
+def emit_json(document: object) -> None:
     """Print the one JSON document of a command."""
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
@@ -61,7 +61,7 @@ class _Number(click.ParamType[Any]):
 
     name = "number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
         from sfumato.errors import BadParameter
         from sfumato.rationals import rational
 

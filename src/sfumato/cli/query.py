@@ -171,7 +171,7 @@ def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Any:
     return family_module("parties.coordinator").Coordinator.of_file(parties, identity=identity)
 
 
-def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession:
+def _remote(server: str, dataset: str, options: dict[str, object]) -> RemoteSession:
     """The data set on a server. It knows the analyst by the token, and chooses engine and interval itself."""
     from sfumato.api.connect import connect
 

@@ -11,7 +11,7 @@ from sfumato.rationals import rational
 _FORMAT = "sfumato-collect/1"
 
 
-def client_design(survey: Survey) -> dict[str, Any]:
+def client_design(survey: Survey) -> dict[str, object]:
     """Questions, protocols and exact chances (in units of 2**-32) of a survey; depends on the survey file alone.
 
     >>> smoker = "smoker: {domain: {values: ['no', 'yes']}}"

@@ -152,7 +152,7 @@ def _damaged(memory: Path) -> NotThatFormat:
 
 
 def _report(
-    survey: Survey, answers: Mapping[str, Any], kept: _Memory, source: RandomSource
+    survey: Survey, answers: Mapping[str, object], kept: _Memory, source: RandomSource
 ) -> tuple[dict[str, Any], _Memory]:
     """The report, and the memory after it."""
     if kept.sent >= survey.reports_of_one:

@@ -108,7 +108,7 @@ def column_names(source: object, **options: Any) -> tuple[str, ...]:
     return tuple(_cells(source, (), options)[0].columns)
 
 
-def kind_of_values(values: Iterable[Any]) -> str:
+def kind_of_values(values: Iterable[object]) -> str:
     """The kind of a column whose possible values are declared; ``category`` unless all are of another kind.
 
     >>> kind_of_values([1, 2, 3]), kind_of_values([1, 2.5]), kind_of_values(["1", 2]), kind_of_values([True, False])
@@ -164,7 +164,7 @@ def as_kind(series: pl.Series, kind: str | None) -> pl.Series:
             return _moments(series, wanted)
 
 
-def _moments(series: pl.Series, wanted: Any) -> pl.Series:
+def _moments(series: pl.Series, wanted: object) -> pl.Series:
     """Dates or moments; a moment with a time of day is no date."""
     if isinstance(series.dtype, pl.Datetime):
         moments = (series.dt.replace_time_zone(None) if series.dtype.time_zone else series).cast(pl.Datetime("us"))
@@ -233,11 +233,11 @@ def frame_cells(source: Any) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _object_texts(column: Iterable[Any]) -> pl.Series:
+def _object_texts(column: Iterable[object]) -> pl.Series:
     return pl.Series([None if value is None or value != value else str(value) for value in column], dtype=pl.String)
 
 
-def _cells(source: Any, names: Sequence[str], options: Mapping[str, Any]) -> tuple[pl.DataFrame, bool]:
+def _cells(source: object, names: Sequence[str], options: Mapping[str, object]) -> tuple[pl.DataFrame, bool]:
     """All cells of a source, and whether it stores the types of its columns. Nothing is found by looking at rows."""
     from sfumato.data import read_write
 
@@ -264,7 +264,7 @@ def _cells(source: Any, names: Sequence[str], options: Mapping[str, Any]) -> tup
         raise FileMissing(f"{path} cannot be opened: permission denied.", path=str(path)) from None
 
 
-def _standard_input(options: Mapping[str, Any]) -> pl.DataFrame:
+def _standard_input(options: Mapping[str, object]) -> pl.DataFrame:
     with tempfile.TemporaryDirectory(prefix="sfumato-") as folder:
         path = Path(folder) / "input.csv"
         path.write_bytes(sys.stdin.buffer.read())

@@ -35,7 +35,7 @@ class Preview:
         return self.table.rows < self.rows
 
 
-def preview(source: Any, *, most: int, whole: bool | None = None, **options: Any) -> Preview:
+def preview(source: object, *, most: int, whole: bool | None = None, **options: Any) -> Preview:
     """At most about ``most`` rows of a table; all of them if it has no more.
 
     Half are the first rows, in which those that belong together (a household, a stay) still stand together. The others

@@ -147,7 +147,7 @@ class PlanReader(Part):
         return ()
 
 
-def _policy(value: Any, info: ValidationInfo) -> AnsweringPolicy | None:
+def _policy(value: object, info: ValidationInfo) -> AnsweringPolicy | None:
     if isinstance(value, AnsweringPolicy) or value is None:
         return value
     if isinstance(value, str):
@@ -267,7 +267,7 @@ class Dataset(_Declared):
 
     @classmethod
     def parse(
-        cls, text: str | Mapping[str, Any], *, base: Path | None = None, source: str = "data set document"
+        cls, text: str | Mapping[str, object], *, base: Path | None = None, source: str = "data set document"
     ) -> Dataset:
         """A data set from YAML text or from plain data; ``base`` is the folder that paths in it start from."""
         if isinstance(text, str):

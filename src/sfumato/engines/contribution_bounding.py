@@ -107,7 +107,7 @@ class Bounded:
         return True
 
 
-def bounded_totals(rows: Iterable[tuple[Any, ...]], bounded: Bounded) -> list[tuple[Any, ...]]:
+def bounded_totals(rows: Iterable[tuple[Any, ...]], bounded: Bounded) -> list[tuple[object, ...]]:
     """The definition of bounded sums: for each group its number or keys, its totals and its number of units.
 
     ``rows`` are those of ``bounded.source``. A unit's rows are summed by group; the sums within each group are bounded

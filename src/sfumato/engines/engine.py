@@ -39,7 +39,7 @@ class Running:
     def check(self, query: Query) -> None:
         """Refuse a statement that this engine cannot compute exactly. Reads no data and precedes any cost."""
 
-    def listed(self, values: tuple[Any, ...]) -> str | None:
+    def listed(self, values: tuple[object, ...]) -> str | None:
         """Name of a table that holds these public values and their positions, made once and cached.
 
         None: the statement writes the values out.
@@ -84,7 +84,7 @@ class Engine(Part):
     """Suffixes of the files that masking out of core can write. Empty: the engine answers queries only."""
 
     @abstractmethod
-    def start(self, tables: Mapping[str, Any]) -> Running:
+    def start(self, tables: Mapping[str, object]) -> Running:
         """Open tables for private queries: each a file, or a frame that supports Arrow, by its name in statements."""
 
     def workspace(

@@ -354,7 +354,7 @@ def _common(*items: Expression) -> str:
     raise AssertionError(f"values of mixed types: {sorted(kinds)}")
 
 
-def constant(value: Any) -> Constant:
+def constant(value: object) -> Constant:
     """A value as a constant of its own type."""
     match value:
         case bool():

@@ -106,7 +106,7 @@ def in_words(value: object, *, colon: str = ": ") -> str:
             return str(value)
 
 
-def attack_label(attack: Mapping[str, Any]) -> str:
+def attack_label(attack: Mapping[str, object]) -> str:
     """The name of an attack in tables and pictures: its part name, its secret column, its setting.
 
     >>> attack_label({"attack": "learned-linkage", "discloses": "identity", "setting": "30% known"})

@@ -99,7 +99,7 @@ def protect_graph(recipe: GraphRecipe, graph: Graph, rng: Rng, progress: Progres
 
 def _manifest(
     recipe: GraphRecipe, graph: Graph, clusters: Clusters | None, table: Any, verdicts: Sequence[Verdict]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """How the release was made and which models hold. Contains no count of the original."""
     steps = [{"step": step.part_name(), "parameters": step.public()} for step in recipe.steps]
     return {

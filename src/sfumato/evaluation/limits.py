@@ -174,7 +174,7 @@ right about 29% (27% to 31.2%)"
     return f"{words}; {attack_label(found)} is right about {percent(found['risk'])} ({ends})"
 
 
-def _accepted(limits: Limits, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _accepted(limits: Limits, entries: Sequence[Mapping[str, Any]]) -> dict[str, object] | None:
     """The acceptance with the value that it covers; None without an acceptance or without such an attack."""
     if limits.accepted is None or not entries:
         return None

@@ -93,7 +93,7 @@ def release_manifest(
     *,
     columns: Sequence[str],
     rows: int,
-    steps: Sequence[Mapping[str, Any]],
+    steps: Sequence[Mapping[str, object]],
     verdicts: Sequence[Verdict],
     unchanged: Sequence[str] | None = None,
 ) -> dict[str, Any]:

@@ -20,7 +20,7 @@ ModelLookup = Callable[[str], type[PrivacyModel]]
 
 
 def verify(
-    models: Iterable[Mapping[str, Any]], counts: ReleaseCounts, *, lookup: ModelLookup = model_of
+    models: Iterable[Mapping[str, object]], counts: ReleaseCounts, *, lookup: ModelLookup = model_of
 ) -> list[Verdict]:
     """A verdict for each model of a manifest, ``{name: parameters}``. ``lookup`` gives the class of a name."""
     return [
@@ -30,7 +30,7 @@ def verify(
     ]
 
 
-def _column(parameters: Any) -> str | None:
+def _column(parameters: object) -> str | None:
     column = parameters.get("column") if isinstance(parameters, Mapping) else None
     return str(column) if column is not None else None
 

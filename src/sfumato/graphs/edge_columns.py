@@ -44,7 +44,7 @@ def check_declaration(declared: object) -> str | None:
     return f"must be {_CHOICES}"
 
 
-def released_columns(tables: Sequence[tuple[str, pl.DataFrame]], declared: Mapping[str, Any]) -> list[pl.DataFrame]:
+def released_columns(tables: Sequence[tuple[str, pl.DataFrame]], declared: Mapping[str, object]) -> list[pl.DataFrame]:
     """For each edge table (its name, and its columns without the two nodes) what is released about its edges."""
     for name, declaration in declared.items():
         if wrong := check_declaration(declaration):

@@ -115,15 +115,15 @@ def _matrix_tables(source: Any) -> tuple[pl.DataFrame, pl.DataFrame, bool]:
 
 
 def graph_from_tables(
-    edges: Sequence[Any] | Mapping[str, Any],
+    edges: Sequence[object] | Mapping[str, object],
     *,
-    nodes: Any = None,
+    nodes: object = None,
     key: str | None = None,
     source: str | None = None,
     target: str | None = None,
     drop: Collection[Fault] = (),
     relations: Relations | None = None,
-    edge_columns: Mapping[str, Any] | None = None,
+    edge_columns: Mapping[str, object] | None = None,
     directions: Literal["drop"] | None = None,
 ) -> Graph:
     """A graph from edge tables (one per relation) and a node table.
@@ -229,7 +229,7 @@ def _cells(table: object, names: Sequence[str]) -> list[pl.Series]:
     return read_declared(table, dict.fromkeys(names, "category")).frame.get_columns()
 
 
-def _named(edges: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _named(edges: Sequence[object] | Mapping[str, object]) -> list[tuple[str, Any]]:
     """Edge tables with the names of their relations, which differ."""
     if isinstance(edges, Mapping):
         return list(edges.items())
@@ -245,7 +245,7 @@ def _numbers(column: pl.Series, place: pl.DataFrame) -> Ints:
     return named.fill_null(-1).to_numpy().astype(np.int64)
 
 
-def edge_table(source: Any) -> pl.DataFrame:
+def edge_table(source: object) -> pl.DataFrame:
     """A table as it is read for a graph. A file that does not fit in memory is refused."""
     _require_room(source)
     return read(source).frame

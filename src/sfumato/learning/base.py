@@ -97,7 +97,7 @@ class PrivateEstimator(_FitState):
         """Refuse a bad epsilon or delta before the data is looked at."""
         squared_budget(self.epsilon, self.delta)
 
-    def public_parameters(self) -> dict[str, Any]:
+    def public_parameters(self) -> dict[str, object]:
         """Parameters that are published as they are, and must not come from the data."""
         own = {"ledger", "dataset", "epsilon", "delta"}
         return {name: value for name, value in self.get_params(deep=False).items() if name not in own}
@@ -121,7 +121,7 @@ class PrivateEstimator(_FitState):
         check_is_fitted(self)
         return self._checked_rows(X, reset=False)[0]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.target_tags.required = self.supervised
@@ -160,7 +160,7 @@ class PrivateClassifier(PrivateEstimator, ABC):
         self.classes_ = declared
         return codes
 
-    def predict(self, X: Any) -> Array:  # noqa: N803
+    def predict(self, X: object) -> Array:  # noqa: N803
         """The most probable class of every row."""
         chances = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(chances, axis=1)])

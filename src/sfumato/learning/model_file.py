@@ -19,7 +19,7 @@ _NOT_STORED = {"ledger", "dataset"}
 _KINDS = {"f": "float64", "i": "int64", "b": "bool", "U": "str", "O": "object"}
 
 
-def model_document(model: Any) -> dict[str, Any]:
+def model_document(model: Any) -> dict[str, object]:
     """A fitted model as plain data: parameters, fitted values and the privacy statement, all public."""
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in _NOT_STORED}
     fitted = {
@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _value(plain: Any) -> Any:
+def _value(plain: object) -> Any:
     if isinstance(plain, list):
         return [_value(one) for one in plain]
     if not isinstance(plain, dict):

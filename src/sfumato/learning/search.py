@@ -136,7 +136,7 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = self.best_estimator_.n_features_in_
         return self
 
-    def _candidates(self) -> list[dict[str, Any]]:
+    def _candidates(self) -> list[dict[str, object]]:
         kind = self.estimator
         if not isinstance(kind, PrivateEstimator) or not (is_classifier(kind) or is_regressor(kind)):
             raise BadParameter("A search needs a private classifier or regressor of `sfumato.learning`.")
@@ -173,7 +173,7 @@ class RandomizedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Classes of the chosen classifier."""
         return self.best_estimator_.classes_
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.estimator_type = getattr(self.estimator.__sklearn_tags__(), "estimator_type", None)
         tags.non_deterministic = True

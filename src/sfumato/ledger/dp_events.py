@@ -21,7 +21,7 @@ Event: TypeAlias = dict[str, Any]
 _MODULE = "dp_accounting.dp_event"
 
 
-def dp_events(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def dp_events(entries: Iterable[Entry]) -> list[dict[str, object]]:
     """For each data set and unit, all charges as one composed event."""
     found: dict[tuple[str, str], list[Event]] = {}
     for entry in entries:

@@ -250,7 +250,7 @@ class UnknownStep(Step):
         raise NotApplicable("The method of this step is not installed.")
 
 
-def method_of(published: Mapping[str, Any]) -> type[Step]:
+def method_of(published: Mapping[str, object]) -> type[Step]:
     """The method class of a manifest's step entry, or :class:`UnknownStep` if that method is not installed.
 
     >>> method_of({"step": "generalize"}).coarsens, method_of({"step": "of-another-package"}).simulable

@@ -67,7 +67,7 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.key_ = (KeyedRng().key if self.key is None else load_key(self.key)).open(Permit("masking features"))
         return self
 
-    def transform(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
+    def transform(self, X: Any) -> object:  # noqa: N803 - scikit-learn's name
         """The masked features, row by row in the same order."""
         check_is_fitted(self, "n_features_in_")
         step, checked = self._accepted_step(), self._checked(X, reset=False)
@@ -84,12 +84,12 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         masked = to_native(change.table)
         return masked.set_index(checked.index) if hasattr(checked, "index") and hasattr(masked, "set_index") else masked
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: Any = None) -> object:
         """The names of the features, which stay the same."""
         check_is_fitted(self, "n_features_in_")
         return _check_feature_names_in(self, input_features)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.random_state is None or self.key is None

@@ -131,7 +131,7 @@ class HttpsChannel:
         except (ValueError, RecursionError):
             raise self.nonsense() from None
 
-    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, object]:
         with self.translated(), closing(self.connection()) as connection:
             connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
             return self.document(connection.getresponse())

@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _reply(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _reply(self, body: dict[str, object]) -> dict[str, Any]:
         party, analyst = self.server.party, self._analyst()
         match self.path:
             case "/join":
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 raise QueryRefused(f"A party answers POST {', '.join(_PATHS)}.")
 
-    def _compute(self, body: dict[str, Any]) -> bytes:
+    def _compute(self, body: dict[str, object]) -> bytes:
         """The party's shares of the result. The connection switches to frames with the first one."""
         digest, said = _fields(body, {"question": str, "announcements": list})
         announcements = [Announcement.from_dict(each) for each in said]
@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         _log.info("%s %s", path, args[1] if len(args) > 1 else "")
 
 
-def _fields(body: dict[str, Any], kinds: dict[str, type]) -> tuple[Any, ...]:
+def _fields(body: dict[str, object], kinds: dict[str, type]) -> tuple[Any, ...]:
     """The fields of a message in the order of their names; anything else is refused."""
     if set(body) != set(kinds) or not all(isinstance(body[name], kind) for name, kind in kinds.items()):
         raise _malformed()

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
 from sfumato.data.source import Source
 from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
@@ -95,7 +94,7 @@ def unit_lines(proposal: Proposal, unit: str | None) -> Iterator[str]:
         yield "# bounds: {rows: , groups: }      # for queries: most rows of a person per group, and groups of a person"
 
 
-def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reasons: Sequence[str]) -> Iterator[str]:
+def _own(proposal: Proposal, k: int | None, step: Mapping[str, object] | None, reasons: Sequence[str]) -> Iterator[str]:
     """Models, steps and further sections without a preset."""
     yield from _models(proposal, k)
     yield ""
@@ -247,7 +246,7 @@ def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
         yield "#  - l-diversity: {l: }      # for every sensitive column: otherwise a class may have one value only"
 
 
-def _steps(proposal: Proposal, step: Mapping[str, Any] | None, reasons: Sequence[str]) -> Iterator[str]:
+def _steps(proposal: Proposal, step: Mapping[str, object] | None, reasons: Sequence[str]) -> Iterator[str]:
     if not proposal.of_role(Role.QUASI):
         yield from comment("There is no quasi-identifier, so there is nothing to generalize. Identifiers are removed.")
         yield "steps: []"

@@ -101,7 +101,7 @@ def _plan(plan: NoisePlan | CubePlan, parts: Mapping[str, PartColumn]) -> dict[s
     }  # fmt: skip
 
 
-def _node(node: PlanNode, parts: Mapping[str, PartColumn]) -> dict[str, Any]:
+def _node(node: PlanNode, parts: Mapping[str, PartColumn]) -> dict[str, object]:
     kind = part_name(type(node).__name__)
     about: dict[str, Any] = {}
     if isinstance(node, Scan):
@@ -114,7 +114,7 @@ def _node(node: PlanNode, parts: Mapping[str, PartColumn]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _demand(column: PartColumn, value: int | str) -> dict[str, Any]:
+def _demand(column: PartColumn, value: int | str) -> dict[str, object]:
     """The part in its type, and all parts that are declared. Whole numbers are text, in their one decimal form."""
     return {"kind": str(column.kind), "value": str(value), "values": [str(known) for known in column.values]}
 
@@ -140,7 +140,7 @@ def _draw(plan: NoisePlan, measurement: Measurement, over: str) -> dict[str, Any
     }  # fmt: skip
 
 
-def _measures(aggregate: Aggregate) -> dict[str, Any]:
+def _measures(aggregate: Aggregate) -> dict[str, object]:
     """The kind of an aggregate with its whole and rational fields: bounds, grids and ranks, all of them declared."""
     kind = part_name(type(aggregate).__name__)
     values = {field.name: getattr(aggregate, field.name) for field in fields(aggregate)}  # type: ignore[arg-type]

@@ -163,7 +163,7 @@ class Cursor:
         self.rowcount = -1
         self.answer: Answer | None = None
         """The latest answer, with intervals, cost and explanation."""
-        self._rows: Iterator[tuple[Any, ...]] | None = None
+        self._rows: Iterator[tuple[object, ...]] | None = None
         self._closed = False
 
     def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
@@ -185,7 +185,7 @@ class Cursor:
         ]
         return self
 
-    def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> None:
+    def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[object]]) -> None:
         """Refused: PEP 249 leaves no way to fetch the rows of several queries."""
         raise NotSupportedError("Ask the queries one by one with execute().")
 
@@ -193,7 +193,7 @@ class Cursor:
         """The next row, or None."""
         return next(self._answered(), None)
 
-    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+    def fetchmany(self, size: int | None = None) -> list[tuple[object, ...]]:
         """The next rows, as many as ``size`` or :attr:`arraysize`."""
         rows = self._answered()
         return [row for _, row in zip(range(self.arraysize if size is None else size), rows, strict=False)]
@@ -205,7 +205,7 @@ class Cursor:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self._answered()
 
-    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+    def setinputsizes(self, sizes: Sequence[object]) -> None:
         """Does nothing."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
@@ -221,7 +221,7 @@ class Cursor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _answered(self) -> Iterator[tuple[Any, ...]]:
+    def _answered(self) -> Iterator[tuple[object, ...]]:
         self._check_open()
         if self._rows is None:
             raise InterfaceError("No query was asked with this cursor.")
@@ -237,7 +237,7 @@ def _type_code(dtype: Any) -> str:
     return NUMBER if dtype.is_numeric() else DATETIME if dtype.is_temporal() else STRING
 
 
-def bind_parameters(sql: str, parameters: Sequence[Any]) -> str:
+def bind_parameters(sql: str, parameters: Sequence[object]) -> str:
     """Put the literal of each parameter in place of its ``?``. A ``?`` in a string, name or comment is no placeholder.
 
     >>> bind_parameters("SELECT COUNT(*) FROM t WHERE a = ? -- why?", ["it's"])
@@ -265,7 +265,7 @@ def bind_parameters(sql: str, parameters: Sequence[Any]) -> str:
     return "".join([*parts, sql[last:]])
 
 
-def literal_text(value: Any) -> str:
+def literal_text(value: object) -> str:
     """The SQL literal of a value; :class:`DataError` for one that has none."""
     plain = value.item() if hasattr(value, "item") and not isinstance(value, str) else value  # a NumPy scalar
     match plain:

@@ -80,7 +80,7 @@ class Session:
     def __init__(
         self,
         catalog: Catalog,
-        tables: Mapping[str, Any],
+        tables: Mapping[str, object],
         *,
         ledger: Ledger,
         analyst: str,
@@ -331,7 +331,7 @@ class Session:
         record = self.ledger.recall_charge(key, self.analyst)
         return None if record is None else self.joint_certificate([{"charges": [json.loads(record)]}])
 
-    def joint_certificate(self, parts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    def joint_certificate(self, parts: Sequence[Mapping[str, Any] | None]) -> dict[str, object] | None:
         """The certificate of an answer of several parts; None where a part has none."""
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
@@ -378,7 +378,7 @@ class Session:
         if options.epsilon is None or options.rho is not None:
             raise BadParameter("a relative error needs an epsilon that it may cost at most.")
         losses: list[PrivacyLoss] = []
-        certificates: list[Mapping[str, Any] | None] = []
+        certificates: list[Mapping[str, object] | None] = []
         fresh = False
         answer: Answer | None = None
         for plan in doubling_plans(query, rational(options.epsilon), rational(options.delta), options.limits):
@@ -490,7 +490,7 @@ class Session:
         )  # fmt: skip
 
 
-def _arrow(source: Any) -> Any:
+def _arrow(source: object) -> object:
     # A name of a file or a table is the common case; it loads no Polars, which the command line defers.
     if isinstance(source, str | Path) or not isinstance(source, pl.DataFrame):
         return source

@@ -230,7 +230,7 @@ def _added(text: str, where: tuple[str, ...], name: str, settings: Mapping[str, 
     return f"{text[: first.index]}{yaml_scalar(name)}: {yaml_flow(settings)}\n{' ' * first.column}{text[first.index :]}"
 
 
-def _section(root: Any, where: tuple[str, ...]) -> Any:
+def _section(root: object, where: tuple[str, ...]) -> Any:
     """The node at a place."""
     for key in where:
         root = _value(root, key)

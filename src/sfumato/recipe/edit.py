@@ -9,7 +9,7 @@ from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
 from sfumato.errors import BadParameter, InvalidRecipe
 
 
-def set_section(recipe: str, key: str, value: Any) -> str:
+def set_section(recipe: str, key: str, value: object) -> str:
     """The text of a recipe with another value of a top-level key; None removes the key.
 
     Items of a list that do not change keep their lines and comments. A new key is added at the end.
@@ -52,7 +52,7 @@ def set_section(recipe: str, key: str, value: Any) -> str:
     return _verified(text, wanted, key)
 
 
-def set_column(recipe: str, column: str, key: str, value: Any) -> str:
+def set_column(recipe: str, column: str, key: str, value: object) -> str:
     """The text of a recipe with another setting of one column; None removes the setting.
 
     >>> text = "sfumato: 1\\ncolumns:\\n  age: {role: quasi, kind: integer}  # years\\n"
@@ -108,7 +108,7 @@ def _written(key: str, value: object) -> str:
     return f"{yaml_scalar(key)}: {yaml_flow(value)}"
 
 
-def _item(entry: Any, indent: str = "  ") -> str:
+def _item(entry: object, indent: str = "  ") -> str:
     """A part as a list item: ``- k-anonymity: {k: 5}``, or ``- remove`` without parameters."""
     if isinstance(entry, dict) and len(entry) == 1:
         [(name, settings)] = entry.items()
@@ -140,7 +140,7 @@ def _items(text: str, node: Any, old: Sequence[Any], new: Sequence[Any], begin: 
     return "\n".join(lines)
 
 
-def _name(entry: Any) -> Any:
+def _name(entry: object) -> Any:
     return next(iter(entry)) if isinstance(entry, dict) and entry else entry
 
 

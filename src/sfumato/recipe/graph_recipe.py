@@ -180,7 +180,7 @@ class GraphRecipe:
         return replace(_from_document(parse_yaml(text, source=file.name), file.parent), path=file)
 
     @classmethod
-    def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None) -> GraphRecipe:
+    def parse(cls, document: str | Mapping[str, object], *, base: Path | None = None) -> GraphRecipe:
         """A recipe from YAML text or from plain data."""
         if isinstance(document, str):
             return _from_document(parse_yaml(document, source="recipe"), base)
@@ -188,7 +188,7 @@ class GraphRecipe:
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as plain data; ``GraphRecipe.parse`` gives it back."""
-        plain: dict[str, Any] = {"sfumato": 1, **({"title": self.title} if self.title else {})}
+        plain: dict[str, object] = {"sfumato": 1, **({"title": self.title} if self.title else {})}
         plain |= {"graph": self.graph.to_dict(), **({"seed": self.seed} if self.seed is not None else {})}
         table = self.table.to_dict() if self.table is not None else {}
         if table:
@@ -302,14 +302,14 @@ def _source(
 
 
 def _parts(
-    document: YamlDocument, plain: Mapping[str, Any], problems: list[Problem]
+    document: YamlDocument, plain: Mapping[str, object], problems: list[Problem]
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The parts for graphs, built, and the entries that are left for the node table."""
     parts: dict[str, Any] = {}
     tables: dict[str, list[Any]] = {}
     for section, kind in SECTIONS.items():
         mine: list[Part] = []
-        left: list[Any] = []
+        left: list[object] = []
         listed = plain.get(section) or []
         for index, item in enumerate(listed if isinstance(listed, list) else []):
             name, setting = (item, None) if isinstance(item, str) else next(iter(dict(item).items()), ("", None))

@@ -116,7 +116,7 @@ class Recipe:
         return replace(recipe_from_text(text, base=file.parent, source=file.name), path=file)
 
     @classmethod
-    def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None) -> Recipe:
+    def parse(cls, document: str | Mapping[str, object], *, base: Path | None = None) -> Recipe:
         """A recipe from YAML text or from plain data."""
         from sfumato.recipe.validate import recipe_from_dict, recipe_from_text
 
@@ -154,7 +154,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as plain data; ``Recipe.parse`` gives it back."""
-        plain: dict[str, Any] = {"sfumato": VERSION}
+        plain: dict[str, object] = {"sfumato": VERSION}
         if self.title:
             plain["title"] = self.title
         if self.source is not None:

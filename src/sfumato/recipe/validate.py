@@ -147,7 +147,7 @@ def _form(model: type[M], document: YamlDocument, base: Path | None, problems: l
     return None
 
 
-def account_of(plain: Mapping[str, Any], base: Path | None) -> tuple[str, str] | None:
+def account_of(plain: Mapping[str, object], base: Path | None) -> tuple[str, str] | None:
     """The ledger and the data set in whose register the release is entered: of the document, or of this file."""
     name, ledger = plain.get("dataset"), plain.get("ledger")
     file = Dataset.named_file({"dataset": name}, base=base)

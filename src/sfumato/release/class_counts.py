@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 Counts = Mapping[str | None, int]
 Shares = Mapping[str | None, float]
@@ -70,7 +70,7 @@ class ReleaseCounts:
             raise CannotCheck("It needs the population table; name it with --population.")
         return self.population
 
-    def sensitive(self, parameters: Mapping[str, Any]) -> str:
+    def sensitive(self, parameters: Mapping[str, object]) -> str:
         """The sensitive column of a model: its ``column`` parameter, or the only sensitive column."""
         name = parameters.get("column")
         if name is None and len(self.inside) == 1:

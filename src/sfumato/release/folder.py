@@ -126,7 +126,7 @@ def private_document(folder: Path) -> dict[str, object]:
     return document
 
 
-def released_file(path: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+def released_file(path: object) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Where the rows of a release lie, the options to read them, and its manifest.
 
     ``path`` is a release folder, or any readable file, address or frame, which is a release without a manifest.
@@ -143,7 +143,7 @@ def released_file(path: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     return place / Path(data).name, manifest.get("reading", {}), manifest
 
 
-def load_release(path: Any) -> Release:
+def load_release(path: object) -> Release:
     """Load a release folder with its manifest, or any readable file or frame as a release without a manifest."""
     location, options, manifest = released_file(path)
     return Release(table=read(location, **options), manifest=manifest)

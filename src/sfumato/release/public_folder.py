@@ -134,7 +134,7 @@ class PublicFolder:
         if self.promise and why is Why.MEASURED:
             raise SecretAccessRefused(f"{what} was measured on the original of a differentially private release.")
 
-    def manifest(self, document: Mapping[str, Leaving[Any]], *, kind: str) -> dict[str, Any]:
+    def manifest(self, document: Mapping[str, Leaving[object]], *, kind: str) -> dict[str, Any]:
         """Write the manifest: the kind of release, and every file with its SHA-256, data first. Call it last."""
         paths = [path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file()]
         names = sorted(paths, key=lambda name: (not name.startswith("data."), "/" in name, name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
@@ -23,7 +22,7 @@ def build_report(
     recipe: Recipe,
     evaluation: Evaluation,
     *,
-    steps: Sequence[Mapping[str, Any]],
+    steps: Sequence[Mapping[str, object]],
     original: Table | None = None,
     release: Table | None = None,
     lineage: Lineage | None = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -60,7 +59,7 @@ def _has_ranges(series: pl.Series | None) -> bool:
     )
 
 
-def _values(series: pl.Series, words: Mapping[Any, str]) -> str:
+def _values(series: pl.Series, words: Mapping[object, str]) -> str:
     """The released values: all levels of a category, the range of numbers and dates."""
     known = series.drop_nulls()
     if known.is_empty():
@@ -73,7 +72,7 @@ def _values(series: pl.Series, words: Mapping[Any, str]) -> str:
     return "; ".join(f"{level} = {words[level]}" if level in words else str(level) for level in levels.to_list())
 
 
-def _codes(codes: Sequence[Any]) -> str:
+def _codes(codes: Sequence[object]) -> str:
     shown = [f"{code[0]} to {code[1]}" if isinstance(code, list | tuple) else str(code) for code in codes]
     return "; ".join(shown)
 

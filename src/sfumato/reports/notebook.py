@@ -90,7 +90,7 @@ def _or_empty(measure: Plain, value: float | None) -> str:
     return "" if value is None else measure_value(measure, value)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return number(value) if isinstance(value, int | float) else "" if value is None else str(value)

@@ -207,7 +207,7 @@ def _first_figures(report: ReportData) -> list[dict[str, str]]:
 def _steps(report: ReportData) -> list[dict[str, Any]]:
     """What was done: name, parameters and public outcome of each step; for the owner the private outcome too."""
     private = list(report.outcomes)
-    steps: list[dict[str, Any]] = []
+    steps: list[dict[str, object]] = []
     for step in report.manifest.get("steps", ()):
         name = str(step.get("step"))
         public = {**step.get("parameters", {}), **{key: step[key] for key in step if key not in _ELSEWHERE}}

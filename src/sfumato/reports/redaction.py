@@ -99,7 +99,7 @@ class Section:
     """Why a section of a document may leave, and its form for outside readers."""
 
     why: Why
-    redact: Callable[[Any], Any] = lambda value: value
+    redact: Callable[[Any], object] = lambda value: value
 
 
 SECTIONS: Mapping[str, Section] = {

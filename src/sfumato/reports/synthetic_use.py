@@ -66,7 +66,7 @@ def synthetic_use(manifest: Mapping[str, Any]) -> tuple[SyntheticUse, ...]:
     return tuple(_use(level, marginals) for step in manifest.get("steps", ()) for level, marginals in _levels(step))
 
 
-def _levels(step: Mapping[str, Any]) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
+def _levels(step: Mapping[str, Any]) -> list[tuple[str, Sequence[Mapping[str, object]]]]:
     found = [("row", step["marginals"])] if isinstance(step.get("marginals"), list | tuple) else []
     if isinstance(step.get("household_marginals"), list | tuple):
         found = [("household", step["household_marginals"]), *(("member", marginals) for _, marginals in found)]

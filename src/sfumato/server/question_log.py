@@ -95,7 +95,7 @@ class QuestionLog:
         return self.get(identifier), True
 
     def finish(
-        self, identifier: str, state: str, *, error: Mapping[str, Any] | None = None, entries: Sequence[int] = ()
+        self, identifier: str, state: str, *, error: Mapping[str, object] | None = None, entries: Sequence[int] = ()
     ) -> bool:
         """Note what became of a question and what was charged. False if it was cancelled, which it stays."""
         with self._state.store.write(durable=False) as transaction:

@@ -82,7 +82,9 @@ class StudyPlan:
         return cls.parse(text, base=file.parent, source=file.name)
 
     @classmethod
-    def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None, source: str = "study") -> StudyPlan:
+    def parse(
+        cls, document: str | Mapping[str, object], *, base: Path | None = None, source: str = "study"
+    ) -> StudyPlan:
         """A plan from YAML text or from plain data."""
         text = document if isinstance(document, str) else yaml_text(dict(document))
         parsed = parse_yaml(text, source=source)

@@ -70,7 +70,7 @@ class CellStore:
         if path is None or not path.exists():
             return None
         try:
-            cell: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            cell: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             return None
         return cell

@@ -82,7 +82,7 @@ def category_cells(name: str, dtype: pl.DataType, values: Sequence[object]) -> C
     return ColumnCells(dtype=dtype, values=tuple(kept.to_list()))
 
 
-def range_cells(name: str, dtype: pl.DataType, low: Any, high: Any) -> ColumnCells:
+def range_cells(name: str, dtype: pl.DataType, low: object, high: object) -> ColumnCells:
     """Cells for a range of numbers or dates: equally wide, with cells of their own for both ends and for zero."""
     bottom, top = _physical(name, dtype, low), _physical(name, dtype, high)
     if not bottom <= top:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -43,7 +42,7 @@ class HouseholdModel:
         """The guarantee for one household."""
         return self.members.guarantee
 
-    def errors_by_level(self) -> dict[str, list[dict[str, Any]]]:
+    def errors_by_level(self) -> dict[str, list[dict[str, object]]]:
         """The errors of both tables as a manifest publishes them."""
         shared = set(self.households.columns)
         below = [one for one in self.members.errors() if not shared >= set(one["columns"])]

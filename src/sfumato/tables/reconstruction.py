@@ -145,7 +145,7 @@ class _Program:
             ages.append(counted)
         self.model.add_linear_constraint(sum(ages), -(-(mean - slack) * count // 1), (mean + slack) * count // 1)
 
-    def _median(self, inside: list[Any], count: int, median: Fraction) -> None:
+    def _median(self, inside: list[object], count: int, median: Fraction) -> None:
         """People are sorted by age, so the middle one is the member with that many members up to it."""
         middle = [self._at_rank(inside, rank) for rank in {(count + 1) // 2, count // 2 + 1}]
         doubled = 2 * median if len(middle) == 1 else None

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -87,7 +86,7 @@ def labels_survive_as_declared(part: Format, suffix: str, folder: Path) -> None:
         kept = {name: again.labels[name].label for name in labels}
         assert kept == {name: labels[name].label for name in labels}, f"{suffix}: labels are lost"
     if "value labels" in part.keeps:
-        kept_values: dict[Any, str] = dict(again.labels["age"].value_labels)
+        kept_values: dict[object, str] = dict(again.labels["age"].value_labels)
         assert kept_values == dict(labels["age"].value_labels), f"{suffix}: value labels are lost"
     if "missing codes" in part.keeps:
         assert again.labels["age"].missing == (99,), f"{suffix}: missing codes are lost"

@@ -21,7 +21,7 @@ Ask: TypeAlias = Callable[[str], Sequence[Sequence[Any]] | None]
 """The rows of an answer in any order; None if the question is refused."""
 System: TypeAlias = Callable[[Tables], Ask]
 """Opens the private tables ``p`` and ``v`` (unit ``u``) and the public table ``w`` (key ``ward``)."""
-DECLARED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+DECLARED: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "p": {
         "u": {"kind": "integer"},
         "sex": {"kind": "category", "domain": {"values": ["f", "m"]}},

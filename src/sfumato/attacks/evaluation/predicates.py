@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +47,7 @@ def isolated(predicates: Sequence[Predicate], frame: pl.DataFrame, release: Rele
     return np.array(isolating, dtype=np.bool_)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     """A value of a condition in canonical spelling."""
     return value if isinstance(value, str) else canonical(pl.Series([value])).to_list()[0]
 

@@ -127,7 +127,7 @@ class Planting(GraphAttack):
         """The graph with planted nodes after its own ones, and what the adversary remembers of them."""
 
     @abstractmethod
-    def find(self, release: Graph, memory: Any, rng: Rng, progress: Progress = SILENT) -> NodeMatches:
+    def find(self, release: Graph, memory: object, rng: Rng, progress: Progress = SILENT) -> NodeMatches:
         """Guess the released nodes of the targets."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class PosteriorInference(Inference):
             best[part] = close.argmax(axis=1)
             share[part] = close.max(axis=1) / mass.sum(axis=1)
             seen = part.stop
-        detail: dict[str, Any] = {"columns": list(evidence.columns), "secret perturbed": channel.forward is not None}
+        detail: dict[str, object] = {"columns": list(evidence.columns), "secret perturbed": channel.forward is not None}
         if evidence.estimated:
             detail |= {"estimated": list(evidence.estimated), "rounds": evidence.rounds}
         return Guesses(

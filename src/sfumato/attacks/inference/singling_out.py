@@ -89,7 +89,7 @@ class SinglingOut(Attack):
         draw = rng.generator
         width = min(self.columns, len(view.knows))
         columns = {name: _Column(frame[name], self.exact) for name in view.knows}
-        predicates: dict[tuple[Any, ...], Predicate] = {}
+        predicates: dict[tuple[object, ...], Predicate] = {}
         stopped = True
         with suppress(OutOfTime), progress.task("singling out", self.descriptions) as tick:
             for _ in range(20 * self.descriptions):

@@ -80,7 +80,7 @@ def sql_responder(policy: Policy, secrets: npt.ArrayLike, rng: Rng) -> SqlRespon
     if isinstance(policy, DifferentialPrivacy):
         ledger.set_cap(pure(policy.budget), dataset=_TABLE)
     session = Session(catalog, {_TABLE: frame}, ledger=ledger, analyst="attacker", policy=None if private else policy)
-    ask: Callable[[str], Any] = session.ask
+    ask: Callable[[str], object] = session.ask
     if isinstance(policy, DifferentialPrivacy):
         ask = partial(session.ask, epsilon=policy.epsilon)
     people = PeopleConditions(frame, ("id",), rng.child("people").generator, most=frame.height)

@@ -212,7 +212,7 @@ def _told(
     return int(exposed or bool(left_out))
 
 
-def _values(column: PastAnswers) -> dict[str, Any]:
+def _values(column: PastAnswers) -> dict[str, object]:
     if column.graph is None:
         return {}
     head, rows = column.graph.table()

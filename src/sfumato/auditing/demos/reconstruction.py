@@ -88,7 +88,7 @@ def _attack(size: int, times: float, noise: float, rng: Rng) -> QueryOutcome:
     return evaluate_query_attack(Attack(questions=times), policy, _secrets(size, rng), rng)
 
 
-def _point(panel: str, size: int, times: float, noise: float, outcome: QueryOutcome) -> dict[str, Any]:
+def _point(panel: str, size: int, times: float, noise: float, outcome: QueryOutcome) -> dict[str, object]:
     low, high = outcome.interval()
     return {
         "panel": panel, "people": size, "questions": times, "noise": noise, "share": outcome.risk, "low": low,

@@ -53,7 +53,7 @@ class Replay:
 
 
 def audited_table(
-    data: Any = None,
+    data: object = None,
     *,
     document: str | Path | None = None,
     secrets: Iterable[str] = (),

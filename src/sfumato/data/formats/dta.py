@@ -91,7 +91,7 @@ def _is_whole(display: str | None) -> bool:
     return re.fullmatch(r"%-?0?\d+\.0fc?", display or "") is not None
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> Any:
     return float(_FIRST + ord(value) - ord("a")) if isinstance(value, str) else value
 
 

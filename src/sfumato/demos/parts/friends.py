@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -65,7 +64,7 @@ class FriendsDemo(Demo):
             "clusters of at least 10": ClusterNodes(k=10),
         }
         say("\n[bold]2. Five releases, attacked.[/bold] Share of people found, and of friendships guessed right:")
-        table: dict[str, Any] = {}
+        table: dict[str, object] = {}
         for title, method in methods.items():
             rates, drawing = _attacked(graph, method, rng)
             table[title] = rates

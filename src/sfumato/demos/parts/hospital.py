@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from sfumato.api.kinds.microdata.protect import protect_microdata as protect
 from sfumato.data import write
@@ -92,7 +91,7 @@ class HospitalDemo(Demo):
             f"Run the attack yourself:  sfumato attack {folder / 'release'} --original {folder / 'hospital.csv'} "
             f"--auxiliary {folder / 'voters.csv'}\n"
         )
-        figures: dict[str, Any] = {
+        figures: dict[str, object] = {
             "patients": patients.height,
             "voters": listed.height,
             "found_before": before["risk"],

@@ -99,7 +99,7 @@ def fit_trees(
 
 
 @kernel()
-def predict_cells(tree: Any, features: Any, ordered: Any) -> Any:
+def predict_cells(tree: Any, features: Any, ordered: Any) -> object:
     """The class that a tree predicts for each cell."""
     classes = np.zeros(features.shape[0], np.int64)
     for cell in range(features.shape[0]):

@@ -87,7 +87,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         """Fit, and return the nearest centre of every row. The centres are private, the labels of rows are not."""
         return self.fit(X).predict(X)
 
-    def predict(self, X: Any) -> Ints:  # noqa: N803
+    def predict(self, X: object) -> Ints:  # noqa: N803
         """The nearest centre of every row."""
         rows = self._fitted_rows(X)
         labels = pairwise_distances_argmin(self._domain().scaled(rows), self.cluster_centers_)

@@ -94,7 +94,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.range_ = tuple(((ends + 1) * half + column.low).tolist())  # type: ignore[union-attr]
         return self
 
-    def predict(self, X: Any) -> Floats:  # noqa: N803
+    def predict(self, X: object) -> Floats:  # noqa: N803
         """The predicted target of every row, within ``range_``."""
         rows = self._fitted_rows(X)
         return np.asarray(np.clip(self._domain().scaled(rows) @ self.coef_ + self.intercept_, *self.range_))

@@ -140,7 +140,7 @@ class Microaggregate(Masking):
         return tuple(tuple(names) for names, _ in published.get("groups", ()))
 
     @classmethod
-    def restricted(cls, published: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
+    def restricted(cls, published: Mapping[str, object], columns: Collection[str]) -> dict[str, Any]:
         parameters = super().restricted(published, columns)
         if not parameters.get("groups"):
             return parameters

@@ -241,7 +241,7 @@ def _counts(matrix: TransitionMatrix, codes: npt.NDArray[np.uint32]) -> Floats:
     return np.bincount(codes[codes < size], minlength=size).astype(np.float64)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -58,7 +58,7 @@ class Concealment(Measure):
         known, weights, persons = found.known, found.sizes[found.fits], int(found.person.max()) + 1
         rows = np.bincount(known[kept], weights=weights[kept], minlength=persons)[combination]
         plain = np.bincount(known, weights=weights, minlength=persons)[combination]
-        detail: dict[str, Any] = {
+        detail: dict[str, object] = {
             "average": float(rows.mean()),
             "fitting": int(plain.min()),
             "alone": float((rows == 1).mean()),

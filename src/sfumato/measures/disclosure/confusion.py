@@ -54,7 +54,7 @@ class Confusion(Measure):
         if (found.own < 0).any() or len(np.unique(found.own)) < len(found.own):
             raise NotApplicable("Some rows were invented, or people have several rows.")
         largest, possible = _judged(found)
-        detail: dict[str, Any] = {"largest": float(largest.max()), "concealment": int(possible.min())}
+        detail: dict[str, object] = {"largest": float(largest.max()), "concealment": int(possible.min())}
         if self.k is not None:
             detail |= {"k": self.k, "below": float((largest > 1 / self.k + 1e-9).mean())}
         return MeasureResult(measure=self.part_name(), value=float(1 / largest.max()), detail=detail)

@@ -48,7 +48,7 @@ class NeighbourRisk(Measure):
         distance = distance.reshape(len(released), k)
         # As near as the k-th nearest counts: equal records are not told apart.
         shares = [float((own <= distance[:, place] * (1 + 1e-9) + 1e-12).mean()) for place in range(k)]
-        detail: dict[str, Any] = {"by_k": {str(place + 1): share for place, share in enumerate(shares)}}
+        detail: dict[str, object] = {"by_k": {str(place + 1): share for place, share in enumerate(shares)}}
         return MeasureResult(measure=self.part_name(), value=shares[-1], detail=detail)
 
 

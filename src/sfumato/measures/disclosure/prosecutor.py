@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ class Prosecutor(Measure):
         before = classes(
             pair.original.table.frame, names, {name: pair.original.schema.column(name).missing for name in names}
         )
-        detail: dict[str, Any] = {
+        detail: dict[str, object] = {
             "largest": float(each.max()),
             "limit": self.limit,
             "above": float((each > self.limit).mean()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -60,7 +60,7 @@ class NcpMeasure(Measure):
                     found[name] = float((cells.sum() + dropped) / (len(cells) + dropped))
         if not found:
             raise NotApplicable("Every quasi-identifier was perturbed rather than coarsened.")
-        detail: dict[str, Any] = {"dropped": dropped}
+        detail: dict[str, object] = {"dropped": dropped}
         if perturbed:
             detail["not applicable"] = perturbed
         return MeasureResult(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -39,7 +39,7 @@ class Summary(Measure):
 
     def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         found: dict[str, float] = {}
-        detail: dict[str, Any] = {}
+        detail: dict[str, object] = {}
         try:
             ordered = number_columns(pair)
         except NotApplicable:

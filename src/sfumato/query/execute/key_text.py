@@ -24,7 +24,7 @@ def key_to_json(key: tuple[object, ...]) -> list[object]:
 def key_from_json(parts: list[object]) -> tuple[object, ...]:
     """The inverse of :func:`key_to_json`."""
 
-    def parse(value: Any) -> Any:
+    def parse(value: object) -> Any:
         if isinstance(value, dict):
             [(kind, written)] = value.items()
             return (datetime if kind == "datetime" else date).fromisoformat(written)

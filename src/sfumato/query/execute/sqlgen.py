@@ -134,7 +134,7 @@ def _united(
     return With((*views, ("each", each)), UnionAllQuery(fit, last))
 
 
-def with_fitting_row(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def with_fitting_row(rows: list[tuple[Any, ...]]) -> list[tuple[object, ...]]:
     """Totals with the row ``FIT`` in front, in place of two numbers at the end of each row; unless they have it."""
     if any(row[0] == FIT for row in rows):
         return rows

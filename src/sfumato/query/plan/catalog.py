@@ -84,7 +84,7 @@ class PublicTable:
     name: str
     frame: pl.DataFrame
     key: tuple[str, ...]
-    _values: dict[str, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _values: dict[str, tuple[object, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.key or any(name not in self.frame.columns for name in self.key):

@@ -105,7 +105,7 @@ def _replaced(cost: PrivacyLoss) -> str:
     return "" if cost.measure is PrivacyMeasure.RHO and cost.delta else str(cost.for_group(2))
 
 
-def explain(plan: NoisePlan, *, part: tuple[str, Any] | None = None) -> Explanation:
+def explain(plan: NoisePlan, *, part: tuple[str, object] | None = None) -> Explanation:
     """Explain a noise plan; ``part`` is the column and the value of the part of the data set that it reads."""
     rows, groups = counted(plan.rows, "row"), counted(plan.groups, "group")
     match plan.bounding:

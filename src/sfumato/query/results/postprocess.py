@@ -62,7 +62,7 @@ def _ends(*items: NoisyValue) -> bool:
     return all(item.low is not None and item.high is not None for item in items)
 
 
-def _lift(a: NoisyValue, b: NoisyValue, f: Callable[[Any, Any], Any]) -> NoisyValue:
+def _lift(a: NoisyValue, b: NoisyValue, f: Callable[[Any, Any], object]) -> NoisyValue:
     if a.value is None or b.value is None:
         return _NONE
     value = _finite(f(a.value, b.value))
@@ -80,7 +80,7 @@ def finite(noisy: NoisyValue) -> NoisyValue:
     return noisy if _finite(noisy.value) is noisy.value else replace(noisy, value=None)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     """A reportable number: integers beyond 64 bits as floats; None for what no finite float represents."""
     if isinstance(value, int) and abs(value) >= 1 << 63:
         value = float(value) if abs(value) < 1 << 1023 else None
@@ -124,7 +124,7 @@ _OPERATIONS: dict[str, Callable[[NoisyValue, NoisyValue], NoisyValue]] = {
     "*": lambda a, b: _lift(a, b, lambda x, y: x * y),
     "/": _divide,
 }
-_FUNCTIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
+_FUNCTIONS: dict[str, tuple[Callable[[Any], object], float]] = {
     "sqrt": (sqrt, 0.0), "exp": (math.exp, -math.inf), "ln": (math.log, 5e-324), "log10": (math.log10, 5e-324),
     "log2": (math.log2, 5e-324), "floor": (math.floor, -math.inf), "ceil": (math.ceil, -math.inf),
     "trunc": (math.trunc, -math.inf), "sign": (lambda x: int(x > 0) - int(x < 0), -math.inf),
@@ -201,7 +201,7 @@ def _plain(args: list[NoisyValue], function: Callable[..., Any]) -> NoisyValue:
         return _NONE
 
 
-def _rounded(x: Any, places: int) -> Any:
+def _rounded(x: Any, places: int) -> object:
     """Halves go away from zero, as in row expressions."""
     scaled = abs(x) * 10.0**places
     if isinstance(x, int) or not isfinite(scaled) or scaled >= 1 << 52:
@@ -211,11 +211,11 @@ def _rounded(x: Any, places: int) -> Any:
     return math.copysign(nearest / 10.0**places, x) if places else int(math.copysign(nearest, x))
 
 
-def _power(a: Any, b: Any) -> Any:
+def _power(a: Any, b: Any) -> object:
     return None if isinstance(power := float(a) ** float(b), complex) else power
 
 
-def _rest(a: Any, b: Any) -> Any:
+def _rest(a: Any, b: Any) -> object:
     return int(math.copysign(abs(a) % abs(b), a)) if isinstance(a, int) and isinstance(b, int) else math.fmod(a, b)
 
 
@@ -232,10 +232,10 @@ def _extremum(args: list[NoisyValue], choose: Callable[..., Any]) -> NoisyValue:
     return NoisyValue(value=value, low=choose(arg.low for arg in args), high=choose(arg.high for arg in args))
 
 
-def _applied(a: NoisyValue, function: Callable[[Any], Any], least: float) -> NoisyValue:
+def _applied(a: NoisyValue, function: Callable[[Any], object], least: float) -> NoisyValue:
     """An increasing function; the value is missing below its domain, and the interval is cut to it."""
 
-    def at(x: Any) -> Any:
+    def at(x: object) -> Any:
         try:
             return _finite(function(x))
         except OverflowError:

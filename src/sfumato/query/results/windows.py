@@ -124,7 +124,7 @@ _RANKS: dict[str, Callable[[list[int], int], list[Any]]] = {
 }
 
 
-def _present(total: Callable[[list[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
+def _present(total: Callable[[list[Any]], object]) -> Callable[[Sequence[Any]], Any]:
     """An aggregate of the values that are there; missing if there is none."""
 
     def of(values: Sequence[Any]) -> Any:

@@ -21,7 +21,7 @@ _TYPES: dict[Kind, type] = {Kind.CATEGORY: str, Kind.INTEGER: int, Kind.DATE: da
 
 def condition_domains(columns: ColumnScope, condition: Expression) -> ColumnScope:
     """The columns with the range and the values that a condition leaves them."""
-    ends: dict[str, list[Any]] = {}
+    ends: dict[str, list[object]] = {}
     named: dict[str, set[Any]] = {}
     for part in condition.items if isinstance(condition, And) else (condition,):
         if (listed := _listed(part)) is not None:

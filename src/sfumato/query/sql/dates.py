@@ -174,7 +174,7 @@ def shifted(reader: ExpressionCompiler, node: exp.Expr, sign: int) -> Scalar | N
     return Scalar(node=_guarded(a.node, made, both=True), kind=a.kind, **known)
 
 
-def _shifted_constant(reader: ExpressionCompiler, node: exp.Expr, value: Any, step: dict[str, int]) -> Any:
+def _shifted_constant(reader: ExpressionCompiler, node: exp.Expr, value: Any, step: dict[str, int]) -> object:
     made = add_interval(value, **step)
     if made is None:
         raise reader.refuse(node, "This date is outside the years 1 to 9999.")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -86,7 +85,7 @@ class ExpressionCompiler:
     """Binds syntax nodes to scalars over the columns in scope."""
 
     def __init__(
-        self, columns: ColumnScope, text: str, public_values: Callable[[exp.Expr], list[Any] | None] | None = None
+        self, columns: ColumnScope, text: str, public_values: Callable[[exp.Expr], list[object] | None] | None = None
     ) -> None:
         self.columns = columns
         self.text = text

@@ -248,7 +248,7 @@ class _Builder:
         )
 
 
-def _sorted(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+def _sorted(values: tuple[object, ...] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(sorted(values))
 
 

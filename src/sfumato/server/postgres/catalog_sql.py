@@ -26,7 +26,7 @@ from sfumato.wording import did_you_mean
 
 _SAME = {"regclass": "regclass_name", "regtype": "regtype_name", "regnamespace": "regnamespace_name"}
 _LOOKUPS = {"regclass": "to_regclass", "regtype": "to_regtype", "regnamespace": "to_regnamespace"}
-_OPERATORS: dict[str, Callable[..., Any]] = {
+_OPERATORS: dict[str, Callable[..., object]] = {
     "~": lambda a, b: exp.RegexpLike(this=a, expression=b),
     "!~": lambda a, b: exp.Not(this=exp.RegexpLike(this=a, expression=b)),
     "~*": lambda a, b: exp.RegexpILike(this=a, expression=b),
@@ -57,7 +57,7 @@ class CatalogQuery:
     """Tables that depend on who asks: names of catalogs, and of views of sfumato as ``sfumato_budget``."""
 
 
-def literal_node(value: Any) -> Any:
+def literal_node(value: object) -> Any:
     """A value as a node of a syntax tree."""
     match value:
         case None:
@@ -78,7 +78,9 @@ def literal_node(value: Any) -> Any:
             return exp.Literal.string(str(value))
 
 
-def rewrite(tree: Any, *, tables: Mapping[str, str], identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
+def rewrite(
+    tree: object, *, tables: Mapping[str, str], identity: Identity, parameters: Sequence[object]
+) -> CatalogQuery:
     """The query as the catalog engine runs it; a refusal says what is not available.
 
     ``tables`` are those of the data set that it may name, with the engine's schemas that they are in.
@@ -119,7 +121,7 @@ def _name_outputs(tree: Any) -> None:
             item.replace(exp.alias_(item.copy(), _output_name(item), quoted=True))
 
 
-def _output_name(node: Any) -> str:
+def _output_name(node: object) -> str:
     match node:
         case exp.Cast() | exp.Paren() | exp.Collate():
             return _output_name(node.this)
@@ -154,7 +156,7 @@ class _Rewriter:
     """Tables by the names that they have in the query."""
     needs: set[str] = field(default_factory=set)
 
-    def node(self, node: Any) -> Any:
+    def node(self, node: object) -> Any:
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node)
@@ -222,7 +224,7 @@ class _Rewriter:
                 return self._placed(node, self.tables[known], known)
         raise QueryRefused(f"There is no table `{f'{schema}.' if schema else ''}{name}` here.")
 
-    def _placed(self, node: exp.Table, schema: str, name: str) -> Any:
+    def _placed(self, node: exp.Table, schema: str, name: str) -> object:
         placed = node.copy()
         placed.set("this", exp.to_identifier(name, quoted=True))
         placed.set("db", exp.to_identifier(schema, quoted=True))
@@ -244,19 +246,19 @@ class _Rewriter:
             return plain
         return node
 
-    def _parameter(self, node: exp.Parameter) -> Any:
+    def _parameter(self, node: exp.Parameter) -> object:
         number = int(node.name) if node.name.isdigit() else 0
         if not 1 <= number <= len(self.parameters):
             raise QueryRefused(f"There is no parameter ${node.name}.")
         return literal_node(self.parameters[number - 1])
 
-    def _operator(self, node: exp.Operator) -> Any:
+    def _operator(self, node: exp.Operator) -> object:
         made = _OPERATORS.get(str(node.args["operator"]).strip())
         if made is None:
             raise QueryRefused(f"OPERATOR({node.args['operator']}) is not available.")
         return made(node.this, node.expression)
 
-    def _function(self, node: exp.Anonymous) -> Any:
+    def _function(self, node: exp.Anonymous) -> object:
         name = node.name.lower()
         if name == "set_config":
             raise QueryRefused("set_config takes texts and stands alone in a SELECT without tables.")
@@ -270,7 +272,7 @@ class _Rewriter:
             return exp.Anonymous(this="json_object", expressions=node.expressions)
         return node
 
-    def _cast(self, node: exp.Cast) -> Any:
+    def _cast(self, node: exp.Cast) -> object:
         name = str(node.to.sql(dialect="postgres")).lower().strip('"')
         inner = node.this
         if name in _LOOKUPS:
@@ -298,14 +300,14 @@ class _Rewriter:
 _MOMENTS = ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp")
 
 
-def _moment(kind: str) -> Any:
+def _moment(kind: str) -> object:
     """The present time, in UTC, as a constant."""
     text = datetime.now(UTC).replace(tzinfo=None).isoformat(sep=" ")
     stamped = exp.Literal.string(f"{text}+00" if kind == "TIMESTAMPTZ" else text)
     return exp.cast(exp.cast(stamped, "TIMESTAMP") if kind == "DATE" else stamped, kind)
 
 
-def _constant(node: Any, parameters: Sequence[Any]) -> Any:
+def _constant(node: object, parameters: Sequence[object]) -> Any:
     """The value of a literal or a parameter; None for anything else."""
     inner = node.this if isinstance(node, exp.Cast) else node
     if isinstance(inner, exp.Parameter) and inner.name.isdigit() and 0 < int(inner.name) <= len(parameters):
@@ -361,13 +363,13 @@ def _vectors() -> frozenset[str]:
     )
 
 
-def _counted_from_one(node: exp.Bracket) -> Any:
+def _counted_from_one(node: exp.Bracket) -> object:
     counted = node.copy()
     counted.set("expressions", [exp.Paren(this=one.copy()) + 1 for one in node.expressions])
     return counted
 
 
-def _function_rows(node: exp.Table) -> Any:
+def _function_rows(node: exp.Table) -> object:
     """A function in FROM: its rows, or its value, are the one column, which has the name of the alias."""
     name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
     if name in TABLE_FUNCTIONS:

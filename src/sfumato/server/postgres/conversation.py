@@ -65,7 +65,7 @@ class Conversation:
     workers: Workers
     notify: Callable[[str], None]
     """Sends a notice to the client."""
-    until_gone: Callable[[], Coroutine[Any, Any, None]]
+    until_gone: Callable[[], Coroutine[object, object, None]]
     """Waits until the client has closed the connection."""
     status: bytes = b"I"
     """As clients are told: idle, in a transaction, or in a failed one."""
@@ -203,7 +203,7 @@ class Conversation:
             self._local.setdefault(statement.name.lower(), before.get(statement.name.lower(), ""))
         return StatementResult(tag="RESET" if statement.value is None else "SET")
 
-    def _configured(self, statement: CatalogStatement, values: Sequence[Any]) -> CatalogStatement:
+    def _configured(self, statement: CatalogStatement, values: Sequence[object]) -> CatalogStatement:
         """Carry out calls of ``set_config``; the statement then has their values."""
         tree = statement.tree.copy()
         for call, name, value, local in setting_changes(tree, values):

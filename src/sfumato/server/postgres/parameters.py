@@ -201,7 +201,7 @@ def _some_value(domain: ValuesDomain | RangeDomain | PeriodDomain) -> Value:
             return domain.first
 
 
-_SAMPLES: dict[str, Any] = {
+_SAMPLES: dict[str, object] = {
     "int2": 1, "int4": 1, "int8": 1, "oid": 1, "float4": 1.5, "float8": 1.5, "numeric": 1, "bool": True,
     "date": date(2000, 1, 1), "timestamp": datetime(2000, 1, 1), "timestamptz": datetime(2000, 1, 1),
 }  # fmt: skip

@@ -146,7 +146,7 @@ def separate_numbers(sql: str) -> str:
     return " ".join([*parts, sql[last:]])
 
 
-def bind_numbered(sql: str, values: Sequence[Any]) -> str:
+def bind_numbered(sql: str, values: Sequence[object]) -> str:
     """Put the literal of each parameter in place of its ``$1``, ``$2``, ... as the parser of questions sees them.
 
     >>> bind_numbered("SELECT COUNT(*) FROM t WHERE a = $1 AND b = '$1'", ["it's"])

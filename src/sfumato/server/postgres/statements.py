@@ -98,7 +98,7 @@ def _query(sql: str, catalog: Catalog) -> QuestionStatement | CatalogStatement:
     )
 
 
-def _asks_columns(tree: Any) -> bool:
+def _asks_columns(tree: object) -> bool:
     """Whether a query gives no rows, whatever tables hold, as clients send it to learn the columns."""
     if not isinstance(tree, exp.Select) or tree.find(exp.AggFunc, exp.Group) is not None:
         return False

@@ -68,7 +68,7 @@ def array_of(element: PostgresType) -> PostgresType:
     return BY_NAME.get(f"_{element.name}", BY_NAME["_text"])
 
 
-def encode(value: Any, kind: PostgresType, *, binary: bool) -> bytes | None:
+def encode(value: object, kind: PostgresType, *, binary: bool) -> bytes | None:
     """A value of a result in the format that the client asked for; None for NULL.
 
     >>> encode(2.0, BY_NAME["float8"], binary=False), encode(True, BY_NAME["bool"], binary=False)
@@ -239,7 +239,7 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
 
-_FROM_TEXT: dict[str, Callable[[str], Any]] = {
+_FROM_TEXT: dict[str, Callable[[str], object]] = {
     "bool": _boolean, "int2": _whole, "int4": _whole, "int8": _whole, "oid": _whole, "numeric": _decimal,
     "float4": lambda text: float(_decimal(text)), "float8": lambda text: float(_decimal(text)),
     "date": lambda text: _moment(_ZONE.sub("", text)).date(), "timestamp": _moment, "timestamptz": _moment,

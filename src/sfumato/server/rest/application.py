@@ -117,7 +117,7 @@ def _describe(app: FastAPI) -> None:
     """Add the shape of errors and the credentials to the OpenAPI document."""
     generate = app.openapi
 
-    def described() -> dict[str, Any]:
+    def described() -> dict[str, object]:
         if app.openapi_schema is None:
             document = generate()
             parts = document.setdefault("components", {})

@@ -49,7 +49,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 """Responses that every operation may give, for the OpenAPI document."""
 
 
-def _shape(code: str, message: str, fix: str = "") -> dict[str, Any]:
+def _shape(code: str, message: str, fix: str = "") -> dict[str, object]:
     return {"error": {"code": code, "message": message, "fix": fix}}
 
 

@@ -103,7 +103,7 @@ def oidc_router(settings: OidcSettings) -> APIRouter:
     return router
 
 
-def _claims(settings: OidcSettings, token: str, keys: Any, *, nonce: str) -> dict[str, Any]:
+def _claims(settings: OidcSettings, token: str, keys: Any, *, nonce: str) -> dict[str, object]:
     """The claims of an identity token, after its signature, issuer, audience, times and nonce were checked."""
     try:
         decoded = jwt.decode(token, KeySet.import_key_set(keys), algorithms=_ALGORITHMS)
@@ -124,7 +124,7 @@ def _callback(request: Request, context: ServerContext) -> str:
     return f"{scheme}://{request.headers['host']}/oidc/callback"
 
 
-def _sign(context: ServerContext, facts: dict[str, Any]) -> str:
+def _sign(context: ServerContext, facts: dict[str, object]) -> str:
     body = base64.urlsafe_b64encode(json.dumps(facts).encode()).decode()
     return f"{body}.{_mac(context, body)}"
 

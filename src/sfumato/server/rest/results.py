@@ -19,7 +19,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def answer_body(asked: Asked | AskedWorkload) -> dict[str, Any]:
+def answer_body(asked: Asked | AskedWorkload) -> dict[str, object]:
     """The answer as JSON, with the type of each column that JSON does not have."""
     types = {"types": _types(asked.answer)} if isinstance(asked, Asked) else {}
     return {**asked.answer.to_dict(), **types, "question": asked.question}

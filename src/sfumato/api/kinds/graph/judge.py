@@ -61,7 +61,7 @@ def check_graph(release: str | Path, *, original: Original | None = None) -> Che
     return CheckResults(verdicts=tuple(verdicts))
 
 
-def _node_recipe(manifest: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> Any:
+def _node_recipe(manifest: Mapping[str, object], models: Sequence[Mapping[str, object]]) -> Any:
     from sfumato.recipe import Recipe
 
     return Recipe.parse({"sfumato": 1, "columns": manifest["columns"], "models": list(models)})

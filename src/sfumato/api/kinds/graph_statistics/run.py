@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
@@ -107,7 +107,7 @@ def measure_graph_statistics(
     return measure_figures(Path(release), lambda: exact_graph_summary(recipe.graph.read_declared()))
 
 
-def _parsed(plan: str | Path | Mapping[str, Any]) -> tuple[YamlDocument, Path]:
+def _parsed(plan: str | Path | Mapping[str, object]) -> tuple[YamlDocument, Path]:
     """The document of a plan, and the folder that its paths are relative to."""
     inline = isinstance(plan, Mapping) or "\n" in str(plan)
     document = parse_yaml(plan_text(plan), source="plan" if inline else str(plan))

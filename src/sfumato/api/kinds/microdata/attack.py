@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -149,7 +148,7 @@ def _attack_counts(
     return AttackResults(outcomes=outcomes, limits=judged, derived=derived, manifest=dict(found.manifest))
 
 
-def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:
+def _outside(auxiliary: object, rename: Mapping[str, str]) -> Table | None:
     if auxiliary is None:
         if rename:
             raise BadParameter(

@@ -28,10 +28,10 @@ from sfumato.release.folder import load_release
 
 
 def check_microdata(
-    release: Any,
+    release: object,
     *,
-    original: Any = None,
-    population: Any = None,
+    original: object = None,
+    population: object = None,
     recipe: Recipe | str | Path | None = None,
     earlier: Sequence[Release | str | Path] = (),
     lineage: Lineage | None = None,

@@ -85,7 +85,7 @@ class Released:
     original: InputTable | None
 
     @classmethod
-    def find(cls, release: Any, *, original: Any = None, lineage: Lineage | str | Path | None = None) -> Released:
+    def find(cls, release: object, *, original: object = None, lineage: Lineage | str | Path | None = None) -> Released:
         """A release folder with its private folder, the result of ``protect``, a release, a file or a frame."""
         if isinstance(release, MicrodataProtection):
             lineage = release.lineage if lineage is None and original is None else lineage

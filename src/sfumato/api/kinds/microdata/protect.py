@@ -113,7 +113,7 @@ def _recipe(recipe: Recipe | str | Path | Mapping[str, object]) -> Recipe:
     return Recipe.parse(recipe) if isinstance(recipe, str) and "\n" in recipe else Recipe.load(recipe)
 
 
-def _source(recipe: Recipe, data: Any) -> tuple[Any, dict[str, Any]]:
+def _source(recipe: Recipe, data: object) -> tuple[Any, dict[str, Any]]:
     """What to read, with the options of its format. The recipe's options apply to other files of the same format."""
     if data is None and recipe.source is None:
         raise BadParameter("The recipe names no data and none was passed.", fix="Add `data:` to it, or pass a file.")

@@ -182,7 +182,7 @@ class InMemoryProtection(MicrodataProtection):
     suffix: str = ".csv"
     """Format of the data file."""
 
-    def _native(self) -> Any:
+    def _native(self) -> object:
         return to_native(self.released.table)
 
     @property

@@ -127,7 +127,7 @@ def check_tables(release: str | Path) -> CheckResults:
     return CheckResults(verdicts=(Verdict(model=method, state=State.NOT_CHECKED, reason=reason),))
 
 
-def _intervals(folder: Path, manifest: Mapping[str, Any]) -> tuple[CellInterval, ...]:
+def _intervals(folder: Path, manifest: Mapping[str, object]) -> tuple[CellInterval, ...]:
     if manifest.get("method") != "cell-suppression":
         raise BadParameter(
             "The interval attack is for tables with suppressed cells, and this release has none.",

@@ -115,7 +115,7 @@ class TrailLinks(AttackResults):
 
 
 def protect_trails(
-    plan: str | Path | Mapping[str, Any], *, unmet: bool = False, progress: Progress = SILENT
+    plan: str | Path | Mapping[str, object], *, unmet: bool = False, progress: Progress = SILENT
 ) -> TrailsProtection:
     """Leave out visits so that at least k rows share every trail that remains, and replace ids by random numbers.
 
@@ -158,7 +158,7 @@ def check_trails(release: str | Path | Mapping[str, object]) -> CheckResults:
     return CheckResults(verdicts=(_verdict(frame, row, site, k),))
 
 
-def measure_trails(release: str | Path | Mapping[str, Any], *, progress: Progress = SILENT) -> MeasureResults:
+def measure_trails(release: str | Path | Mapping[str, object], *, progress: Progress = SILENT) -> MeasureResults:
     """The shares of rows with a trail of their own, and with one that fewer than k rows have."""
     frame, row, site, k = _released(release)
     visits = _trails(frame, row, site)[1].visits
@@ -168,7 +168,7 @@ def measure_trails(release: str | Path | Mapping[str, Any], *, progress: Progres
 
 
 def attack_trails(
-    release: str | Path | Mapping[str, Any],
+    release: str | Path | Mapping[str, object],
     *,
     original: TrailsProtection | str | Path | None = None,
     progress: Progress = SILENT,
@@ -200,7 +200,7 @@ def attack_trails(
     return TrailLinks(outcomes=(), links=links, counts=counts)
 
 
-def _released(release: str | Path | Mapping[str, Any]) -> tuple[pl.DataFrame, str, str, int]:
+def _released(release: str | Path | Mapping[str, object]) -> tuple[pl.DataFrame, str, str, int]:
     """The visits of a release folder, or of the data of a plan, with the columns and k."""
     if isinstance(release, str | Path) and Path(release).is_dir():
         manifest = load_manifest(Path(release))

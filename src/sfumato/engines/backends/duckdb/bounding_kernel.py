@@ -12,7 +12,6 @@ The contribution of a unit depends on its own rows alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ _CLIP = int(Cut.CLIP)
 _Whole = npt.NDArray[np.int64]
 
 
-def fold(sources: Iterable[Iterable[Any]], bounded: Bounded, most: int = MOST_ROWS) -> list[tuple[int, ...]] | None:
+def fold(sources: Iterable[Iterable[object]], bounded: Bounded, most: int = MOST_ROWS) -> list[tuple[int, ...]] | None:
     """Group, totals and units: the statement's rows, from Arrow batches of the source. None: there are too many.
 
     The source may come in slices, each with all rows of some units: only one of them is in memory at a time. At most

@@ -96,7 +96,7 @@ class Duckdb(Engine):
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
     """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
 
-    def start(self, tables: Mapping[str, Any]) -> Running:
+    def start(self, tables: Mapping[str, object]) -> Running:
         return _RunningDuckdb(self, tables)
 
     def workspace(
@@ -157,7 +157,7 @@ class _RunningDuckdb(Running):
         self._generator = DuckdbGenerator({name: self._columns(name) for name in tables} if shared else None)
         self._lists_values = not shared
 
-    def _open(self, name: str, source: Any, aside: str) -> None:
+    def _open(self, name: str, source: object, aside: str) -> None:
         import duckdb
 
         try:
@@ -199,14 +199,14 @@ class _RunningDuckdb(Running):
         described = self._connection.execute(f"DESCRIBE {quoted_name(name)}").fetchall()
         return {row[0]: _KINDS.get(row[1], "other") for row in described}
 
-    def _rows(self, name: str, source: Any) -> int:
+    def _rows(self, name: str, source: object) -> int:
         """About how many rows a table has; only speed depends on it."""
         if isinstance(source, str | Path) and _place(source).suffix.lower() != ".parquet":
             return _place(source).stat().st_size // _LINE
         [(rows,)] = self._connection.execute(f"SELECT COUNT(*) FROM {quoted_name(name)}").fetchall()
         return int(rows)
 
-    def listed(self, values: tuple[Any, ...]) -> str | None:
+    def listed(self, values: tuple[object, ...]) -> str | None:
         kind = _listable(values)
         if kind is None or not self._lists_values:
             return None
@@ -350,7 +350,7 @@ def _reader(source: str | Path) -> str:
             )
 
 
-def as_arrow(source: Any) -> Any:
+def as_arrow(source: object) -> Any:
     """The frame as an Arrow table for DuckDB. Times with a zone become UTC, because DuckDB does not read every zone."""
     import pyarrow as pa
 

@@ -62,7 +62,7 @@ class Postgres(Engine):
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
     """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
 
-    def start(self, tables: Mapping[str, Any]) -> Running:
+    def start(self, tables: Mapping[str, object]) -> Running:
         return _RunningPostgres(self, tables)
 
 

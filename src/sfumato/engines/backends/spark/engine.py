@@ -63,7 +63,7 @@ class Spark(Engine):
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
     """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
 
-    def start(self, tables: Mapping[str, Any]) -> Running:
+    def start(self, tables: Mapping[str, object]) -> Running:
         return _RunningSpark(self, tables)
 
     def workspace(
@@ -88,7 +88,7 @@ class Spark(Engine):
     def map_parquet(
         self, files: Sequence[Path], columns: Sequence[str], summarize: Callable[[Iterable[Any]], str]
     ) -> list[str]:
-        def summarized(batches: Iterable[Any]) -> Iterator[Any]:
+        def summarized(batches: Iterable[object]) -> Iterator[Any]:
             import pyarrow as pa
 
             yield pa.RecordBatch.from_pydict({"summary": [summarize(batches)]})
@@ -114,7 +114,7 @@ class Spark(Engine):
 
 
 class _RunningSpark(Running):
-    def __init__(self, setup: Spark, tables: Mapping[str, Any]) -> None:
+    def __init__(self, setup: Spark, tables: Mapping[str, object]) -> None:
         self._lock = threading.Lock()
         self._timeout = setup.timeout
         self._tables = tuple(tables)

@@ -28,7 +28,7 @@ _SETTINGS = {
 """Settings of every session that runs our statements."""
 
 
-def isolated(session: Any) -> Any:
+def isolated(session: Any) -> object:
     """A session of our own in the same Spark application: own settings and own temporary views."""
     own = session.newSession()
     for name, value in _SETTINGS.items():
