@@ -89,7 +89,8 @@ class Explanation:
             return {"policy": self.policy, "differential_privacy": False, "notes": notes}
         noises = [{"what": n.what, "mechanism": n.mechanism, "error": n.error} for n in self.noises]
         return {"cost": self.cost, "replaced": self.replaced, "groups": self.groups, "bounding": self.bounding,
-                "noise": noises, "confidence": float(self.confidence), "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
+                "noise": noises, "confidence": float(self.confidence), "needed": self.needed,
+                "notes": list(self.notes)}  # fmt: skip
 
 
 def _needed(plan: NoisePlan) -> tuple[float, str]:
