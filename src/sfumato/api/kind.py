@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from sfumato.data.url import is_url
-from sfumato.data.yaml_documents import parse_yaml, read_text_file
+from sfumato.data.yaml_documents import document_in, document_of, file_of
 from sfumato.dataset.document import PlanReader
 from sfumato.errors import BadParameter, SfumatoError
 from sfumato.registry import registry
@@ -151,11 +151,11 @@ def plain_plan(plan: object) -> Mapping[str, object] | None:
     if not isinstance(plan, str | Path):
         return None
     try:
-        text = plan if isinstance(plan, str) and "\n" in plan else read_text_file(plan, kind="plan", fix="")
-        document = parse_yaml(text, source="plan").value
+        file = file_of(plan)
+        document = document_of(plan, source="plan") if file is None else document_in(file, kind="plan", fix="")
     except SfumatoError:
         return None
-    return document if isinstance(document, dict) else None
+    return document.value if isinstance(document.value, dict) else None
 
 
 def given(function: Callable[..., object], values: Mapping[str, object]) -> dict[str, object]:

@@ -109,10 +109,11 @@ def command(
 def _schema(text: str, path: Path, table: str | None) -> Schema:
     """The columns of a recipe, of one table of a data set document, or of a plan with its data set in the same file."""
     from sfumato.api.kind import kind_of_plan
+    from sfumato.data.yaml_documents import parse_yaml
     from sfumato.dataset import Schema
     from sfumato.dataset.document import Dataset
     from sfumato.dataset.plan import DatasetPlan
-    from sfumato.recipe.validate import recipe_from_text
+    from sfumato.recipe.validate import recipe_from_document
 
     planned = any(issubclass(model, DatasetPlan) for model in kind_of_plan(text).plan_models())
     if table is not None or planned:
@@ -120,7 +121,7 @@ def _schema(text: str, path: Path, table: str | None) -> Schema:
         table = next(iter(dataset.tables)) if table is None else table
         known = dataset.tables.get(table)
         return Schema(columns={} if known is None else known.columns)
-    return recipe_from_text(text, base=path.parent, source=path.name).schema
+    return recipe_from_document(parse_yaml(text, source=path.name), base=path.parent).schema
 
 
 def _quoted(path: Path) -> str:

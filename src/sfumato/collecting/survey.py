@@ -29,7 +29,7 @@ from sfumato.collecting.frequency_protocol import FrequencyProtocol
 from sfumato.collecting.local_protocol import Epsilon
 from sfumato.collecting.longitudinal import Deployment
 from sfumato.collecting.number_protocol import NumberProtocol
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated
+from sfumato.data.yaml_documents import YamlDocument, document_in, parse_yaml, validated
 from sfumato.dataset.column import Column, Kind
 from sfumato.dataset.document import Dataset
 from sfumato.dataset.domain import RangeDomain, ValuesDomain
@@ -126,8 +126,8 @@ class Survey(DocumentedModel):
     @classmethod
     def load(cls, path: str | Path) -> Survey:
         """Read a survey file; all problems in one error, with their lines."""
-        text = read_text_file(path, kind="survey", fix="Write one as docs/collecting.md shows.")
-        return cls._from_document(parse_yaml(text, source=Path(path).name), base=Path(path).parent)
+        document = document_in(path, kind="survey", fix="Write one as docs/collecting.md shows.")
+        return cls._from_document(document, base=Path(path).parent)
 
     @classmethod
     def parse(cls, text: str, *, source: str = "survey", base: Path | None = None) -> Survey:

@@ -69,8 +69,24 @@ def load_document(model: type[Model], path: str | Path, *, kind: str, fix: str) 
     ``kind`` is what messages call the file and ``fix`` how to get one. Files that it names are relative to it: fields
     of the types :data:`sfumato.params.Location` and :data:`~sfumato.params.InputFile` are resolved here.
     """
-    text = read_text_file(path, kind=kind, fix=fix)
-    return validated(model, parse_yaml(text, source=Path(path).name), base=Path(path).parent)
+    return validated(model, document_in(path, kind=kind, fix=fix), base=Path(path).parent)
+
+
+def document_in(path: str | Path, *, kind: str, fix: str) -> YamlDocument:
+    """The document in a file."""
+    return parse_yaml(read_text_file(path, kind=kind, fix=fix), source=Path(path).name)
+
+
+def document_of(written: str | Path | Mapping[str, Any], *, source: str) -> YamlDocument:
+    """A document from YAML text, or from plain data, which has no lines."""
+    if isinstance(written, Mapping):
+        return YamlDocument(value=dict(written), source=source)
+    return parse_yaml(str(written), source=source)
+
+
+def file_of(plan: str | Path | Mapping[str, Any]) -> Path | None:
+    """The file that a plan is in; None for a plan that is given itself, as plain data or text of several lines."""
+    return None if isinstance(plan, Mapping) or "\n" in str(plan) else Path(plan)
 
 
 def validated(model: type[Model], document: YamlDocument, *, base: Path | None = None) -> Model:

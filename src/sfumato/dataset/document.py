@@ -51,7 +51,7 @@ from pydantic import (
 
 from sfumato.data.source import Source
 from sfumato.data.url import is_url, parse_url
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated
+from sfumato.data.yaml_documents import YamlDocument, document_in, document_of, validated
 from sfumato.dataset.column import Column, Role
 from sfumato.dataset.data import Schema
 from sfumato.dataset.part_column import PartColumn
@@ -261,18 +261,15 @@ class Dataset(_Declared):
     @classmethod
     def load(cls, path: str | Path) -> Dataset:
         """Read and check a document; every problem is told with its line."""
-        file = Path(path)
-        text = read_text_file(file, kind="data set document", fix="`sfumato init FILE` writes one.")
-        return cls.parse(text, base=file.parent, source=file.name)
+        document = document_in(path, kind="data set document", fix="`sfumato init FILE` writes one.")
+        return cls.from_document(document, base=Path(path).parent)
 
     @classmethod
     def parse(
         cls, text: str | Mapping[str, object], *, base: Path | None = None, source: str = "data set document"
     ) -> Dataset:
         """A data set from YAML text or from plain data; ``base`` is the folder that paths in it start from."""
-        if isinstance(text, str):
-            return cls.from_document(parse_yaml(text, source=source), base=base)
-        return cls.from_document(YamlDocument(value=dict(text), source=source), base=base)
+        return cls.from_document(document_of(text, source=source), base=base)
 
     @classmethod
     def from_document(cls, document: YamlDocument, *, base: Path | None = None) -> Dataset:

@@ -31,7 +31,7 @@ from pydantic import ConfigDict, InstanceOf, WithJsonSchema
 from sfumato.data.declared import read_declared
 from sfumato.data.missing import is_missing
 from sfumato.data.source import Source
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated, yaml_text
+from sfumato.data.yaml_documents import YamlDocument, document_in, document_of, file_of, validated, yaml_text
 from sfumato.dataset.column import Column, Kind, Role
 from sfumato.dataset.document import SHORT_KEYS, Dataset
 from sfumato.errors import BadParameter, InvalidRecipe, UndecidedColumns, UnknownColumn
@@ -127,17 +127,14 @@ class DatasetPlan(DocumentedModel):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a plan file; all problems in one error, with their lines."""
-        text = read_text_file(path, kind="plan", fix="Write one as docs/dataset.md shows.")
-        return cls.from_document(parse_yaml(text, source=Path(path).name), base=Path(path).parent)
+        document = document_in(path, kind="plan", fix="Write one as docs/dataset.md shows.")
+        return cls.from_document(document, base=Path(path).parent)
 
     @classmethod
     def parse(cls, plan: str | Path | Mapping[str, object], *, base: Path | None = None) -> Self:
         """A plan from a file, from YAML text, or from plain data."""
-        if isinstance(plan, Mapping):
-            return cls.from_document(YamlDocument(value=dict(plan), source="plan"), base=base)
-        if isinstance(plan, str) and "\n" in plan:
-            return cls.from_document(parse_yaml(plan, source="plan"), base=base)
-        return cls.load(plan)
+        file = file_of(plan)
+        return cls.from_document(document_of(plan, source="plan"), base=base) if file is None else cls.load(file)
 
     @classmethod
     def from_document(cls, document: YamlDocument, *, base: Path | None = None) -> Self:
@@ -198,4 +195,5 @@ def plan_text(plan: str | Path | Mapping[str, object]) -> str:
     """A plan as it was written; plain data as YAML."""
     if isinstance(plan, Mapping):
         return yaml_text(plan)
-    return plan if isinstance(plan, str) and "\n" in plan else Path(plan).read_text(encoding="utf-8-sig")
+    file = file_of(plan)
+    return str(plan) if file is None else file.read_text(encoding="utf-8-sig")

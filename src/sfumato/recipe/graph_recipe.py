@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from sfumato.attacks.graph._base import GraphAttack
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, problems_of, read_text_file, yaml_text
+from sfumato.data.yaml_documents import YamlDocument, document_in, document_of, problems_of, yaml_text
 from sfumato.dataset.document import Dataset
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.field_docs import DocumentedModel
@@ -176,15 +176,18 @@ class GraphRecipe:
     @classmethod
     def load(cls, path: str | Path) -> GraphRecipe:
         """Read and validate a recipe file; all its problems are reported at once, with line numbers."""
-        file, text = Path(path), read_text_file(path, kind="recipe", fix="`sfumato init --edges FILE` writes one.")
-        return replace(_from_document(parse_yaml(text, source=file.name), file.parent), path=file)
+        document = document_in(path, kind="recipe", fix="`sfumato init --edges FILE` writes one.")
+        return replace(cls.from_document(document, base=Path(path).parent), path=Path(path))
 
     @classmethod
     def parse(cls, document: str | Mapping[str, object], *, base: Path | None = None) -> GraphRecipe:
         """A recipe from YAML text or from plain data."""
-        if isinstance(document, str):
-            return _from_document(parse_yaml(document, source="recipe"), base)
-        return _from_document(YamlDocument(value=dict(document), source="recipe"), base)
+        return cls.from_document(document_of(document, source="recipe"), base=base)
+
+    @classmethod
+    def from_document(cls, document: YamlDocument, *, base: Path | None = None) -> GraphRecipe:
+        """A recipe from a parsed document."""
+        return _from_document(document, base)
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as plain data; ``GraphRecipe.parse`` gives it back."""

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 from sfumato.attacks.base import Attack
 from sfumato.data.read_write import read
 from sfumato.data.source import Source
-from sfumato.data.yaml_documents import read_text_file, yaml_text
+from sfumato.data.yaml_documents import document_in, document_of, yaml_text
 from sfumato.dataset import Column, Data, Schema
 from sfumato.field_docs import DocumentedModel
 from sfumato.masking.base import Step
@@ -110,19 +110,17 @@ class Recipe:
     @classmethod
     def load(cls, path: str | Path) -> Recipe:
         """Read and validate a recipe file; all its problems are reported at once, with line numbers."""
-        from sfumato.recipe.validate import recipe_from_text
+        from sfumato.recipe.validate import recipe_from_document
 
-        file, text = Path(path), read_text_file(path, kind="recipe", fix="`sfumato init FILE` writes one.")
-        return replace(recipe_from_text(text, base=file.parent, source=file.name), path=file)
+        document = document_in(path, kind="recipe", fix="`sfumato init FILE` writes one.")
+        return replace(recipe_from_document(document, base=Path(path).parent), path=Path(path))
 
     @classmethod
     def parse(cls, document: str | Mapping[str, object], *, base: Path | None = None) -> Recipe:
         """A recipe from YAML text or from plain data."""
-        from sfumato.recipe.validate import recipe_from_dict, recipe_from_text
+        from sfumato.recipe.validate import recipe_from_document
 
-        if isinstance(document, str):
-            return recipe_from_text(document, base=base)
-        return recipe_from_dict(document, base=base)
+        return recipe_from_document(document_of(document, source="recipe"), base=base)
 
     def uncharged(self) -> Recipe:
         """The recipe for evaluations and trials, whose results never leave: no ledger is charged for them."""

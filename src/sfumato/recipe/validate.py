@@ -11,7 +11,7 @@ from pydantic_core import InitErrorDetails
 
 from sfumato.attacks.base import Attack
 from sfumato.data.source import Source
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, problems_of, refuse_other_kind
+from sfumato.data.yaml_documents import YamlDocument, problems_of, refuse_other_kind
 from sfumato.dataset import Column, Schema
 from sfumato.dataset.document import PLAN_KEYS, Bounds, Dataset, DeclaredColumn
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
@@ -90,16 +90,6 @@ class ShortForm(DocumentedModel):
         Field(validate_default=True),
     ] = {}
     """Role, kind, hierarchy and domain of each column."""
-
-
-def recipe_from_text(text: str, *, base: Path | None = None, source: str = "recipe") -> Recipe:
-    """Parse YAML and validate it."""
-    return recipe_from_document(parse_yaml(text, source=source), base=base)
-
-
-def recipe_from_dict(document: Mapping[str, object], *, base: Path | None = None) -> Recipe:
-    """Validate plain data (no line numbers then)."""
-    return recipe_from_document(YamlDocument(value=dict(document), source="recipe"), base=base)
 
 
 def recipe_from_document(

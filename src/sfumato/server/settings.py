@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, validated
+from sfumato.data.yaml_documents import YamlDocument, document_in, validated
 from sfumato.field_docs import DocumentedModel
 
 PREFIX = "SFUMATO_SERVER_"
@@ -123,8 +123,7 @@ def load_settings(
     """The settings from a file, the environment and the command line, the latter first."""
     document = YamlDocument(value={}, source="settings")
     if path is not None:
-        text = read_text_file(path, kind="settings file", fix="`docs/server-operations.md` lists the settings.")
-        document = parse_yaml(text, source=path.name)
+        document = document_in(path, kind="settings file", fix="`docs/server-operations.md` lists the settings.")
     stated = _merged(dict(document.value or {}), _from_environment(os.environ if environment is None else environment))
     stated |= {name: value for name, value in given.items() if value is not None}
     return validated(ServerSettings, replace(document, value=stated))

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.attacks import Attack
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
+from sfumato.data.yaml_documents import YamlDocument, document_in, document_of
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
 from sfumato.masking.base import Step
 from sfumato.measures import About, Measure
@@ -78,17 +78,19 @@ class StudyPlan:
     @classmethod
     def load(cls, path: str | Path) -> StudyPlan:
         """Read and validate a study file. Problems are reported with their lines."""
-        file, text = Path(path), read_text_file(path, kind="study", fix="A study is a recipe with a `study:` key.")
-        return cls.parse(text, base=file.parent, source=file.name)
+        document = document_in(path, kind="study", fix="A study is a recipe with a `study:` key.")
+        return cls._from_document(document, Path(path).parent)
 
     @classmethod
     def parse(
         cls, document: str | Mapping[str, object], *, base: Path | None = None, source: str = "study"
     ) -> StudyPlan:
         """A plan from YAML text or from plain data."""
-        text = document if isinstance(document, str) else yaml_text(dict(document))
-        parsed = parse_yaml(text, source=source)
-        return _plan(recipe_from_document(parsed, base=base, other_keys=("study",)), parsed)
+        return cls._from_document(document_of(document, source=source), base)
+
+    @classmethod
+    def _from_document(cls, document: YamlDocument, base: Path | None) -> StudyPlan:
+        return _plan(recipe_from_document(document, base=base, other_keys=("study",)), document)
 
 
 def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:

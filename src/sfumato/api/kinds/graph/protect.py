@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sfumato.api.kinds.graph.protection import GraphProtection
 from sfumato.data.key_file import Key, as_key
+from sfumato.data.yaml_documents import document_of, file_of
 from sfumato.deadline import Deadline
 from sfumato.evaluation import Evaluation
 from sfumato.evaluation.graph import attack_release, measure_release, protect_graph
@@ -54,6 +55,5 @@ def protect_graph_recipe(
 def _recipe(recipe: GraphRecipe | str | Path | Mapping[str, object]) -> GraphRecipe:
     if isinstance(recipe, GraphRecipe):
         return recipe
-    if isinstance(recipe, Mapping) or (isinstance(recipe, str) and "\n" in recipe):
-        return GraphRecipe.parse(recipe)
-    return GraphRecipe.load(recipe)
+    file = file_of(recipe)
+    return GraphRecipe.from_document(document_of(recipe, source="recipe")) if file is None else GraphRecipe.load(file)

@@ -13,7 +13,7 @@ from sfumato.api.figures import FiguresProtection, measure_figures, original_req
 from sfumato.api.results import MeasureResults
 from sfumato.data.read_write import require_file
 from sfumato.data.url import is_url
-from sfumato.data.yaml_documents import YamlDocument, parse_yaml, validated
+from sfumato.data.yaml_documents import YamlDocument, document_in, document_of, file_of, validated
 from sfumato.dataset.document import Dataset
 from sfumato.dataset.plan import plan_text
 from sfumato.errors import BadParameter
@@ -109,9 +109,10 @@ def measure_graph_statistics(
 
 def _parsed(plan: str | Path | Mapping[str, object]) -> tuple[YamlDocument, Path]:
     """The document of a plan, and the folder that its paths are relative to."""
-    inline = isinstance(plan, Mapping) or "\n" in str(plan)
-    document = parse_yaml(plan_text(plan), source="plan" if inline else str(plan))
-    return document, Path() if inline else Path(str(plan)).parent
+    file = file_of(plan)
+    if file is None:
+        return document_of(plan, source="plan"), Path()
+    return document_in(file, kind="plan", fix="Write one as docs/graphs.md shows."), file.parent
 
 
 def _recipe(document: YamlDocument, base: Path) -> GraphRecipe:

@@ -13,12 +13,14 @@ from sfumato.data import size_hint
 from sfumato.data.format import format_for
 from sfumato.data.key_file import Key, as_key
 from sfumato.data.url import file_and_options, is_url
+from sfumato.data.yaml_documents import document_of, file_of
 from sfumato.deadline import Deadline
 from sfumato.errors import BadParameter
 from sfumato.evaluation import evaluate, make_release, with_control
 from sfumato.measures import default_measures
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Recipe
+from sfumato.recipe.validate import recipe_from_document
 from sfumato.release.folder import release_suffix
 from sfumato.reports import build_report
 from sfumato.rng import KeyedRng
@@ -102,15 +104,14 @@ def protect_microdata(
 def _recipe(recipe: Recipe | str | Path | Mapping[str, object]) -> Recipe:
     if isinstance(recipe, Recipe):
         return recipe
-    if isinstance(recipe, Mapping):
-        return Recipe.parse(recipe)
-    if not isinstance(recipe, str | Path):
+    if not isinstance(recipe, str | Path | Mapping):
         raise BadParameter(
             f"An object of type {type(recipe).__name__} is no recipe.",
             fix="The recipe comes first, then the data: pass a path, YAML text, a mapping or a Recipe."
             " sfumato.propose(data).recipe(k=5) makes one.",
         )
-    return Recipe.parse(recipe) if isinstance(recipe, str) and "\n" in recipe else Recipe.load(recipe)
+    file = file_of(recipe)
+    return recipe_from_document(document_of(recipe, source="recipe")) if file is None else Recipe.load(file)
 
 
 def _source(recipe: Recipe, data: object) -> tuple[Any, dict[str, Any]]:
