@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 import sys
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ from sfumato.dp.rational_bounds import exp_bracket, ln_bracket
 from sfumato.dp.zcdp import epsilon_at
 from sfumato.proof import brackets, rules
 from sfumato.proof.losses import concentrated_within, normal_within, pure_within
+from sfumato.proof.signature import public_key, sign, signature_holds
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "sfumato" / "proof").glob("*.py"))
@@ -80,3 +83,24 @@ def test_conversions_agree_with_those_of_the_planner(size: Fraction, digits: int
     assert squared is not None
     assert pure_within(size, squared)
     assert not pure_within(size, squared * Fraction(97, 100))
+
+
+def test_signatures_are_those_of_another_library() -> None:
+    """Also of RFC 8032, section 7.1, test 1; a changed bit anywhere is refused."""
+    vector = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
+    assert public_key(vector).hex() == "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+    for size in range(12):
+        seed, message = hashlib.sha256(bytes([size])).digest(), bytes(range(size * 9))
+        own, key, signature = Ed25519PrivateKey.from_private_bytes(seed), public_key(seed), sign(seed, message)
+        assert own.sign(message) == signature
+        assert own.public_key().public_bytes_raw() == key
+        assert signature_holds(key, message, signature)
+        for place in range(0, 64, 7):
+            changed = bytes(byte ^ (place == at) for at, byte in enumerate(signature))
+            assert not signature_holds(key, message, changed)
+        assert not signature_holds(key, message + b"x", signature)
+        assert not signature_holds(public_key(message.ljust(32)[:32]), message, signature)
+    assert not signature_holds(key, b"", bytes(64))
+    order = 2**252 + 27742317777372353535851937790883648493
+    later = signature[:32] + (int.from_bytes(signature[32:], "little") + order).to_bytes(32, "little")
+    assert not signature_holds(key, message, later)  # a second form of the same signature

@@ -11,6 +11,7 @@ import pytest
 import sfumato
 from sfumato.cli import main
 from sfumato.demos.private_hospital import patients
+from sfumato.proof import signed
 
 METADATA = """\
 sfumato: 1
@@ -108,3 +109,24 @@ def test_hashes_do_not_tell_the_size_of_a_file(folder: Path) -> None:
         session.ask(SQL, epsilon=1)
         keys.append([entry.about for entry in session.ledger.entries() if entry.kind == "spend"])
     assert keys[0] != keys[1]
+
+
+def test_a_signature_shows_who_made_a_certificate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta, path = folder / "query.yaml", folder / "certificate.json"
+    assert run(capsys, "query", meta, SQL, "--epsilon", "0.5", "--certificate", path)[0] == 0
+    key = run(capsys, "ledger", "key", meta)[1].strip()
+    status, out = run(capsys, "verify", path, "--key", key, "--ledger", meta, "--json")
+    assert (status, json.loads(out)["signed_by"]) == (0, key)
+    written = json.loads(path.read_text())
+    forged = signed({**written, "dataset": "another"}, bytes(32))
+    unsigned = {name: value for name, value in written.items() if name != "signature"}
+    moved = {**forged, "signature": written["signature"]}
+    for document, expected in ((forged, "is by another key"), (unsigned, "is missing"), (moved, "does not hold")):
+        path.write_text(json.dumps(document))
+        status, out = run(capsys, "verify", path, "--key", key)
+        assert status == 1
+        assert f"certificate.signature: {expected}" in out
+    path.write_text(json.dumps(unsigned))
+    assert json.loads(run(capsys, "verify", path, "--json")[1])["signed_by"] == ""
+    path.write_text(json.dumps(moved))
+    assert run(capsys, "verify", path)[0] == 1

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def verify(
-    certificate: str | Path | Mapping[str, object], *, ledger: Ledger | str | Path | None = None
+    certificate: str | Path | Mapping[str, object],
+    *,
+    ledger: Ledger | str | Path | None = None,
+    key: str | None = None,
 ) -> Verification:
     """Derive every bound and loss of a certificate again (:mod:`sfumato.proof`).
 
@@ -26,6 +29,9 @@ def verify(
     ledger
         The ledger that was charged: a file, a ``postgresql://`` address, a data set document that names one, or an
         open ledger. Without it the place in the hash chain is "not checked".
+    key
+        The public key that must have signed, as ``sfumato ledger key`` prints it. Without it a signature must hold,
+        and the result says whose it is.
 
     Returns
     -------
@@ -41,11 +47,11 @@ def verify(
     """
     document = certificate if isinstance(certificate, Mapping) else _read(Path(certificate))
     if ledger is None:
-        return verify_certificate(document)
+        return verify_certificate(document, key=key)
     from sfumato.api.ledger import open_ledger
 
     book = open_ledger(str(ledger))[0] if isinstance(ledger, str | Path) else ledger
-    return verify_certificate(document, [entry.to_dict() for entry in book.entries()])
+    return verify_certificate(document, [entry.to_dict() for entry in book.entries()], key)
 
 
 def _read(path: Path) -> Mapping[str, object]:

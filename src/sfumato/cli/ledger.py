@@ -14,7 +14,7 @@ PERSON = "steward"
 
 @click.group("ledger", cls=CommandGroup)
 def command() -> None:
-    """Privacy budgets: set, show, verify, export. LEDGER is a SQLite file, a postgresql:// address, or a data set
+    """Privacy budgets: set, show, verify, export, key. LEDGER is a SQLite file, a postgresql:// address, or a data set
     document that names one."""
 
 
@@ -118,6 +118,16 @@ def verify(ledger: str, last: str | None, as_json: bool) -> None:
     else:
         click.echo(last_hash)
         note("The hash chain is valid. Keep this hash elsewhere: `verify --last HASH` then detects removed entries.")
+
+
+@command.command("key")
+@click.argument("ledger")
+def key(ledger: str) -> None:
+    """Print the public key of the certificates that LEDGER signs, for `sfumato verify --key`."""
+    from sfumato.api.ledger import open_ledger
+    from sfumato.proof.signature import public_key
+
+    click.echo(public_key(open_ledger(ledger)[0].signing_key()).hex())
 
 
 @command.command("export")

@@ -13,6 +13,8 @@ from click.core import ParameterSource
 from sfumato.cli._console import NUMBER, emit_json, force_option, json_option, note, typed_path
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sfumato.api.connect import RemoteSession
     from sfumato.query import Answer, Session
 
@@ -150,7 +152,7 @@ def command(
         engine=options.pop("engine"),
         response_interval=options.pop("response_interval"),
     )
-    _show(session, text, options, **output)
+    _show(session, text, options, **output, sign=session.signed)
 
 
 def _parties(parties: Path, identity: Path, options: dict[str, Any]) -> Any:
@@ -189,6 +191,7 @@ def _show(
     explain: bool,
     as_json: bool,
     certificate: Path | None,
+    sign: Callable[[Answer], Answer] | None = None,
 ) -> None:
     if explain:
         explanation = session.explain(text, **options)
@@ -198,6 +201,8 @@ def _show(
             click.echo(str(explanation))
         return
     answer = session.ask(text, **options)
+    if sign is not None and (as_json or certificate is not None):
+        answer = sign(answer)
     if certificate is not None:
         _write_certificate(answer, certificate)
     if as_json:

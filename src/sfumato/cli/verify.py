@@ -19,9 +19,10 @@ PERSON = "analyst"
     help="The ledger that was charged: a SQLite file, a postgresql:// address, or a data set document. Without it the "
     "place in the hash chain is not checked.",
 )
+@click.option("--key", default=None, help="The public key that must have signed, as `sfumato ledger key` prints it.")
 @click.option("--self", "installation", is_flag=True, help="Check this installation instead, in about a minute.")
 @json_option
-def command(certificate: Path | None, ledger: str | None, installation: bool, as_json: bool) -> int:
+def command(certificate: Path | None, ledger: str | None, key: str | None, installation: bool, as_json: bool) -> int:
     """Verify CERTIFICATE, which `sfumato query --certificate FILE` wrote, or the JSON of an answer.
 
     Every bound and every loss is derived again by the numbered rules of the documentation (docs/proof.md), with code
@@ -32,19 +33,20 @@ def command(certificate: Path | None, ledger: str | None, installation: bool, as
     fails.
     """
     if installation:
-        if certificate is not None or ledger is not None:
-            raise click.UsageError("--self checks the installation: leave out CERTIFICATE and --ledger.")
+        if certificate is not None or ledger is not None or key is not None:
+            raise click.UsageError("--self checks the installation: leave out CERTIFICATE, --ledger and --key.")
         return _verify_installation(as_json)
     if certificate is None:
         raise click.UsageError("Name the CERTIFICATE, or use --self to check the installation.")
     from sfumato.api.verify import verify
 
-    found = verify(certificate, ledger=ledger)
+    found = verify(certificate, ledger=ledger, key=key)
     if as_json:
         emit_json(found.to_dict())
     elif found.holds:
         click.echo(f"The certificate holds: {found.nodes} nodes by the rules {', '.join(found.rules)}.")
         note(f"Place in the hash chain of the ledger: {found.ledger}.")
+        note(f"Signed by {found.signed_by}." if found.signed_by else "It is not signed.")
     else:
         click.echo(f"Refused at {found.node}: {found.reason}.")
     return 0 if found.holds else 1

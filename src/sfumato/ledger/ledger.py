@@ -374,14 +374,20 @@ class Ledger:
 
     def salt(self) -> str:
         """Random text that this ledger keeps to itself, made at the first use."""
-        name = "salt of keys"
+        return self._own_secret("salt of keys", 16)
+
+    def signing_key(self) -> bytes:
+        """The secret that signs certificates of this ledger, made at the first use. It stays in the ledger."""
+        return bytes.fromhex(self._own_secret("signing key", 32))
+
+    def _own_secret(self, name: str, size: int) -> str:
         with self._store.read() as transaction:
             rows = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", name)
         if rows:
             return str(rows[0][0])
         with self._store.write() as transaction:
             insert = "INSERT INTO sfumato_answers (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
-            transaction.query(insert, name, secrets.token_hex(16))
+            transaction.query(insert, name, secrets.token_hex(size))
             [row] = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", name)
         return str(row[0])
 

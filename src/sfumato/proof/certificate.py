@@ -11,6 +11,7 @@ from typing import Any
 
 from sfumato.proof.losses import NotProved, StatedLoss, compose, implies
 from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, reach_of, reads_part
+from sfumato.proof.signature import public_key, sign, signature_holds
 
 FORMAT = "sfumato-certificate-1"
 NEIGHBOURS = "add or remove one unit with everything that it contributed"
@@ -37,17 +38,30 @@ class Verification:
     """The rules that were used."""
     ledger: str = "not checked"
     """``holds`` if the entries were found in the chain; ``not checked`` without a ledger."""
+    signed_by: str = ""
+    """The public key of a signature that holds; empty without one."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {"holds": self.holds, "node": self.node, "reason": self.reason, "nodes": self.nodes,
-                "rules": list(self.rules), "ledger": self.ledger}  # fmt: skip
+                "rules": list(self.rules), "ledger": self.ledger, "signed_by": self.signed_by}  # fmt: skip
 
 
 def sealed(certificate: Mapping[str, object]) -> dict[str, object]:
     """A certificate with the SHA-256 of its contents."""
-    content = {name: value for name, value in certificate.items() if name != "sha256"}
+    content = {name: value for name, value in certificate.items() if name not in ("sha256", "signature")}
     return {**content, "sha256": digest(content)}
+
+
+def signed(certificate: Mapping[str, object], seed: bytes) -> dict[str, object]:
+    """A certificate with the signature of the one who has a secret of 32 bytes."""
+    whole = sealed(certificate)
+    made = {"algorithm": "Ed25519", "key": public_key(seed).hex(), "value": sign(seed, _signed_text(whole)).hex()}
+    return {**whole, "signature": made}
+
+
+def _signed_text(whole: Mapping[str, object]) -> bytes:
+    return f"{FORMAT} {whole['sha256']}".encode()
 
 
 def digest(content: Any) -> str:
@@ -57,15 +71,17 @@ def digest(content: Any) -> str:
 
 
 def verify_certificate(
-    certificate: Mapping[str, object], ledger: Iterable[Mapping[str, object]] | None = None
+    certificate: Mapping[str, object], ledger: Iterable[Mapping[str, object]] | None = None, key: str | None = None
 ) -> Verification:
-    """Derive everything again. ``ledger`` are all entries of the ledger, in order, each with the columns of an export.
+    """Derive everything again. ``ledger`` are all entries of the ledger, in order, each with the columns of an export;
+    ``key`` is the public key (hexadecimal) that must have signed.
 
     A certificate from elsewhere may hold anything: what cannot be read is refused like what is wrong.
     """
     rules: list[str] = []
     try:
         _check(Fields.read(certificate, "certificate"), rules)
+        signed_by = _check_signature(Fields.read(certificate, "certificate"), key)
         if ledger is not None:
             _check_chain(Fields.read(certificate, "certificate"), ledger)
     except NotProved as refused:
@@ -74,7 +90,7 @@ def verify_certificate(
         return Verification(holds=False, node="certificate", reason=f"cannot be read ({type(error).__name__})")
     return Verification(
         holds=True, nodes=len(rules), rules=tuple(sorted(set(rules))),
-        ledger="not checked" if ledger is None else "holds",
+        ledger="not checked" if ledger is None else "holds", signed_by=signed_by,
     )  # fmt: skip
 
 
@@ -94,6 +110,23 @@ def _check(whole: Fields, rules: list[str]) -> None:
     _covered(totals, StatedLoss.read(whole.value("loss"), "certificate.loss"), "certificate.loss", exact=True)
     if sealed(whole.stated)["sha256"] != whole.value("sha256"):
         raise NotProved("certificate.sha256", "the contents were changed")
+
+
+def _check_signature(whole: Fields, key: str | None) -> str:
+    """H2: the key that signed; empty without a signature where none is demanded."""
+    if "signature" not in whole.stated:
+        if key is not None:
+            raise NotProved("certificate.signature", "is missing")
+        return ""
+    given = Fields.read(whole.value("signature"), "certificate.signature")
+    stated, value = given.value("key"), given.value("value")
+    if given.value("algorithm") != "Ed25519" or set(given.stated) != {"algorithm", "key", "value"}:
+        raise NotProved(given.node, "is of another kind")
+    if not signature_holds(bytes.fromhex(stated), _signed_text(whole.stated), bytes.fromhex(value)):
+        raise NotProved(given.node, "does not hold")
+    if key is not None and key.lower() != stated.lower():
+        raise NotProved(given.node, "is by another key")
+    return str(stated)
 
 
 def _covered(losses: list[StatedLoss], stated: StatedLoss, node: str, *, exact: bool = False) -> None:

@@ -33,6 +33,7 @@ from sfumato.ledger.charge import Charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.parts import DataPart
 from sfumato.ledger.policy_tables import refuse_registered
+from sfumato.proof.certificate import signed
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
 from sfumato.query.certificate import certificate_of, charge_record, plan_digest, plan_rows
@@ -338,6 +339,12 @@ class Session:
             return None
         charges = [charge for part in known for charge in part["charges"]]
         return certificate_of(charges, dataset=self.catalog.dataset, unit=self.catalog.unit)
+
+    def signed(self, answer: Answer) -> Answer:
+        """The answer with its certificate signed by the key of the ledger, as it is given to somebody else."""
+        if answer.certificate is None:
+            return answer
+        return replace(answer, certificate=signed(answer.certificate, self.ledger.signing_key()))
 
     def run_plan(self, plan: NoisePlan, text: str) -> Answer:
         return self.run_plans([plan], text)[0]

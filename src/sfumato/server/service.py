@@ -196,8 +196,9 @@ class QueryService:
     def run(self, principal: Principal, question: Question, *, max_epsilon: Number | None = None) -> Asked:
         """Answer a question that was begun. One that was answered before is read again; nothing is charged for it."""
         answer = self._run(
-            principal, question, max_epsilon, lambda session: session.ask(question.sql, **_options(question.options))
-        )
+            principal, question, max_epsilon,
+            lambda session: session.signed(session.ask(question.sql, **_options(question.options))),
+        )  # fmt: skip
         return Asked(question=question.id, answer=answer)
 
     def run_workload(
