@@ -77,6 +77,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, State]]] = {
         recipe(columns={"pay": {"role": "sensitive"}}, models=[{"k-anonymity": 5}, {"l-diversity": {"l": 2}}]),
         {},
     ),
+    "an identifier in several rows and no unit": (
+        recipe(columns={"person": "identifier"}),
+        {"people with several rows": State.NOT_CHECKED},
+    ),
+    "an identifier in several rows that are declared to be people": (
+        recipe(unit="row", columns={"person": "identifier"}),
+        {},
+    ),
     "a household": (
         recipe(columns={"person": "household"}),
         {"people with several rows": State.NOT_CHECKED},

@@ -172,6 +172,8 @@ BY_NAME = {
     "tax82": ([0.9, 1.1] * 30, Role.UNDECIDED, None),
     "income_tax": ([900, 1100] * 30, Role.SENSITIVE, None),
     "pid": ([n // 4 for n in range(200)], Role.IDENTIFIER, "R"),
+    "person": ([f"P{n // 4:04d}" for n in range(200)], Role.IDENTIFIER, "R"),
+    "patient": ([f"K{n // 4:02d}.1" for n in range(200)], Role.IDENTIFIER, "R"),
     "AFNLWGT": (list(range(1000, 1060)), Role.WEIGHT, None),
     "hhid": ([i // 3 for i in range(60)], Role.HOUSEHOLD, None),
 }
@@ -186,6 +188,7 @@ HARMLESS = {
     "one_among_many": ["x@example.org"] + ["home"] * 59,
     "luhn_by_chance": [f"400000000000000{i % 10}" for i in range(60)],
     "empty": [None] * 60,
+    "case": [f"P{n // 4:04d}" for n in range(200)],
 }
 
 

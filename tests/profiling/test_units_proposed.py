@@ -69,8 +69,10 @@ def test_a_class_of_k_rows_of_one_person_does_not_count():
     coarser = {**recipe, "steps": [{"generalize": {"lowest": {"age": 2}}}]}
     enough = sfumato.protect(coarser, frame, seed=1, n_targets=20)
     assert enough.unmet == ()
-    rows = sfumato.protect({key: value for key, value in recipe.items() if key != "unit"}, frame, seed=1, n_targets=20)
+    rows = sfumato.protect({**recipe, "unit": "row"}, frame, seed=1, n_targets=20)
     assert rows.unmet == ()
+    nobody = sfumato.protect({key: value for key, value in recipe.items() if key != "unit"}, frame, seed=1, n_targets=20)
+    assert "no `unit` is declared" in nobody.unmet[0]
 
 
 def test_household_numbers_leave_as_pseudonyms(tmp_path):

@@ -34,7 +34,8 @@ class Schema:
     key: str | None = field(default=None, compare=False)
     """The column that is declared to be different for every person in a table with one row each."""
     person: str | None = field(default=None, compare=False)
-    """The privacy unit as the document of several tables names it, where that is not the column alone."""
+    """The privacy unit as declared, `row` included, in the words of the ledger; None if nobody said whose the rows
+    are."""
     max_rows: int | None = field(default=None, compare=False)
     """Rows of one person that count where there is noise: ``bounds: {rows: ...}`` of the document."""
 
@@ -42,6 +43,11 @@ class Schema:
     def privacy_unit(self) -> str:
         """The privacy unit as the ledger names it."""
         return self.person or self.unit or "row"
+
+    @property
+    def declared_unit(self) -> str | None:
+        """`row`, or the column that identifies a person; None if nobody said whose the rows are."""
+        return self.unit or (None if self.person is None else "row")
 
     def refuse_repeated_key(self, *, repeated: bool) -> None:
         """Refuse a table of people in which a key is missing or not unique: rows would be taken for people."""
@@ -70,7 +76,8 @@ class Schema:
         """Build a schema from lists of column names, without a recipe file.
 
         ``frame`` is a table in any form that :func:`sfumato.read` accepts; only its column names are used. Columns
-        that are not named are plain. A name that the table lacks and a column with two roles are refused.
+        that are not named are plain. A name that the table lacks and a column with two roles are refused. ``unit`` is
+        the column that identifies a person, or ``"row"`` if every row is a different person.
 
         >>> people = pl.DataFrame({"age": [34, 51], "zip": ["02141", "02139"], "illness": ["flu", "none"]})
         >>> schema = Schema.of(people, quasi=["age", "zip"], sensitive=["illness"])
@@ -95,13 +102,14 @@ class Schema:
                     )
                 roles[name] = role
         rules = dict(hierarchies or {})
-        table.require([*roles, *rules, *([] if unit is None else [unit])])
+        column = None if unit == "row" else unit
+        table.require([*roles, *rules, *([] if column is None else [column])])
         columns = {
             name: Column(role=roles.get(name, Role.PLAIN), hierarchy=rules.get(name))
             for name in table.columns
             if name in roles or name in rules
         }
-        return cls(columns=columns, unit=unit)
+        return cls(columns=columns, unit=column, person=unit)
 
     def names(self, role: Role) -> tuple[str, ...]:
         """Columns of that role, in the order of declaration."""

@@ -159,8 +159,8 @@ class Recipe:
             plain["data"] = self.source.to_dict()
         if self.seed is not None:
             plain["seed"] = self.seed
-        if self.schema.unit is not None:
-            plain["unit"] = self.schema.unit
+        if self.schema.declared_unit is not None:
+            plain["unit"] = self.schema.declared_unit
         plain["order"] = self.order
         plain["columns"] = {name: _column_to_dict(column) for name, column in self.schema.columns.items()}
         if self.about.to_dict():
@@ -177,7 +177,7 @@ class Recipe:
         """What a release says of its recipe: everything but the seed, file locations and keys."""
         return {
             "sfumato": VERSION,
-            **({"unit": self.schema.unit} if self.schema.unit is not None else {}),
+            **({"unit": self.schema.declared_unit} if self.schema.declared_unit is not None else {}),
             "columns": {name: _column_to_dict(column, public=True) for name, column in self.schema.columns.items()},
             "models": [{model.part_name(): model.public()} for model in self.models],
             "steps": [{step.part_name(): step.public()} for step in self.steps],

@@ -115,7 +115,8 @@ def recipe_from_document(
         source, schema = _from_dataset(problems, document, base)
     elif one := _form(ShortForm, document, base, problems):
         unit = None if one.unit == "row" else one.unit
-        source, schema = one.data, Schema(columns=one.columns, unit=unit, max_rows=one.bounds.rows)
+        source = one.data
+        schema = Schema(columns=one.columns, unit=unit, person=one.unit, max_rows=one.bounds.rows)
     plan = _form(ReleasePlan, document, base, problems)
     for name in plan.about.columns if plan is not None else ():
         if schema.columns and name not in schema.columns:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sfumato.dataset import Role
 from sfumato.evaluation.check import SEVERAL_ROWS, Check, Need, Subject
 from sfumato.masking.base import method_of
 from sfumato.release import State, Verdict
+
+_ROWS_OF_AN_IDENTIFIER = 1.05
+"""Rows with the same value of an identifier, on average, from which its values are people with several rows."""
 
 
 class SeveralRows(Check):
@@ -21,6 +25,9 @@ class SeveralRows(Check):
     the same in all rows of a person and that nobody else has, or by a column in which somebody has several rows with
     values of their own: case numbers with a counter, or amounts that are nearly the same, tell whose they are. What
     such values have in common is not looked for, so some releases are not judged that could be.
+
+    Where no unit is declared, every row counts as another person. If an identifier of the original has the same value
+    in several rows, that is doubtful, and nothing is judged for people until a unit is declared.
     """
 
     @classmethod
@@ -28,12 +35,16 @@ class SeveralRows(Check):
         return SEVERAL_ROWS
 
     def applies(self, subject: Subject) -> bool:
-        return not subject.synthetic and (subject.schema.unit is not None or bool(_grouping(subject)))
+        schema = subject.schema
+        doubtful = schema.declared_unit is None and bool(schema.names(Role.IDENTIFIER))
+        return not subject.synthetic and (schema.unit is not None or doubtful or bool(_grouping(subject)))
 
     def judge(self, subject: Subject) -> tuple[Verdict, ...]:
         by = next((name for name in _grouping(subject) if _repeats(subject, name)), None)
         if by is not None:
             return () if _covered(subject) else (_linked_by(by, subject.schema.unit),)
+        if subject.schema.declared_unit is None:
+            return _undeclared(subject)
         if subject.schema.unit is None or subject.schema.unit in subject.columns:
             return ()
         subject.require((Need.ORIGINAL, Need.LINEAGE))
@@ -59,6 +70,25 @@ def _grouping(subject: Subject) -> tuple[str, ...]:
 def _repeats(subject: Subject, name: str) -> bool:
     groups = subject.release.group([name])
     return bool((groups.rows > 1)[groups.values.to_series().is_not_null().to_numpy()].any())
+
+
+def _undeclared(subject: Subject) -> tuple[Verdict, ...]:
+    """Whether the identifiers of the original say that its rows are not people."""
+    subject.require((Need.ORIGINAL,))
+    assert subject.original is not None
+    for name in subject.schema.names(Role.IDENTIFIER):
+        if name not in subject.original.columns:
+            continue
+        groups = subject.original.group([name])
+        rows = groups.rows[groups.values.to_series().is_not_null().to_numpy()]
+        if len(rows) > 1 and rows.mean() >= _ROWS_OF_AN_IDENTIFIER:
+            reason = (
+                f"Not judged for people: no `unit` is declared, and the identifier `{name}` has the same value in "
+                f"several rows. Declare `unit: {name}` if it identifies a person, or `unit: row` if every row is a "
+                "different person."
+            )
+            return (Verdict(model=SEVERAL_ROWS, state=State.NOT_CHECKED, reason=reason),)
+    return ()
 
 
 def _covered(subject: Subject) -> bool:

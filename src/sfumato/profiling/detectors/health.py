@@ -7,6 +7,8 @@ from sfumato.profiling.detectors.finding import Detector
 from sfumato.profiling.detectors.name_patterns import Clue
 
 _ICD_10 = r"[A-TV-Z]\d[0-9AB](?:\.?[0-9A-TV-Z]{1,4})?"
+_DOTTED = r"[A-TV-Z]\d[0-9AB]\.[0-9A-TV-Z]{1,4}"
+"""Without the dot, numbers of patients such as P0001 look the same."""
 
 
 def _sensitive(title: str, *words: str, **more: object) -> Clue:
@@ -18,6 +20,7 @@ diagnosis_code = _sensitive(
     *("icd", "icd 10", "icd 10 code", "diagnosis code", "icd code"),
     pattern=_ICD_10,
     alone=0.95,
+    alone_some=_DOTTED,
     least=5,
     kinds=frozenset({Kind.CATEGORY}),
 )

@@ -32,6 +32,8 @@ class Clue:
     """Share of matching values that suffices without a matching name; None: the name must match."""
     alone_pattern: str | None = None
     """A stricter pattern for that case."""
+    alone_some: str | None = None
+    """A form that in that case at least a tenth of the values must have."""
     least: int = 1
     """Without a matching name, at least this many distinct values are required."""
     most: int | None = None
@@ -66,11 +68,15 @@ class Clue:
             return None
         if self.alone_pattern is not None:
             share = self._share(facts, self.alone_pattern) or 0.0
+        if self.alone_some is not None and (self._share(facts, self.alone_some) or 0.0) < 0.1:
+            return None
         few = facts.distinct < self.least or (self.most is not None and facts.distinct > self.most)
         if share < self.alone or few:
             return None
         checked = " and pass its check" if self.check is not None else ""
-        return self._finding(0.8, f"{share:.0%} of the values look like {self.title}{checked}")
+        # Below every name of an identifier: values of a column `patient` may have the form of something else.
+        confidence = 0.8 if self.role is Role.IDENTIFIER else 0.58
+        return self._finding(confidence, f"{share:.0%} of the values look like {self.title}{checked}")
 
     def _share(self, facts: Facts, pattern: str | None) -> float | None:
         if self.values is not None:

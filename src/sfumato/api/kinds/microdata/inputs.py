@@ -199,4 +199,5 @@ def declared_schema(manifest: Mapping[str, Any], otherwise: Mapping[str, Any] | 
     recipe = manifest.get("recipe", {})
     declared = {**manifest.get("columns", {}), **recipe.get("columns", {})} or dict(otherwise or {})
     columns = {name: Column.model_validate(value) for name, value in declared.items()}
-    return Schema(columns=columns, unit=recipe.get("unit"))
+    unit = recipe.get("unit")
+    return Schema(columns=columns, unit=None if unit == "row" else unit, person=unit)
