@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.kernels import kernel
-from sfumato.masking.methods._blocks import total_of
 
 __all__ = ["mdav_plain"]
 
@@ -22,7 +21,7 @@ def mdav_plain(points: Floats, k: int) -> Groups:  # pragma: no cover - compiled
     left, label = n, 0
     gaps = np.empty(n)
     while left >= 2 * k:
-        centre = total_of(points, np.flatnonzero(groups < 0)) / left
+        centre = points[groups < 0].sum(axis=0) / left
         seed = -1
         for turn in range(2 if left >= 3 * k else 1):
             query = centre if turn == 0 else points[seed]

@@ -48,13 +48,13 @@ class BoxTree:
 
     @classmethod
     def of(cls, points: Floats) -> BoxTree:
-        count, width = points.shape
+        count = len(points)
         depth = max(0, int(np.ceil(np.log2(max(1, count) / _LEAF))))
         leaves = 1 << depth
         edges = (np.arange(leaves + 1) * count) // leaves
         points = np.ascontiguousarray(points)
         order = _halved(points, edges)
-        values, boxes = _boxed(points, order, edges, np.empty((2 * leaves - 1, 2, width)))
+        values, boxes = _boxed(points, order, edges)
         return cls(order=order, edges=edges, values=values, boxes=boxes)
 
     def near(
@@ -207,28 +207,20 @@ def _select(level: Floats, order: Ints, start: int, stop: int, middle: int) -> N
             return
 
 
-@kernel()
-def _boxed(
-    points: Floats, order: Ints, edges: Ints, boxes: Floats
-) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+def _boxed(points: Floats, order: Ints, edges: Ints) -> tuple[Floats, Floats]:
     """The coordinates leaf by leaf, and the boxes: those of the leaves from their points, the others from two boxes."""
-    count, width = points.shape
+    sorted_points = points[order]
+    values = np.concatenate([leaf.ravel(order="F") for leaf in np.split(sorted_points, edges[1:-1])])
     leaves = len(edges) - 1
-    values = np.empty(count * width)
-    for leaf in range(leaves):
-        start, length = edges[leaf], edges[leaf + 1] - edges[leaf]
-        for axis in range(width):
-            low, high = np.inf, -np.inf
-            for place in range(length):
-                value = points[order[start + place], axis]
-                values[start * width + axis * length + place] = value
-                low, high = min(low, value), max(high, value)
-            boxes[leaves - 1 + leaf, 0, axis] = low
-            boxes[leaves - 1 + leaf, 1, axis] = high
-    for box in range(leaves - 2, -1, -1):
-        for axis in range(width):
-            boxes[box, 0, axis] = min(boxes[2 * box + 1, 0, axis], boxes[2 * box + 2, 0, axis])
-            boxes[box, 1, axis] = max(boxes[2 * box + 1, 1, axis], boxes[2 * box + 2, 1, axis])
+    boxes = np.empty((2 * leaves - 1, 2, points.shape[1]))
+    if len(points):
+        boxes[leaves - 1 :, 0] = np.minimum.reduceat(sorted_points, edges[:-1], axis=0)
+        boxes[leaves - 1 :, 1] = np.maximum.reduceat(sorted_points, edges[:-1], axis=0)
+    while leaves > 1:
+        children, parents = boxes[leaves - 1 : 2 * leaves - 1], boxes[leaves // 2 - 1 : leaves - 1]
+        parents[:, 0] = np.minimum(children[::2, 0], children[1::2, 0])
+        parents[:, 1] = np.maximum(children[::2, 1], children[1::2, 1])
+        leaves //= 2
     return values, boxes
 
 

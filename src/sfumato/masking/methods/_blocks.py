@@ -9,12 +9,11 @@ after each query and needs the farthest record, and a KD-tree supports neither.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Floats, Ints
 from sfumato.kernels import kernel
 
 BLOCK = 64
@@ -25,75 +24,61 @@ _SLACK = 1e-12
 """Bounds are widened by this share of the largest distance, far above the rounding of a few dozen sums."""
 
 
-@kernel()
-def total_of(points: Floats, alive: npt.NDArray[np.int64]) -> Floats:  # pragma: no cover - compiled
-    total = np.zeros(points.shape[1])
-    for i in alive:
-        for j in range(points.shape[1]):
-            total[j] += points[i, j]
-    return total
+class Blocks(NamedTuple):
+    """The records of each block, and its bounds around the centroid of all."""
+
+    cells: Floats
+    """Coordinates: block, column, slot."""
+    ids: Ints
+    """Record in each slot of each block; -1 where there is none."""
+    centre: Floats
+    lows: Floats
+    """Smallest coordinate of each block by column, and below them the smallest radius."""
+    highs: Floats
+    held: Ints
+    """Records left in each block."""
+    home: Ints
+    """Block of each record; -1 for one that was dropped."""
 
 
-@kernel()
-def into_blocks(points: Floats, alive: npt.NDArray[np.int64]) -> Any:  # pragma: no cover - compiled
-    """Cut the living records into blocks: by their distance to the centroid, then at medians of the widest column.
-
-    Gives the records of each block, and its bounds around the centroid: box, smallest and largest radius.
-    """
+def into_blocks(points: Floats, alive: Ints) -> Blocks:
+    """Cut the living records into blocks: by their distance to the centroid, then at medians of the widest column."""
     d = points.shape[1]
-    centre = total_of(points, alive) / len(alive)
-    radius = np.zeros(points.shape[0])
-    for i in alive:
-        for j in range(d):
-            radius[i] += (points[i, j] - centre[j]) ** 2
-        radius[i] = np.sqrt(radius[i])
-    order = alive.copy()
+    centre = points[alive].sum(axis=0) / len(alive)
+    radius = np.zeros(len(points))
+    radius[alive] = np.sqrt(((points[alive] - centre) ** 2).sum(axis=1))
     count = 1
-    size = float(len(order))
-    while size > BLOCK:
+    while len(alive) > BLOCK * count:
         count *= 2
-        size /= 2
+    order = alive.copy()
     starts = np.zeros(count + 1, dtype=np.int64)
     starts[count] = len(order)
     width, level = count, 0
     while width > 1:
         for b in range(0, count, width):
             lo, hi = starts[b], starts[b + width]
-            keys = radius[order[lo:hi]]
+            part = order[lo:hi]
+            keys = radius[part]
             if level >= _SHELLS:
-                widest, best = 0, -1.0
-                for j in range(d):
-                    small, large = np.inf, -np.inf
-                    for i in range(lo, hi):
-                        value = points[order[i], j]
-                        small = min(small, value)
-                        large = max(large, value)
-                    if large - small > best:
-                        widest, best = j, large - small
-                for i in range(lo, hi):
-                    keys[i - lo] = points[order[i], widest]
-            order[lo:hi] = order[lo:hi][np.argsort(keys)]
+                values = points[part]
+                keys = values[:, np.argmax(np.ptp(values, axis=0))]
+            order[lo:hi] = part[np.argsort(keys, kind="stable")]
             starts[b + width // 2] = (lo + hi) // 2
         width //= 2
         level += 1
+    held = np.diff(starts)
+    block = np.repeat(np.arange(count), held)
+    slot = np.arange(len(order)) - starts[block]
     cells = np.zeros((count, d, BLOCK))
+    cells[block, :, slot] = points[order]
     ids = np.full((count, BLOCK), -1, dtype=np.int64)
-    lows, highs = np.full((d + 1, count), np.inf), np.full((d + 1, count), -np.inf)
-    held = np.zeros(count, dtype=np.int64)
-    home = np.full(points.shape[0], -1, dtype=np.int64)
-    for b in range(count):
-        for i in range(starts[b], starts[b + 1]):
-            record, slot = order[i], held[b]
-            held[b] += 1
-            ids[b, slot] = record
-            home[record] = b
-            for j in range(d):
-                cells[b, j, slot] = points[record, j]
-                lows[j, b] = min(lows[j, b], points[record, j] - centre[j])
-                highs[j, b] = max(highs[j, b], points[record, j] - centre[j])
-            lows[d, b] = min(lows[d, b], radius[record])
-            highs[d, b] = max(highs[d, b], radius[record])
-    return cells, ids, centre, lows, highs, held, home
+    ids[block, slot] = order
+    home = np.full(len(points), -1, dtype=np.int64)
+    home[order] = block
+    around = np.column_stack([points[order] - centre, radius[order]])
+    lows = np.minimum.reduceat(around, starts[:-1], axis=0).T.copy()
+    highs = np.maximum.reduceat(around, starts[:-1], axis=0).T.copy()
+    return Blocks(cells, ids, centre, lows, highs, held, home)
 
 
 @kernel()
@@ -244,8 +229,3 @@ def drop(record: int, cells: Floats, ids: Any, held: Any, home: Any) -> None:  #
                 cells[b, j, s] = cells[b, j, last]
             break
     home[record] = -1
-
-
-@kernel()
-def living(home: Any) -> npt.NDArray[np.int64]:  # pragma: no cover - compiled
-    return np.flatnonzero(home >= 0)

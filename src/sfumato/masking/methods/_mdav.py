@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Floats, Ints
 from sfumato.kernels import kernel
-from sfumato.masking.methods._blocks import BLOCK, drop, farthest, into_blocks, living, nearest, total_of
+from sfumato.masking.methods._blocks import BLOCK, drop, farthest, into_blocks, nearest
 
 Groups = npt.NDArray[np.int32]
 
@@ -20,25 +20,30 @@ _REBUILD = 0.7
 """Blocks are built anew when this share of their records is left, so that the boxes stay tight."""
 
 
-@kernel()
-def mdav(points: Floats, k: int) -> Groups:  # pragma: no cover - compiled
+def mdav(points: Floats, k: int) -> Groups:
     """Group number of each record; every group has k to 2k-1 members. ``points`` has at least k complete rows."""
-    n, d = points.shape
-    groups = np.full(n, -1, dtype=np.int32)
-    cells, ids, origin, lows, highs, held, home = into_blocks(points, np.arange(n))
+    groups = np.full(len(points), -1, dtype=np.int32)
+    alive, label = np.arange(len(points)), 0
+    while len(alive) >= 2 * k:
+        blocks = into_blocks(points, alive)
+        label = _rounds(points, k, groups, label, len(alive), points[alive].sum(axis=0), *blocks)
+        alive = np.flatnonzero(blocks.home >= 0)
+    groups[alive] = label
+    return groups
+
+
+@kernel()
+def _rounds(
+    points: Floats, k: int, groups: Groups, label: int, built: int, total: Floats, cells: Floats, ids: Ints,
+    origin: Floats, lows: Floats, highs: Floats, held: Ints, home: Ints,
+) -> int:  # fmt: skip # pragma: no cover - compiled
+    """Groups from the records of these blocks, until too few are left for them; gives the next label."""
     bound, out = np.empty(cells.shape[0]), np.empty(BLOCK)
     best, found = np.empty(k), np.empty(k, dtype=np.int64)
-    total = total_of(points, np.arange(n))
-    left, built, label = n, n, 0
-    centre = np.empty(d)
-    while left >= 2 * k:
-        if left < _REBUILD * built and built > BLOCK:
-            alive = living(home)
-            cells, ids, origin, lows, highs, held, home = into_blocks(points, alive)
-            total = total_of(points, alive)
-            built = left
-            bound = np.empty(cells.shape[0])
-        for j in range(d):
+    centre = np.empty(len(total))
+    left = built
+    while left >= 2 * k and (left >= _REBUILD * built or built <= BLOCK):
+        for j in range(len(total)):
             centre[j] = total[j] / left
         seed = farthest(centre, cells, ids, origin, lows, highs, held, bound, out)
         for turn in range(2 if left >= 3 * k else 1):
@@ -50,34 +55,44 @@ def mdav(points: Floats, k: int) -> Groups:  # pragma: no cover - compiled
             for i in range(near):
                 groups[found[i]] = label
                 drop(found[i], cells, ids, held, home)
-                for j in range(d):
+                for j in range(len(total)):
                     total[j] -= points[found[i], j]
-            for j in range(d):
+            for j in range(len(total)):
                 total[j] -= points[seed, j]
             label += 1
             left -= k
-    for i in living(home):
-        groups[i] = label
+    return label
+
+
+def v_mdav(points: Floats, k: int, gamma: float) -> Groups:
+    """V-MDAV: groups grow to at most 2k-1 while the next record is nearer to them than gamma times its own nearest."""
+    groups = np.full(len(points), -1, dtype=np.int32)
+    alive, label = np.arange(len(points)), 0
+    centre = points.sum(axis=0) / len(points)
+    while len(alive) >= k:
+        blocks = into_blocks(points, alive)
+        label = _grown_rounds(points, k, gamma, groups, label, len(alive), centre, *blocks)
+        alive = np.flatnonzero(blocks.home >= 0)
+    if len(alive):
+        inside = groups >= 0
+        sizes = np.bincount(groups[inside], minlength=label)
+        sums = np.column_stack([np.bincount(groups[inside], column, minlength=label) for column in points[inside].T])
+        centres = sums / sizes[:, None]
+        for i in alive:
+            groups[i] = np.argmin(((points[i] - centres) ** 2).sum(axis=1))
     return groups
 
 
 @kernel()
-def v_mdav(points: Floats, k: int, gamma: float) -> Groups:  # pragma: no cover - compiled
-    """V-MDAV: groups grow to at most 2k-1 while the next record is nearer to them than gamma times its own nearest."""
-    n, d = points.shape
-    groups = np.full(n, -1, dtype=np.int32)
-    everyone = np.arange(n)
-    centre = total_of(points, everyone) / n
-    cells, ids, origin, lows, highs, held, home = into_blocks(points, everyone)
+def _grown_rounds(
+    points: Floats, k: int, gamma: float, groups: Groups, label: int, built: int, centre: Floats, cells: Floats,
+    ids: Ints, origin: Floats, lows: Floats, highs: Floats, held: Ints, home: Ints,
+) -> int:  # fmt: skip # pragma: no cover - compiled
     bound, out = np.empty(cells.shape[0]), np.empty(BLOCK)
     best, found = np.empty(max(k, 2)), np.empty(max(k, 2), dtype=np.int64)
-    left, built, label = n, n, 0
     members = np.empty(2 * k, dtype=np.int64)
-    while left >= k:
-        if left < _REBUILD * built and built > BLOCK:
-            cells, ids, origin, lows, highs, held, home = into_blocks(points, living(home))
-            built = left
-            bound = np.empty(cells.shape[0])
+    left = built
+    while left >= k and (left >= _REBUILD * built or built <= BLOCK):
         seed = farthest(centre, cells, ids, origin, lows, highs, held, bound, out)
         drop(seed, cells, ids, held, home)
         near = nearest(points[seed], k - 1, cells, ids, origin, lows, highs, held, bound, out, best, found)
@@ -106,19 +121,4 @@ def v_mdav(points: Floats, k: int, gamma: float) -> Groups:  # pragma: no cover 
         for i in range(size):
             groups[members[i]] = label
         label += 1
-    if left > 0:
-        centres, sizes = np.zeros((label, d)), np.zeros(label)
-        for i in range(n):
-            if groups[i] >= 0:
-                sizes[groups[i]] += 1
-                centres[groups[i]] += points[i]
-        for i in living(home):
-            closest, distance = 0, np.inf
-            for g in range(label):
-                gap = 0.0
-                for j in range(d):
-                    gap += (points[i, j] - centres[g, j] / sizes[g]) ** 2
-                if gap < distance:
-                    closest, distance = g, gap
-            groups[i] = closest
-    return groups
+    return label

@@ -259,8 +259,8 @@ def cut_cells(
     for s in range(len(starts)):
         begin, end = starts[s], ends[s]
         chosen[s] = -1
-        total = 0
-        for i in range(begin, end):
+        total = weight[begin]  # of the type of the sum from the start: a literal would compile what is called twice
+        for i in range(begin + 1, end):
             total += weight[i]
         if total < 2 * least:
             continue
