@@ -47,6 +47,19 @@ class Deadline:
             yield advance
 
 
+def stopping(
+    progress: Progress,
+    seconds: float | None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    begin: float | None = None,
+) -> Progress:
+    """The listener with a deadline ``seconds`` after ``begin`` (now if left out); without seconds, the listener."""
+    if seconds is None:
+        return progress
+    return Deadline(until=(clock() if begin is None else begin) + seconds, listener=progress, clock=clock)
+
+
 def check_deadline(progress: Progress) -> None:
     """Raise :class:`OutOfTime` if there is a deadline and it has passed. For steps of work that have no ticks."""
     if isinstance(progress, Deadline):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import polars as pl
@@ -15,9 +14,8 @@ from sfumato.attacks.evaluation.outcome import Outcome
 from sfumato.attacks.models import AttackedModel, ModelAttack
 from sfumato.data import read
 from sfumato.data.table import Table
-from sfumato.deadline import Deadline, quiet
+from sfumato.deadline import quiet, stopping
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat
-from sfumato.evaluation import judge_limits, same_limit
 from sfumato.extras import missing_extra
 from sfumato.learning.model_file import load_model as load_private_model
 from sfumato.progress import AUTO, Progress
@@ -85,8 +83,7 @@ def attack_model(
     >>> found.to_frame()["risk"][0] > 0.7
     True
     """
-    if seconds is not None:
-        progress = Deadline(until=monotonic() + seconds, listener=progress)
+    progress = stopping(progress, seconds)
     estimator = stored_model(Path(model)) if isinstance(model, str | Path) else model
     data = table_frame(original)
     names = _features(estimator, data, label, features)
@@ -124,8 +121,7 @@ def run_model_attacks(
         return AttackRun(attack=attack.part_name(), discloses=attack.discloses, run=run)
 
     outcomes = run_loop([prepared(attack) for attack in chosen], progress=progress)
-    limits = () if limit is None else judge_limits(same_limit(limit, outcomes), outcomes)
-    return AttackResults(outcomes=tuple(outcomes), limits=limits)
+    return AttackResults.judged(outcomes, limit)
 
 
 def stored_model(path: Path) -> Any:

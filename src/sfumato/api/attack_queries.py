@@ -19,10 +19,9 @@ from sfumato.attacks.query import QueryAttack, QueryOutcome, evaluate_sql_attack
 from sfumato.attacks.query._sql import SecretBit, SqlResponder, secret_bit
 from sfumato.attacks.query._subset_sql import PeopleConditions
 from sfumato.dataset import RangeDomain, Role
-from sfumato.deadline import Deadline
+from sfumato.deadline import Deadline, stopping
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.errors import BadParameter, OutOfTime
-from sfumato.evaluation import judge_limits, same_limit
 from sfumato.ledger.ledger import Ledger
 from sfumato.progress import AUTO, Progress
 from sfumato.query.declared_rows import read_declared
@@ -110,8 +109,7 @@ def attack_queries(
         )
     cap, cost = _budget(loaded, epsilon, budget)
     rng = Rng(seed)
-    if seconds is not None:
-        progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
+    progress = stopping(progress, seconds, clock=clock)
 
     def prepared(number: int, column: str, attack: QueryAttack) -> AttackRun:
         def run(own: Progress) -> Iterator[Outcome]:
@@ -136,8 +134,7 @@ def attack_queries(
 
     jobs = [(column, attack) for column in chosen_secrets for attack in _parts(attacks, n_targets)]
     outcomes = run_loop([prepared(number, *job) for number, job in enumerate(jobs)], progress=progress)
-    limits = () if limit is None else judge_limits(same_limit(limit, outcomes), outcomes)
-    return AttackResults(outcomes=tuple(outcomes), limits=limits)
+    return AttackResults.judged(outcomes, limit)
 
 
 def _outcome(attack: QueryAttack, result: QueryOutcome, column: str, known: Sequence[str]) -> Outcome:

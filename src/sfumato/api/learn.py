@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from sfumato.api.attack_model import run_model_attacks
@@ -13,9 +12,8 @@ from sfumato.api.kind import kind_of_plan, plain_plan
 from sfumato.api.results import AttackResults
 from sfumato.attacks.models import AttackedModel, CanaryAudit, ModelAttack, audit_estimator
 from sfumato.data.atomic import replacing
-from sfumato.deadline import Deadline
+from sfumato.deadline import stopping
 from sfumato.errors import BadParameter, NotApplicable
-from sfumato.evaluation import judge_limits, same_limit
 from sfumato.learning.feature_weights import feature_weights
 from sfumato.learning.model_file import model_text
 from sfumato.learning.plan import LearningPlan
@@ -171,13 +169,17 @@ def learn(
     try:
         target = None if attacks is None and not audit else _target(learned, rng)
     except NotApplicable as refusal:
-        judged = () if limit is None else judge_limits(same_limit(limit, [refusal]), [refusal])
-        return LearnResults(learned=learned, attacks=AttackResults(outcomes=(refusal,), limits=judged))
+        return LearnResults(learned=learned, attacks=AttackResults.judged([refusal], limit))
     found = AttackResults(outcomes=())
     if target is not None and attacks is not None:
-        clock = progress if seconds is None else Deadline(until=monotonic() + seconds, listener=progress)
         found = run_model_attacks(
-            target, attacks=attacks, secrets=secrets, rng=rng, n_targets=n_targets, limit=limit, progress=clock
+            target,
+            attacks=attacks,
+            secrets=secrets,
+            rng=rng,
+            n_targets=n_targets,
+            limit=limit,
+            progress=stopping(progress, seconds),
         )
     audited = None
     if audit and target is not None:

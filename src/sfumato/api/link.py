@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import polars as pl
 from sfumato.api.results import as_text
 from sfumato.data import Table, read
 from sfumato.data.atomic import write_secret
-from sfumato.deadline import Deadline
+from sfumato.deadline import stopping
 from sfumato.errors import BadParameter, ColumnsDiffer
 from sfumato.evaluation.outside_linkage import OutsideLinkage, link_outside_file
 from sfumato.progress import SILENT, Progress
@@ -109,8 +108,7 @@ def link(
     >>> found.linkage.fitting.tolist(), found.linkage.fit_one_row
     ([1, 0], 1)
     """
-    if seconds is not None:
-        progress = Deadline(until=time.monotonic() + seconds, listener=progress)
+    progress = stopping(progress, seconds)
     opened = release if isinstance(release, Release) else load_release(release)
     outside = outside_table(auxiliary, rename or {})
     declared = opened.manifest.get("columns") or {}

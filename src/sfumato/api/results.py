@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
@@ -14,7 +14,7 @@ import polars as pl
 from sfumato.attacks import Outcome
 from sfumato.attacks.recoding import ColumnReading
 from sfumato.errors import NotApplicable
-from sfumato.evaluation import Advice, LimitResult, advice, attack_to_dict
+from sfumato.evaluation import Advice, LimitResult, advice, attack_to_dict, judge_limits, same_limit
 from sfumato.evaluation.formatting import attack_label, percent
 from sfumato.measures.base import MeasureResult
 from sfumato.profiling.derived import Determination
@@ -94,6 +94,16 @@ class AttackResults(Results["Outcome | NotApplicable"]):
     """Known columns whose values are released in another coding, and how these were matched."""
     manifest: Mapping[str, Any] = field(default_factory=dict)
     """The public manifest of the attacked release."""
+
+    @classmethod
+    def judged(
+        cls, outcomes: Iterable[Outcome | NotApplicable], limit: float | None, *, for_people: bool = True,
+        manifest: Mapping[str, Any] | None = None,
+    ) -> AttackResults:  # fmt: skip
+        """The outcomes, and whether each kind of disclosure among them stays within one limit."""
+        found = tuple(outcomes)
+        limits = () if limit is None else judge_limits(same_limit(limit, found), found, for_people=for_people)
+        return cls(outcomes=found, limits=limits, manifest=manifest or {})
 
     columns = {
         "attack": pl.String,

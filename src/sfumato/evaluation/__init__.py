@@ -3,7 +3,7 @@
 from sfumato.evaluation.advice import Advice, advice
 from sfumato.evaluation.evaluation import Evaluation, evaluate
 from sfumato.evaluation.limits import LimitResult, judge_limits, judged_risk, reference_rate, same_limit
-from sfumato.evaluation.make_release import make_release, release_manifest, with_control
+from sfumato.evaluation.make_release import evaluate_release, make_release, release_manifest, with_control
 from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures
 from sfumato.registry import exports
 
@@ -14,6 +14,7 @@ __all__ = [
     "advice",
     "attack_to_dict",
     "evaluate",
+    "evaluate_release",
     "judge_limits",
     "judged_risk",
     "make_release",

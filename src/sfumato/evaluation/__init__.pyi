@@ -14,6 +14,7 @@ from sfumato.evaluation.checks.undecided_roles import UndecidedRoles as Undecide
 from sfumato.evaluation.advice import advice as advice
 from sfumato.evaluation.run import attack_to_dict as attack_to_dict
 from sfumato.evaluation.evaluation import evaluate as evaluate
+from sfumato.evaluation.make_release import evaluate_release as evaluate_release
 from sfumato.evaluation.limits import judge_limits as judge_limits
 from sfumato.evaluation.limits import judged_risk as judged_risk
 from sfumato.evaluation.make_release import make_release as make_release

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,14 @@ from sfumato.dataset import Data
 from sfumato.deadline import quiet
 from sfumato.evaluation.check import Subject, run_checks
 from sfumato.evaluation.cross_fit import with_folds
+from sfumato.evaluation.evaluation import Evaluation, evaluate
 from sfumato.evaluation.limits import limit_of
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.masking.pipeline import protect as run_steps
+from sfumato.measures import default_measures
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
-from sfumato.release import Release, Verdict
+from sfumato.release import Lineage, Release, Verdict
 from sfumato.release.decisions import unchanged_columns
 from sfumato.release.public_folder import promised
 from sfumato.rng import Rng
@@ -59,15 +61,39 @@ def make_release(recipe: Recipe, data: Data, *, rng: Rng, progress: Progress = S
         lineage=protected.lineage,
     )
     verdicts = run_checks(subject)
-    manifest = release_manifest(
-        recipe,
-        columns=table.columns,
-        rows=table.rows,
-        steps=steps,
-        verdicts=verdicts,
-        unchanged=unchanged_columns(data.table, table, protected.lineage),
-    )
+    unchanged = unchanged_columns(data.table, table, protected.lineage)
+    manifest = release_manifest(recipe, subject, verdicts, unchanged=unchanged)
     return Made(masked=protected, release=Release(table=table, manifest=manifest), verdicts=verdicts)
+
+
+def evaluate_release(
+    recipe: Recipe,
+    original: Data,
+    release: Release,
+    lineage: Lineage | None,
+    *,
+    verdicts: Sequence[Verdict],
+    rng: Rng,
+    n_targets: int,
+    seconds: float,
+    progress: Progress,
+) -> Evaluation:
+    """Attack and measure a release as its recipe says, and attack the original without identifiers for comparison.
+
+    ``seconds`` is the time that the recipe took.
+    """
+    scenario = AttackScenario(original=original, release=release, lineage=lineage)
+    return evaluate(
+        with_control(recipe, scenario, rng=rng, seconds=seconds, progress=progress),
+        attacks=recipe.attacks,
+        measures=recipe.measures or default_measures(),
+        limits=recipe.limits,
+        verdicts=verdicts,
+        rng=rng,
+        n_targets=n_targets,
+        before=True,
+        progress=progress,
+    )
 
 
 def with_control(
@@ -89,30 +115,24 @@ def with_control(
 
 
 def release_manifest(
-    recipe: Recipe,
-    *,
-    columns: Sequence[str],
-    rows: int,
-    steps: Sequence[Mapping[str, object]],
-    verdicts: Sequence[Verdict],
-    unchanged: Sequence[str] | None = None,
+    recipe: Recipe, subject: Subject, verdicts: Sequence[Verdict], *, unchanged: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """How the release was made and which models hold. Contains no count of the original.
 
     ``unchanged`` are the columns that leave as they are; None if that was not compared. Beside a promise of
     differential privacy, nothing that compares with the original is part of it.
     """
-    public = recipe.public()
+    public, steps = recipe.public(), [dict(step) for step in subject.steps]
     if promised({"steps": steps}):
         verdicts, unchanged = [verdict for verdict in verdicts if not verdict.exact], None
     return {
         "sfumato": __version__,
         "recipe": public,
-        "columns": {name: column for name, column in public["columns"].items() if name in columns},
+        "columns": {name: column for name, column in public["columns"].items() if name in subject.columns},
         **({} if unchanged is None else {"unchanged": list(unchanged)}),
         "models": public["models"],
-        "steps": list(steps),
+        "steps": steps,
         "verdicts": [v.public() for v in verdicts],
         "order": recipe.order,
-        "rows": rows,
+        "rows": subject.release.rows,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,18 +13,16 @@ from sfumato.api.kinds.graph.protection import GraphProtection
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.graph._base import GraphAttack
 from sfumato.data.table import Table
-from sfumato.deadline import Deadline
+from sfumato.deadline import stopping
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat
 from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release
 from sfumato.evaluation.graph_counts import check_graph_files
-from sfumato.evaluation.limits import judge_limits, same_limit
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.edge_labels import labelled_graph
 from sfumato.graphs.graph import Graph
 from sfumato.measures.graph._base import GraphMeasure
 from sfumato.params import Part
 from sfumato.progress import AUTO, Progress
-from sfumato.recipe import Limits
 from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.registry import registry
 from sfumato.release import Release
@@ -121,12 +118,10 @@ def attack_graph(
     """Attack a released graph. ``original`` is the recipe that names the original tables."""
     (parsed, graph), loaded = _original(original), _loaded(Path(release))
     chosen: tuple[GraphAttack, ...] = _named("graph-attack", attacks, GraphAttack)
-    until = None if seconds is None else Deadline(until=time.monotonic() + seconds, listener=progress)
     outcomes = attack_release(
-        parsed, graph, loaded, Rng(seed), attacks=chosen, n_targets=n_targets, progress=until or progress
+        parsed, graph, loaded, Rng(seed), attacks=chosen, n_targets=n_targets, progress=stopping(progress, seconds)
     )
-    limits = same_limit(limit, outcomes) if limit is not None else Limits()
-    return AttackResults(outcomes=tuple(outcomes), limits=judge_limits(limits, outcomes), manifest=loaded.manifest)
+    return AttackResults.judged(outcomes, limit, manifest=loaded.manifest)
 
 
 def measure_graph(

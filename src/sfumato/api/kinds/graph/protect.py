@@ -9,7 +9,7 @@ from pathlib import Path
 from sfumato.api.kinds.graph.protection import GraphProtection
 from sfumato.data.key_file import Key, as_key
 from sfumato.data.yaml_documents import document_of, file_of
-from sfumato.deadline import Deadline
+from sfumato.deadline import stopping
 from sfumato.evaluation import Evaluation
 from sfumato.evaluation.graph import attack_release, measure_release, protect_graph
 from sfumato.progress import AUTO, Progress
@@ -38,7 +38,7 @@ def protect_graph_recipe(
     parsed = _recipe(plan)
     rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
     original = parsed.graph.read() if data is None else parsed.graph.of(data)
-    deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress)
+    deadline = stopping(progress, seconds, begin=begin)
     released = protect_graph(parsed, original, rng, progress)
     evaluation = Evaluation(
         manifest=released.manifest,

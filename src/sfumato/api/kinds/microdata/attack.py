@@ -15,9 +15,9 @@ from sfumato.api.results import AttackResults
 from sfumato.attacks import Attack, AttackScenario, default_attacks, lineage_by_key
 from sfumato.data import Table, read
 from sfumato.dataset import Data, Schema
-from sfumato.deadline import Deadline
+from sfumato.deadline import stopping
 from sfumato.errors import BadParameter
-from sfumato.evaluation import judge_limits, run_attacks, same_limit
+from sfumato.evaluation import LimitResult, judge_limits, run_attacks, same_limit
 from sfumato.evaluation.check import Subject, judged_for_people, verdicts_of
 from sfumato.evaluation.checks.several_rows import SeveralRows
 from sfumato.evaluation.class_risk import counted_attacks, fits_in_memory
@@ -57,8 +57,7 @@ def attack_microdata(
     clock: Callable[[], float] = time.monotonic,
 ) -> AttackResults:
     """Attack a release and report the risk of each attack with its interval."""
-    if seconds is not None:
-        progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
+    progress = stopping(progress, seconds, clock=clock)
     found, schema = open_release(
         release, original=original, lineage=lineage, schema=schema, knows=knows, secrets=secrets
     )
@@ -100,21 +99,19 @@ def attack_microdata(
     chosen = chosen or list(default_attacks(scenario))
     rng = Rng(seed)
     outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
-    if limit is None:
-        return AttackResults(
-            outcomes=tuple(outcomes), derived=derived, readings=scenario.known_readings, manifest=opened.manifest
+    limits: tuple[LimitResult, ...] = ()
+    if limit is not None:
+        subject = Subject(
+            release=released,
+            original=truth,
+            schema=truth.schema,
+            steps=opened.manifest.get("steps", ()),
+            order=str(opened.manifest.get("order", "shuffled")),
+            lineage=row_map,
         )
-    subject = Subject(
-        release=released,
-        original=truth,
-        schema=truth.schema,
-        steps=opened.manifest.get("steps", ()),
-        order=str(opened.manifest.get("order", "shuffled")),
-        lineage=row_map,
-    )
-    for_people = judged_for_people(verdicts_of(SeveralRows(), subject))
-    limits = judge_limits(same_limit(limit, outcomes), outcomes, for_people=for_people)
-    outcomes = column_attribution(scenario, chosen, outcomes, limits, rng=rng, progress=progress)
+        for_people = judged_for_people(verdicts_of(SeveralRows(), subject))
+        limits = judge_limits(same_limit(limit, outcomes), outcomes, for_people=for_people)
+        outcomes = column_attribution(scenario, chosen, outcomes, limits, rng=rng, progress=progress)
     return AttackResults(
         outcomes=tuple(outcomes),
         limits=limits,
@@ -142,10 +139,9 @@ def _attack_counts(
         lineage=subject.lineage,
         together=bool(found.manifest.get("models")),
     )
-    limits = Limits() if limit is None else same_limit(limit, outcomes)
     for_people = limit is None or judged_for_people(verdicts_of(SeveralRows(), subject))
-    judged = judge_limits(limits, outcomes, for_people=for_people)
-    return AttackResults(outcomes=outcomes, limits=judged, derived=derived, manifest=dict(found.manifest))
+    judged = AttackResults.judged(outcomes, limit, for_people=for_people, manifest=found.manifest)
+    return replace(judged, derived=derived)
 
 
 def _outside(auxiliary: object, rename: Mapping[str, str]) -> Table | None:

@@ -15,14 +15,13 @@ import polars as pl
 
 from sfumato.api.kinds.microdata.inputs import InputTable
 from sfumato.api.kinds.microdata.protection import MicrodataProtection
-from sfumato.attacks import AttackScenario
 from sfumato.data import preview, read, scan
 from sfumato.data.key_file import Key, as_key
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role
-from sfumato.deadline import Deadline
+from sfumato.deadline import stopping
 from sfumato.errors import BadParameter
-from sfumato.evaluation import Evaluation, evaluate, release_manifest, with_control
+from sfumato.evaluation import Evaluation, evaluate_release, release_manifest
 from sfumato.evaluation.check import Subject, run_checks
 from sfumato.evaluation.class_risk import evaluate_counts, fits_in_memory
 from sfumato.masking.protect_file import ProtectedFile, protect_file
@@ -130,7 +129,7 @@ def protect_out_of_core(
         sample = preview(source, most=_EXAMINED, **options).table.frame
         refuse_undecided(recipe.schema, sample, recipe=recipe.path)
     begin = clock()
-    deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
+    deadline = stopping(progress, seconds, clock=clock, begin=begin)
     rng = KeyedRng(seed if seed is not None else recipe.seed, key=as_key(key))
     folder = tempfile.TemporaryDirectory(prefix="sfumato-", dir=workspace)
     masked = protect_file(
@@ -191,7 +190,6 @@ def _evaluated(
     attacks and measures in memory stop at the ``deadline``: a release always has its verdicts.
     """
     lineage = load_lineage(masked.path.with_name(LINEAGE))
-    measures = recipe.measures or default_measures()
     released = InputTable(location=masked.path)
     with (
         released.open(recipe.schema, original=False, engine=engine, memory=memory, progress=progress) as after,
@@ -208,31 +206,18 @@ def _evaluated(
             lineage=lineage,
         )
         verdicts = run_checks(subject)
-        manifest = release_manifest(
-            recipe,
-            columns=subject.columns,
-            rows=masked.rows,
-            steps=[dict(step) for step in masked.steps],
-            verdicts=verdicts,
-        )
+        manifest = release_manifest(recipe, subject, verdicts)
         whole = fits_in_memory(memory, subject.release, subject.original)
         if not masked.rows or source.file is None or not source.file.is_file() or not whole:
             counted = evaluate_counts(
-                subject, manifest, attacks=recipe.attacks, measures=measures, limits=recipe.limits, verdicts=verdicts
-            )
+                subject, manifest, attacks=recipe.attacks, measures=recipe.measures or default_measures(),
+                limits=recipe.limits, verdicts=verdicts,
+            )  # fmt: skip
             return counted, None, None
     original = Data.of(source.table(), recipe.schema)
     release = Release(table=released.table(), manifest=manifest)
-    scenario = AttackScenario(original=original, release=release, lineage=lineage)
-    evaluation = evaluate(
-        with_control(recipe, scenario, rng=rng, seconds=took, progress=deadline),
-        attacks=recipe.attacks,
-        measures=measures,
-        limits=recipe.limits,
-        verdicts=verdicts,
-        rng=rng,
-        n_targets=n_targets,
-        before=True,
+    evaluation = evaluate_release(
+        recipe, original, release, lineage, verdicts=verdicts, rng=rng, n_targets=n_targets, seconds=took,
         progress=deadline,
-    )
+    )  # fmt: skip
     return evaluation, original.table, release.table

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.api.kinds.microdata.protection import InMemoryProtection, MicrodataProtection
-from sfumato.attacks import AttackScenario
 from sfumato.data import size_hint
 from sfumato.data.format import format_for
 from sfumato.data.key_file import Key, as_key
 from sfumato.data.url import file_and_options, is_url
 from sfumato.data.yaml_documents import document_of, file_of
-from sfumato.deadline import Deadline
+from sfumato.deadline import stopping
 from sfumato.errors import BadParameter
-from sfumato.evaluation import evaluate, make_release, with_control
-from sfumato.measures import default_measures
+from sfumato.evaluation import evaluate_release, make_release
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Recipe
 from sfumato.recipe.validate import recipe_from_document
@@ -64,21 +62,13 @@ def protect_microdata(
         )  # fmt: skip
     rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
     original = parsed.open(source, **options)
-    deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
+    deadline = stopping(progress, seconds, clock=clock, begin=begin)
     made = make_release(parsed, original, rng=rng, progress=progress)
     protected, release = made.masked, made.release
-    scenario = AttackScenario(original=original, release=release, lineage=protected.lineage)
-    evaluation = evaluate(
-        with_control(parsed, scenario, rng=rng, seconds=clock() - begin, progress=deadline),
-        attacks=parsed.attacks,
-        measures=parsed.measures or default_measures(),
-        limits=parsed.limits,
-        verdicts=made.verdicts,
-        rng=rng,
-        n_targets=n_targets,
-        before=True,
-        progress=deadline,
-    )
+    evaluation = evaluate_release(
+        parsed, original, release, protected.lineage, verdicts=made.verdicts, rng=rng, n_targets=n_targets,
+        seconds=clock() - begin, progress=deadline,
+    )  # fmt: skip
     report_data = build_report(
         parsed,
         evaluation,
