@@ -11,6 +11,9 @@ from sfumato.wording import counted
 MARGINALS = ("marginals", "household_marginals")
 """The keys of a published step with the errors of its marginals."""
 
+_MOSTLY = 0.5
+"""Share of the squared counts of a column that may be noise before it counts as mostly noise."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class KnownMarginal:
@@ -20,6 +23,10 @@ class KnownMarginal:
     cells: int
     error: float
     """Share of all rows."""
+    noise: float = 0.0
+    """The part of the squared counts of a column that is noise."""
+    dependent: bool = True
+    """Whether the columns of a measured pair depend on each other beyond its noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +50,18 @@ class SyntheticUse:
             + (f" and of {len(self.measured)} of {counted(pairs, 'pair')} of columns, " if pairs else ", ")
             + "within the errors below."
         ]
+        if self.noisy:
+            found.insert(
+                0,
+                ("The rows are mostly noise: " if 2 * len(self.noisy) > len(self.columns) else "Mostly noise: ")
+                + f"the noise of the counts of {' and '.join(self.noisy)} is larger than the counts. Use a larger "
+                "epsilon, fewer columns or coarser values.",
+            )
+        independent = sum(not one.dependent for one in self.measured)
+        if independent:
+            found.append(
+                f"Drawn as independent: {counted(independent, 'measured pair')}, whose dependence is below the noise."
+            )
         if self.assumed:
             found.append(
                 f"Not measured: {counted(len(self.assumed), 'pair')}. What the rows say about them is an assumption of "
@@ -54,6 +73,11 @@ class SyntheticUse:
                 "larger epsilon or fewer columns."
             )
         return tuple(found)
+
+    @property
+    def noisy(self) -> tuple[str, ...]:
+        """Columns whose counts have more noise than people."""
+        return tuple(name for one in self.columns if one.noise > _MOSTLY for name in one.columns)
 
     @property
     def merged(self) -> tuple[str, ...]:
@@ -77,7 +101,13 @@ def _use(level: str, marginals: Sequence[Mapping[str, Any]]) -> SyntheticUse:
     known = [
         (
             bool(one["measured"]),
-            KnownMarginal(columns=tuple(map(str, one["columns"])), cells=int(one["cells"]), error=float(one["error"])),
+            KnownMarginal(
+                columns=tuple(map(str, one["columns"])),
+                cells=int(one["cells"]),
+                error=float(one["error"]),
+                noise=float(one.get("noise", 0.0)),
+                dependent=bool(one.get("dependent", True)),
+            ),
         )
         for one in marginals
     ]

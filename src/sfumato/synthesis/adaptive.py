@@ -11,21 +11,17 @@ import numpy as np
 from sfumato.progress import Progress
 from sfumato.rationals import rational
 from sfumato.synthesis.estimate import MarginalEstimates
-from sfumato.synthesis.junction_tree import tree_cells, triangulate
 from sfumato.synthesis.private_counts import PrivateCounts, count_cells
 from sfumato.synthesis.residuals import Columns
 
 _SELECTION = Fraction(3, 100)
 """Share of the budget for selections."""
-_SWEEPS = 8
-"""Sweeps of proportional fitting between two rounds."""
-_WORTH = 0.7
-"""A marginal is measured if its noise has at most this L1 norm, as a share of the rows. What independence gets wrong
-about a pair is rarely more."""
-_ENOUGH = 0.002
-"""L1 norm of the noise, as a share of the rows, below which a marginal gets no more budget before all are measured."""
-_BOLDER = 2
-"""Factor by which shares grow if no marginal is worth its noise."""
+_SWEEPS, _RAKES = 8, 4
+"""Sweeps of proportional fitting and of raking between two rounds."""
+_NOISE = 0.1
+"""A marginal is measured if the L1 norm of its noise is at most this times cells^(1/4), as a share of the rows."""
+_MISSES = 3
+"""The search for pairs ends when so many more of them were independent, as far as the noise shows, than not."""
 
 
 def measure_adaptively(
@@ -35,71 +31,65 @@ def measure_adaptively(
     *,
     candidates: Sequence[Columns],
     weights: dict[Columns, int],
-    rounds: int,
     max_cells: int,
     random: np.random.Generator,
     progress: Progress,
 ) -> Fraction:
     """Spend ``squared`` on marginals that are selected one after the other, and return what is left of it.
 
-    A round fits the maximum entropy model to all noisy marginals, compares a sample of it with the data on every
-    candidate, and measures the one that the exponential mechanism selects. The score is the L1 error minus the error
-    that the noise would cause (McKenna, Mullins, Sheldon, Miklau 2022, doi:10.14778/3551793.3551817). Larger marginals
-    get a larger share of the budget, proportional to the square root of their cells. Shares start at about
-    1/``rounds``. They grow while no candidate is worth its noise, so that a small budget measures few marginals or
-    none. Candidates that would make the junction tree exceed ``max_cells`` are left out; all of these decisions depend
-    on noisy results only.
+    If all candidates can be measured well enough, they are, with shares proportional to cells^(2/3), which minimize the
+    sum of the L1 errors. Otherwise a round fits the maximum entropy model to all noisy marginals, compares a sample of
+    it with the data on every candidate that can still be measured well enough, and measures the one that the
+    exponential mechanism selects. The score is the L1 error minus the error that the noise would cause (McKenna,
+    Mullins, Sheldon, Miklau 2022, doi:10.14778/3551793.3551817). All of these decisions depend on noisy results only.
+
+    Well enough is noise under which the dependence of two columns can be seen: the largest singular value of noise
+    grows with the fourth root of the cells, in units of its mean over the cells.
     """
-    shape = counts.shape
+    shape, total, most = counts.shape, estimates.total, counts.max_contribution
+    weight = {columns: Fraction(round(prod(shape[c] for c in columns) ** (2 / 3) * 1000)) for columns in candidates}
+    needed = {columns: _needed(columns, shape, total / most) for columns in candidates}
+    everything, left, misses = squared / sum(weight.values()), squared, 0
+    if all(everything * weight[columns] >= needed[columns] for columns in candidates):
+        for columns in candidates:
+            estimates.add(counts.measure(columns, everything * weight[columns]))
+        return Fraction(0)
+    rounds = max(1, min(len(candidates), int(len(candidates) * squared / sum(needed.values()))))
     selection = squared * _SELECTION / rounds
-    typical = float(np.median([prod(shape[c] for c in columns) for columns in candidates]))
-    left, bold = squared, 1
-
-    def share(columns: Columns) -> Fraction:
-        cells = prod(shape[c] for c in columns)
-        wanted = squared * (1 - _SELECTION) / rounds * Fraction(round((cells / typical) ** 0.5 * 1000), 1000) * bold
-        enough = rational(2 / np.pi * (cells / (_ENOUGH * estimates.total)) ** 2)
-        return min(wanted, max(enough, squared / 1000), left - selection)
-
+    open_candidates = list(candidates)
     with progress.task("private-synthesis", rounds) as tick:
-        while left > selection + squared / rounds / 8:
-            open_candidates = [
-                columns
-                for columns in candidates
-                if columns not in estimates.measured
-                and _fits(shape, [*estimates.measured, estimates.given, columns], max_cells)
-            ]
+        while misses <= _MISSES:
+            left -= selection
+            together = sum(weight[columns] for columns in open_candidates)
+            share = {columns: max(needed[columns], left * weight[columns] / together) for columns in open_candidates}
+            open_candidates = [columns for columns in open_candidates if share[columns] <= left]
             if not open_candidates:
+                left += selection
                 break
-            noise = {columns: _noise_error(columns, shape, share(columns)) for columns in open_candidates}
-            worth = [columns for columns in open_candidates if noise[columns] <= _WORTH * estimates.total]
-            if not worth:
-                if bold > rounds:
-                    break
-                bold *= _BOLDER
-                continue
-            rows = int(np.clip(estimates.total, 10_000, 100_000))
-            sample = estimates.tree(sweeps=_SWEEPS).sample(rows, random)
-            scale = estimates.total / rows
+            noise = {columns: _noise_error(columns, shape, share[columns], most) for columns in open_candidates}
+            rows = int(np.clip(total, 10_000, 100_000))
+            sample = estimates.fitted(sweeps=_SWEEPS, max_cells=max_cells).sample(rows, random, sweeps=_RAKES)
             number = counts.select(
-                worth,
-                [np.asarray(count_cells(sample, c, shape) * scale, dtype=np.float64) for c in worth],
-                penalties=[noise[columns] for columns in worth],
-                weights=[weights.get(columns, 1) for columns in worth],
+                open_candidates,
+                [np.asarray(count_cells(sample, c, shape) * (total / rows), dtype=np.float64) for c in open_candidates],
+                penalties=[noise[columns] for columns in open_candidates],
+                weights=[weights.get(columns, 1) for columns in open_candidates],
                 squared=selection,
             )
-            chosen = worth[number]
-            cost = share(chosen)
-            estimates.add(counts.measure(chosen, cost))
-            left -= selection + cost
+            chosen = open_candidates.pop(number)
+            estimates.add(counts.measure(chosen, share[chosen]))
+            left -= share[chosen]
+            misses += -1 if estimates.dependent(chosen) else 1
             tick(1)
     return left
 
 
-def _noise_error(columns: Columns, shape: Sequence[int], squared: Fraction) -> float:
-    """The expected L1 norm of the noise of a marginal that costs ``squared``, for one row per person."""
-    return sqrt(2 / np.pi / float(squared)) * prod(shape[c] for c in columns)
+def _needed(columns: Columns, shape: Sequence[int], rows: float) -> Fraction:
+    """The budget at which the noise of a marginal is small enough to be of use."""
+    cells = prod(shape[c] for c in columns)
+    return rational(2 / np.pi * (cells**0.75 / (_NOISE * rows)) ** 2)
 
 
-def _fits(shape: Sequence[int], marginals: Sequence[Columns], max_cells: int) -> bool:
-    return tree_cells(shape, triangulate(shape, marginals)) <= max_cells
+def _noise_error(columns: Columns, shape: Sequence[int], squared: Fraction, most: int) -> float:
+    """The expected L1 norm of the noise of a marginal that costs ``squared``, for ``most`` rows of a person."""
+    return most * sqrt(2 / np.pi / float(squared)) * prod(shape[c] for c in columns)

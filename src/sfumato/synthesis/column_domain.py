@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from math import isfinite, log10
 from typing import Any
@@ -71,6 +71,16 @@ class ColumnCells:
             physical = pl.Series(name, _rounded(low + random.random(len(codes)) * (high - low), low, high))
         series = physical.cast(self.dtype, strict=False)
         return series.set(pl.Series(codes == 0), None)
+
+    def coarser(self, most: int) -> ColumnCells:
+        """The same range in at most about ``most`` cells; cells of a single value stay alone. Categories stay."""
+        if self.edges is None or len(self.edges) - 1 <= most:
+            return self
+        widths = np.diff(self.edges.astype(np.float64))
+        alone = widths < 1e-6 * widths.max() if self.edges.dtype.kind == "f" else (widths == 1) & (widths.max() > 1)
+        stretch = np.arange(len(widths)) // -(-len(widths) // most)
+        starts = np.append(True, (np.diff(stretch) > 0) | alone[1:] | alone[:-1])
+        return replace(self, edges=np.append(self.edges[:-1][starts], self.edges[-1]))
 
 
 def category_cells(name: str, dtype: pl.DataType, values: Sequence[object]) -> ColumnCells:

@@ -26,6 +26,8 @@ class MergedCells:
     """The group of every cell."""
     shares: Floats
     """The estimated share of every cell."""
+    noise: float
+    """The sum of the squared noise as a share of that of the noisy counts: above one half, noise exceeds counts."""
 
     @property
     def size(self) -> int:
@@ -73,7 +75,9 @@ def merge_cells(noisy: Floats, *, deviation: float, ordered: bool, bins: int, to
         own = float(noisy[rare].sum()) >= least * np.sqrt(rare.sum()) or groups.max() < 0
         groups[rare] = groups.max() + 1 if own else _smallest(noisy, groups)
     shrunk = _shrunk(noisy, groups, deviation)
-    return MergedCells(groups=groups, shares=project_to_simplex(shrunk, max(total, 1.0)) / max(total, 1.0))
+    shares = project_to_simplex(shrunk, max(total, 1.0)) / max(total, 1.0)
+    noise = len(noisy) * deviation**2 / max(float(noisy @ noisy), 1e-300)
+    return MergedCells(groups=groups, shares=shares, noise=min(1.0, noise))
 
 
 def _shrunk(noisy: Floats, groups: Groups, deviation: float) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from math import prod
+from math import prod, sqrt
 from typing import Literal
 
 import numpy as np
@@ -33,6 +33,17 @@ from sfumato.synthesis.spanning_tree import measure_spanning_tree
 
 _ONE_WAY = {"mst": Fraction(1, 5), "adaptive": Fraction(3, 20)}
 """Share of the budget for the one-way marginals."""
+_TOTAL = Fraction(1, 100)
+"""Share of the budget for the number of rows, from which the cells of ranges and the shares of columns follow."""
+_CELL_DEVIATIONS = 4.0
+"""Standard deviations of noise that the cell of a range has on average."""
+_PAIR_NOISE = 0.5
+"""A pair of numbers has so many cells that its largest singular value of noise is about a quarter of the rows."""
+_BINS = (5, 40)
+"""Fewest and most bins of a number that follow from the noise."""
+_COLUMN_ERROR = 0.01
+"""Total variation distance by which noise may move a column before its share grows."""
+_COLUMN_SHARES = (0.1, 0.7)
 _LEARNED_DELTA = Fraction(1, 4)
 """Share of delta for categories that are learned."""
 _TREE_CELLS = 1_000_000
@@ -74,7 +85,8 @@ class SynthesisPlan:
     learned_categories: frozenset[str]
     learn: Fraction
     """Share of the budget for learning domains."""
-    bins: int
+    bins: int | None
+    """The largest number of bins per number; None for as many as the noise allows."""
     max_contribution: int
     """The largest number of rows of one unit."""
     target: str | None = None
@@ -97,7 +109,7 @@ class SynthesisPlan:
     def _refuse_large(self, names: tuple[str, ...], most: int, times: int) -> None:
         """Refuse columns that together have more cells than memory holds, before anything is charged."""
         known = [one for name in names if (one := self.declared[name]) is not None]
-        cells = times * prod(min(c.size, 2 * self.bins + 2) if c.ordered else c.size for c in known)
+        cells = times * prod(min(c.size, 2 * (self.bins or _BINS[1]) + 2) if c.ordered else c.size for c in known)
         if cells > most:
             listed = " × ".join(f"`{name}`" for name in names)
             raise BadParameter(
@@ -196,29 +208,68 @@ def _fit_table(
     max_contribution: int,
     given: Mapping[str, MergedCells] | None = None,
 ) -> SynthesisModel:
-    """Fit a model to one table on known cells. ``given``: columns whose values are known when rows are drawn."""
+    """Fit a model to one table on known cells. ``given``: columns whose values are known when rows are drawn.
+
+    The number of rows is measured first. From it follow the cells of ranges, the share of the columns and the bins, so
+    that a small budget is spent on few cells. What pairs do not need goes to all columns and to the pairs that depend
+    on each other; if no pair does, the columns get all of it. Everything after a measurement depends on noisy results.
+    """
     plan = run.plan
     known = given or {}
+    rows = PrivateCounts(
+        [np.zeros(frame.height, np.uint8)], [1], max_contribution=max_contribution, receipt=run.receipt
+    )
+    total = rows.measure((0,), squared * _TOTAL)
+    squared *= 1 - _TOTAL
+    number = max(1.0, float(total.noisy[0]))
+    columns = {
+        name: cells if name in known else cells.coarser(_resolution(number, squared, len(columns), max_contribution))
+        for name, cells in columns.items()
+    }
     codes = [smallest(cells.encode(frame.get_column(name))) for name, cells in columns.items()]
     shape = [cells.size for cells in columns.values()]
     fine = PrivateCounts(codes, shape, max_contribution=max_contribution, receipt=run.receipt)
-    one_way = squared * _ONE_WAY[plan.chosen] if len(columns) > max(1, len(known)) else squared
+    alone = len(columns) <= max(1, len(known))
+    one_way = squared * (1 if alone else _column_share(plan, shape, number, squared, max_contribution))
     measured = _measured_columns(fine, one_way)
-    merged, estimates = _merged(measured, columns, plan, known)
+    bins = plan.bins or _bins(number, squared - one_way, _pairs(plan, columns), max_contribution)
+    merged, estimates = _merged(measured, columns, bins, known)
     if one_way < squared:
         counts = fine.merged([groups.groups for groups in merged])
         left = _measure(run, counts, estimates, squared - one_way, list(columns))
-        pairs = [marginal for marginal in estimates.measured if len(marginal) > 1]
-        if pairs:
-            for marginal, share in zip(pairs, _shares([prod(counts.shape[c] for c in m) for m in pairs]), strict=True):
-                if left:
-                    estimates.add(counts.measure(marginal, left * share))
+        pairs = [marginal for marginal in estimates.measured if len(marginal) > 1 and estimates.dependent(marginal)]
+        if left and pairs:
+            sizes = [*counts.shape, *(prod(counts.shape[c] for c in m) for m in pairs)]
+            shares = _shares(sizes)
+            for marginal, share in zip([*((c,) for c in range(len(columns))), *pairs], shares, strict=True):
+                estimates.add(counts.measure(marginal, left * share))
         elif left:
             again = _measured_columns(fine, left)
             measured = [_pooled(one, other) for one, other in zip(measured, again, strict=True)]
-            merged, estimates = _merged(measured, columns, plan, known)
-    tree = estimates.tree(sweeps=60 if plan.chosen == "adaptive" else 2)
+            merged, estimates = _merged(measured, columns, bins, known)
+    tree = estimates.fitted(sweeps=60 if plan.chosen == "adaptive" else 2, max_cells=_TREE_CELLS)
     return SynthesisModel(columns=columns, merged=merged, estimates=estimates, tree=tree, guarantee=run.guarantee)
+
+
+def _resolution(rows: float, squared: Fraction, columns: int, max_contribution: int) -> int:
+    """The number of cells of a range at which a cell has some standard deviations of noise on average."""
+    noise = max_contribution * sqrt(columns / float(squared))
+    return int(np.clip(rows / (_CELL_DEVIATIONS * noise), _BINS[0], 1 << 20))
+
+
+def _bins(rows: float, squared: Fraction, pairs: int, max_contribution: int) -> int:
+    """The number of bins of a number at which every pair can be measured with some noise per row."""
+    noise = max_contribution * sqrt(max(1, pairs) / max(float(squared), 1e-30))
+    return int(np.clip(sqrt(_PAIR_NOISE * rows / noise), *_BINS))
+
+
+def _column_share(plan: SynthesisPlan, shape: Sequence[int], rows: float, squared: Fraction, most: int) -> Fraction:
+    """The share of the budget for the columns: as much as makes their noise small beside what columns depend."""
+    if plan.chosen == "mst":
+        return _ONE_WAY["mst"]
+    sizes = np.minimum(shape, plan.bins or _BINS[1])
+    error = float(np.mean(0.4 * most * sqrt(len(shape) / float(squared)) * sizes / rows))
+    return Fraction(round(float(np.clip((error / _COLUMN_ERROR) ** 2, *_COLUMN_SHARES)) * 1000), 1000)
 
 
 def _measured_columns(counts: PrivateCounts, squared: Fraction) -> list[NoisyMarginal]:
@@ -236,14 +287,14 @@ def _pooled(one: NoisyMarginal, other: NoisyMarginal) -> NoisyMarginal:
 def _merged(
     measured: Sequence[NoisyMarginal],
     columns: Mapping[str, ColumnCells],
-    plan: SynthesisPlan,
+    bins: int,
     known: Mapping[str, MergedCells],
 ) -> tuple[list[MergedCells], MarginalEstimates]:
     """Cells whose noisy counts are too small are merged; what was measured, on the merged cells."""
     total = _total(measured)
     merged = [
         known.get(name)
-        or merge_cells(one.noisy, deviation=one.variance**0.5, ordered=cells.ordered, bins=plan.bins, total=total)
+        or merge_cells(one.noisy, deviation=one.variance**0.5, ordered=cells.ordered, bins=bins, total=total)
         for one, (name, cells) in zip(measured, columns.items(), strict=True)
     ]
     estimates = MarginalEstimates([groups.size for groups in merged], given=tuple(range(len(known))))
@@ -293,6 +344,11 @@ def _merged_measurement(one: NoisyMarginal, merged: MergedCells) -> NoisyMargina
     return NoisyMarginal(columns=one.columns, noisy=noisy, variance=mean, most=most)
 
 
+def _pairs(plan: SynthesisPlan, columns: Mapping[str, ColumnCells]) -> int:
+    """The number of marginals of several columns that are measured at most."""
+    return len(columns) - 1 if plan.chosen == "mst" else len(_candidates(plan, list(columns)))
+
+
 def _measure(
     run: FitRun, counts: PrivateCounts, estimates: MarginalEstimates, squared: Fraction, order: list[str]
 ) -> Fraction:
@@ -309,7 +365,7 @@ def _measure(
         return Fraction(0)
     if candidates:
         return measure_adaptively(
-            counts, estimates, squared, candidates=candidates, weights=weights, rounds=3 * len(order),
+            counts, estimates, squared, candidates=candidates, weights=weights,
             max_cells=_TREE_CELLS, random=run.random, progress=run.progress,
         )  # fmt: skip
     return squared

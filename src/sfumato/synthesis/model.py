@@ -19,7 +19,7 @@ from sfumato.release.guarantee import Guarantee
 from sfumato.synthesis.column_domain import ColumnCells
 from sfumato.synthesis.compression import MergedCells
 from sfumato.synthesis.estimate import MarginalEstimates
-from sfumato.synthesis.junction_tree import JunctionTree
+from sfumato.synthesis.raking import RakedTree
 from sfumato.synthesis.residuals import Columns
 from sfumato.wording import did_you_mean
 
@@ -34,7 +34,7 @@ class SynthesisModel:
     columns: Mapping[str, ColumnCells]
     merged: Sequence[MergedCells]
     estimates: MarginalEstimates
-    tree: JunctionTree
+    tree: RakedTree
     guarantee: Guarantee
     constraints: tuple[str, ...] = ()
 
@@ -118,7 +118,8 @@ class SynthesisModel:
     def errors(self, *, confidence: float = 0.95) -> list[dict[str, Any]]:
         """For every one- and two-way marginal: whether it was measured, and half the mean width of its intervals.
 
-        ``error`` is a share of the estimated number of rows.
+        ``error`` is a share of the estimated number of rows. ``noise`` is the part of the squared counts of a column
+        that is noise; ``dependent`` says whether a measured pair depends on each other beyond its noise.
         """
         names, found = list(self.columns), []
         for size in (1, 2):
@@ -130,6 +131,12 @@ class SynthesisModel:
                         "measured": self.estimates.residuals.measured(columns),
                         "cells": prod(self.estimates.shape[column] for column in columns),
                         "error": round(float((high - low).mean()) / 2 / self.estimates.total, 6),
+                        **self._seen(columns),
                     }
                 )
         return found
+
+    def _seen(self, columns: Columns) -> dict[str, object]:
+        if len(columns) == 1:
+            return {"noise": round(self.merged[columns[0]].noise, 4)}
+        return {"dependent": self.estimates.dependent(columns)} if columns in self.estimates.measured else {}

@@ -64,7 +64,7 @@ class PrivateCounts:
     def __init__(self, codes: Codes, shape: Sequence[int], *, max_contribution: int, receipt: Receipt) -> None:
         self.shape = tuple(shape)
         self._codes = SecretValue(codes)
-        self._max_contribution, self._receipt = max_contribution, receipt
+        self.max_contribution, self._receipt = max_contribution, receipt
         self._known: dict[Columns, npt.NDArray[np.int64]] = {}
 
     def merged(self, maps: Sequence[npt.NDArray[np.int32]]) -> PrivateCounts:
@@ -72,14 +72,14 @@ class PrivateCounts:
         codes = self._codes.open(self._receipt)
         merged = [smallest(groups)[cells] for groups, cells in zip(maps, codes, strict=True)]
         shape = [int(groups.max()) + 1 for groups in maps]
-        return PrivateCounts(merged, shape, max_contribution=self._max_contribution, receipt=self._receipt)
+        return PrivateCounts(merged, shape, max_contribution=self.max_contribution, receipt=self._receipt)
 
     def measure(self, columns: Columns, squared: Fraction) -> NoisyMarginal:
         """The marginal with normal noise that costs at most ``squared``.
 
         All rows of a person may lie in one cell, so the squared L2 sensitivity is the square of ``max_contribution``.
         """
-        distance = self._max_contribution**2
+        distance = self.max_contribution**2
         noise = RoundedGaussian(variance=Fraction(-(-distance * _FINE // squared), _FINE), grid=COUNT_GRID)
         counts = SecretValue(self._count(columns).ravel() * COUNT_GRID.denominator)
         noisy = noise.release_at(counts, receipt=self._receipt, distance=distance)
@@ -102,7 +102,7 @@ class PrivateCounts:
         The score is not monotone. With rate r the choice has a bounded range of 2·r·sensitivity, whose Gaussian
         parameter is that of randomized response with half of it (:func:`sfumato.dp.curve.range_curve`).
         """
-        sensitivity = max(weights) * self._max_contribution
+        sensitivity = max(weights) * self.max_contribution
         rate = pure_within(squared) / sensitivity
         permit = require(self._receipt, bounded_range(2 * rate * sensitivity))
         scores = SecretValue(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 
@@ -90,6 +90,10 @@ class Residuals:
             for part in _subsets(columns)
         )
 
+    def deviation(self, columns: Columns) -> float:
+        """The standard deviation of the noise of a cell of an interaction that was measured."""
+        return sqrt(self._noise[columns]) / self._precision[columns]
+
     def _spread_over(self, columns: Columns, part: Columns) -> float:
         return float(prod(self.shape[column] for column in columns if column not in part))
 
@@ -97,6 +101,26 @@ class Residuals:
 def _subsets(columns: Columns) -> Iterator[Columns]:
     for size in range(len(columns) + 1):
         yield from combinations(columns, size)
+
+
+def shrink_singular_values(table: Floats, *, deviation: float) -> Floats:
+    """A table of signal and independent normal noise, with its singular values shrunk by the known noise.
+
+    Singular values that noise alone reaches become zero, larger ones lose what noise adds to them: the shrinker with
+    the smallest squared error as tables grow (Gavish, Donoho 2017, doi:10.1109/TIT.2017.2653801).
+
+    >>> noise = np.random.default_rng(1).normal(size=(30, 20))
+    >>> float(np.abs(shrink_singular_values(noise, deviation=1.1)).max())
+    0.0
+    """
+    left, values, right = np.linalg.svd(table, full_matrices=False)
+    ratio = min(table.shape) / max(table.shape)
+    scale = max(deviation * sqrt(max(table.shape)), 1e-9 * float(values[0]), 1e-300)
+    squares = np.maximum(values / scale, 1 + sqrt(ratio)) ** 2
+    shrunk = scale * np.sqrt(np.maximum((squares - ratio - 1) ** 2 - 4 * ratio, 0) / squares)
+    shrunk = np.where(values > scale * (1 + sqrt(ratio)), shrunk, 0.0)
+    denoised: Floats = (left * shrunk) @ right
+    return denoised
 
 
 def project_to_simplex(values: Floats, total: float) -> Floats:

@@ -128,8 +128,9 @@ class PrivateSynthesis(Step):
     """A column to predict: pairs with it are preferred in the selection."""
     workload: tuple[Annotated[tuple[str, ...], Field(min_length=2, max_length=3)], ...] | None = None
     """Combinations of two or three columns that the model may measure. Default: all pairs."""
-    bins: Annotated[int, Field(ge=2, le=100)] = 24
-    """The largest number of bins per number or date. Their ends follow from noisy counts."""
+    bins: Annotated[int, Field(ge=2, le=100)] | None = None
+    """The largest number of bins per number or date. Their ends follow from noisy counts. Default: 5 to 64, as many as
+    the noise of pairs allows."""
     rows: Annotated[int, Field(ge=1)] | None = None
     """Number of synthetic rows. Default: the noisy number of rows of the table."""
     constraints: tuple[str, ...] = ()
