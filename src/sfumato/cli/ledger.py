@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from sfumato.cli._console import NUMBER, CommandGroup, emit_json, force_option, json_option, note, typed_path
+
+if TYPE_CHECKING:
+    from sfumato.ledger.ledger import Ledger
 
 PERSON = "steward"
 
@@ -135,8 +138,12 @@ def key(ledger: str) -> None:
 @click.option("--out", type=typed_path, default=None, help="File to write; standard output if left out.")
 @click.option("--queries", is_flag=True, help="Include the text of each query. It may tell what analysts look for.")
 @click.option("--events", is_flag=True, help="Instead, the charges of each data set as an event of dp_accounting.")
+@click.option("--registry", is_flag=True, help="Instead, drafts for the Differential Privacy Deployments Registry.")
+@click.option("--about", type=typed_path, default=None, help="With --registry: YAML of what only the owner knows.")
 @force_option
-def export(ledger: str, out: Path | None, queries: bool, events: bool, force: bool) -> None:
+def export(
+    ledger: str, out: Path | None, queries: bool, events: bool, registry: bool, about: Path | None, force: bool
+) -> None:
     """Export all entries as JSON lines. Queries appear as fingerprints unless --queries is given.
 
     With --events, one line for each data set and unit: all of its charges as one composed event of the library
@@ -147,11 +154,15 @@ def export(ledger: str, out: Path | None, queries: bool, events: bool, force: bo
     from sfumato.api.ledger import open_ledger
     from sfumato.ledger.dp_events import dp_events
 
-    if events and queries:
-        raise click.UsageError("Events have no text: leave out --queries.")
-    accounting = open_ledger(ledger)[0]
+    if queries + events + registry > 1:
+        raise click.UsageError("Use one of --queries, --events and --registry.")
+    if about is not None and not registry:
+        raise click.UsageError("--about belongs to --registry.")
+    accounting, dataset = open_ledger(ledger)
     texts = accounting.queries() if queries else {}
-    if events:
+    if registry:
+        lines = _registry_lines(accounting, about, dataset)
+    elif events:
         lines = [json.dumps(stated) for stated in dp_events(accounting.entries())]
     else:
         lines = [
@@ -166,3 +177,34 @@ def export(ledger: str, out: Path | None, queries: bool, events: bool, force: bo
 
     with replacing(out, force=force) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _registry_lines(ledger: Ledger, about: Path | None, dataset: str | None) -> list[str]:
+    """Drafts of entries as YAML documents; what the owner has yet to state is said on standard error."""
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    from sfumato.data.read_write import require_file
+    from sfumato.errors import BadParameter
+    from sfumato.ledger.registry_entry import registry_entries
+
+    stated: object = {}
+    if about is not None:
+        require_file(about)
+        try:
+            stated = YAML(typ="safe").load(about.read_text(encoding="utf-8"))
+        except YAMLError:
+            raise BadParameter(f"{about} is not YAML.") from None
+    if not isinstance(stated, dict):
+        raise BadParameter("--about is a YAML mapping of fields.")
+    lines = []
+    for entry in registry_entries(ledger, stated, dataset=dataset):
+        writer, text = YAML(), StringIO()
+        writer.width, writer.explicit_start = 100, True
+        writer.dump(dict(entry.fields), text)
+        lines.append(text.getvalue().rstrip("\n"))
+        if entry.missing:
+            note(f"{entry.fields['deployment']['product']['name']}: state {', '.join(entry.missing)} in --about.")
+    return lines
