@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Iterator
@@ -164,3 +165,29 @@ def test_a_token_makes_none_that_outlives_it(server: Server) -> None:
     browser, headers = signed_in(server, "ada")
     made = browser.post("/api/v1/me/tokens", json=body, headers=headers).json()
     assert made["expires"] > parent.token.expires
+
+
+def test_who_has_computed_for_long_gives_way_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.workers._FREE_SECONDS", 0.02)
+    workers = Workers(ServerSettings(compute_seconds=600))
+
+    def compute() -> None:
+        until = time.thread_time() + 0.05
+        while time.thread_time() < until:
+            pass
+
+    async def measured(person: str) -> float:
+        began = time.monotonic()
+        async with workers.turn(person):
+            return time.monotonic() - began
+
+    async def work() -> None:
+        await workers.run("eve", compute)
+        assert await measured("eve") < 0.2, "nobody else is there"
+        await workers.run("bob", lambda: None)
+        waited = await asyncio.gather(*(measured("eve") for _ in range(workers.each)), measured("bob"))
+        assert min(waited[:-1]) >= 0.05 * (4 * workers.each - 1), "a quarter of the time on all threads together"
+        assert waited[-1] < 0.2
+
+    asyncio.run(work())
+    workers.close()

@@ -2,6 +2,7 @@
 
 Both doors use the same workers. One person has a quarter of the threads at a time, a number of questions a minute, and
 seconds of computing a minute, whichever verb they use: what is free, such as ``EXPLAIN``, still takes time from others.
+Who has computed for long gives way: while others ask, they compute a quarter of the time.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -23,6 +25,11 @@ from sfumato.server.settings import ServerSettings
 
 Result = TypeVar("Result")
 _SHARE = 4
+_FREE_SECONDS = 2.0
+"""Seconds of computing in a minute after which a person gives way to others."""
+_ACTIVE_SECONDS = 2.0
+"""So long after a question of theirs, others are taken to be there."""
+_LONGEST_PAUSE = 5.0
 _elsewhere = threading.local()
 
 
@@ -43,7 +50,9 @@ class Workers:
         self.each = max(1, given.workers // _SHARE)
         """How many threads one person may have at a time."""
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._used: dict[str, tuple[float, float]] = {}
+        self._used: dict[str, tuple[float, float, float]] = {}
+        """By person: seconds that counted against them when their last work ended, when that was, and how long it took.
+        """
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -60,12 +69,17 @@ class Workers:
         if not self._limiter.hit(self._sign_in_limit, "sign-in", address):
             raise TooManyRequests("Too many attempts to sign in.", fix="Wait, then try again.")
 
-    def turn(self, person: str) -> asyncio.Semaphore:
-        """The turns of a person, for as long as somebody uses them."""
-        turn = self._turns.get(person)
-        if turn is None:
-            turn = self._turns[person] = asyncio.Semaphore(self.each)
-        return turn
+    @asynccontextmanager
+    async def turn(self, person: str) -> AsyncIterator[None]:
+        """A turn of a person, of which each has a few at a time."""
+        turns = self._turns.get(person)
+        if turns is None:
+            turns = self._turns[person] = asyncio.Semaphore(self.each)
+        async with turns:
+            pause = self._pause(person)
+            if pause:
+                await asyncio.sleep(pause)
+            yield
 
     async def run(self, person: str, work: Callable[[], Result]) -> Result:
         """Run something for a person in a worker, when it is their turn."""
@@ -85,14 +99,23 @@ class Workers:
             finally:
                 used = time.thread_time() - start + _elsewhere.seconds
                 with self._lock:
-                    self._used[person] = self._level(person) + used, time.monotonic()
+                    self._used[person] = self._level(person) + used, time.monotonic(), used
 
         return counted
 
     def _level(self, person: str) -> float:
         """Seconds that count against a person: a minute's seconds drain within a minute."""
-        used, at = self._used.get(person, (0.0, 0.0))
+        used, at, _ = self._used.get(person, (0.0, 0.0, 0.0))
         return max(0.0, used - (time.monotonic() - at) * self._seconds / 60)
+
+    def _pause(self, person: str) -> float:
+        """How long a person gives way to others before they compute again, on one of their threads."""
+        with self._lock:
+            if self._level(person) < _FREE_SECONDS:
+                return 0.0
+            since = time.monotonic() - _ACTIVE_SECONDS
+            others = any(at > since for name, (_, at, _) in self._used.items() if name != person)
+            return min(self._used[person][2] * (_SHARE * self.each - 1), _LONGEST_PAUSE) if others else 0.0
 
     def _check_computing(self, person: str) -> None:
         with self._lock:
