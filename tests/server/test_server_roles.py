@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra `server` is not installed")
 from test_server_rest import Server
+
+from server_sample import staff
+from sfumato.dp.loss import pure
+from sfumato.server.roles import AccountRole, Scope
 
 ROLES = {"administrator": "root", "owner": "otto", "analyst": "ada", "auditor": "audra", "nobody": None}
 EVERYBODY = frozenset(ROLES) - {"nobody"}
@@ -71,6 +76,24 @@ PLACES = {
 OWNERS_OWN = {"change_dataset", "grant", "revoke_grant", "set_budget", "request_cap"}
 """The data set belongs to another owner: also forbidden to an owner."""
 
+SCOPES: dict[Scope, frozenset[str]] = {
+    Scope.ASK: frozenset({
+        "list_datasets", "read_schema", "read_catalog", "explain", "analyze", "ask", "ask_workload", "list_questions",
+        "read_result", "cancel", "read_budget", "request_budget",
+    }),
+    Scope.READ: frozenset({
+        "list_users", "list_tokens", "list_groups", "list_grants", "list_budgets", "read_loss", "read_ledger",
+        "verify_ledger", "audit_questions", "metrics",
+    }),
+    Scope.MANAGE: frozenset({
+        "list_my_tokens", "create_my_token", "revoke_my_token", "add_user", "change_user", "make_link", "revoke_token",
+        "add_group", "add_member", "remove_member", "register_dataset", "change_dataset", "grant", "revoke_grant",
+        "set_budget", "request_cap", "approve_request", "reject_request",
+    }),
+}  # fmt: skip
+"""Operations that need a scope. The others are open to everybody who is signed in, and tell only of themselves."""
+OPEN = {"health", "ready", "sign_in", "read_sign_in"}
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -114,6 +137,82 @@ def test_operations_by_role(server: Server, role: str) -> None:
         if response.status_code >= 400:
             assert set(response.json()["error"]) >= {"code", "message", "fix"}
     assert not wrong
+
+
+@pytest.fixture(scope="module")
+def strangers(server: Server) -> dict[str, dict[str, str]]:
+    """Headers of those who are nobody here, or no longer."""
+    service = server.service
+    for name in ("gone", "late", "left"):
+        staff(service, name, *AccountRole)
+    made = {name: service.tokens.create(name, scopes=list(Scope), days=1) for name in ("gone", "late", "left")}
+    service.tokens.revoke(made["gone"].token.id)
+    with service.state.store.write() as transaction:
+        old = "2020-01-01T00:00:00.000+00:00"
+        transaction.query("UPDATE sfumato_server_tokens SET expires = ? WHERE id = ?", old, made["late"].token.id)
+    service.users.set_active("left", False, by="test")
+    secret = service.tokens.create("root", scopes=list(Scope), days=1).secret
+    given = {
+        "a made-up token": f"Bearer {secret[:-1]}{'0' if secret[-1] != '0' else '1'}",
+        "a revoked token": f"Bearer {made['gone'].secret}", "an expired token": f"Bearer {made['late'].secret}",
+        "a token of an inactive account": f"Bearer {made['left'].secret}", "a token as a password": f"Basic {secret}",
+        "no word Bearer": secret,
+    }  # fmt: skip
+    cookie = {"Cookie": "sfumato-session=0123456789abcdef0123456789abcdef"}
+    return {
+        "no credential": {},
+        "a made-up session": cookie,
+        **{name: {"Authorization": one} for name, one in given.items()},
+    }
+
+
+def test_strangers_are_refused_in_every_cell(server: Server, strangers: dict[str, dict[str, str]]) -> None:
+    wrong = []
+    for operation, method, path in operations(server):
+        for name, headers in strangers.items():
+            body = BODIES.get(operation)
+            response = server(method.upper(), address(path), None, json=body, headers=headers)
+            expected = {200} if operation in OPEN else {401}
+            expected = {401, 429} if operation == "sign_in" else expected  # the name is locked in the end
+            if response.status_code not in expected:
+                wrong.append((operation, name, response.status_code))
+            if response.status_code >= 400:
+                assert "hospital" not in response.text
+    assert not wrong
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_a_token_does_what_its_scope_says_and_no_more(tmp_path: Path, scope: Scope) -> None:
+    """The account may do everything, and owns the data set: only the scope of its token decides."""
+    server = Server(tmp_path, sign_in_limit="1000/minute")
+    service = server.service
+    service.users.set_roles("owner", list(AccountRole), by="test")
+    service.registered.set_grant("hospital", "owner", True, by="test")
+    service.budgets.set_cap(pure(1), dataset="hospital", holder="owner", by="test", why="trial")
+    server.tokens["polly"] = service.tokens.create("owner", scopes=[scope], days=1).secret
+    with server.client:
+        wrong = []
+        for operation, method, path in operations(server):
+            response = server(method.upper(), address(path), "polly", json=BODIES.get(operation))
+            named = {one for one, listed in SCOPES.items() if operation in listed}
+            denied = operation == "set_password" or bool(named and scope not in named)
+            stronger = operation == "create_my_token"  # a token of scope `ask`, which this one lacks
+            if (response.status_code == 403) != (denied or stronger) or response.status_code >= 500:
+                wrong.append((operation, response.status_code, response.text[:200]))
+        assert not wrong
+
+
+def test_an_analyst_without_a_grant_sees_what_does_not_exist(server: Server) -> None:
+    """Every operation on a data set tells the same about this one and about one that there is not."""
+    server.add("sid", "analyst")
+    for operation, method, path in operations(server):
+        if "/datasets/{name}" in path:
+            told = [
+                server(method.upper(), address(path).replace("hospital", name), "sid", json=BODIES.get(operation))
+                for name in ("hospital", "nowhere")
+            ]
+            assert told[0].status_code == told[1].status_code >= 400, operation
+            assert told[0].json() == told[1].json(), operation
 
 
 def test_an_auditor_changes_nothing(server: Server) -> None:

@@ -120,11 +120,10 @@ class Budgets:
         if by == request.by:
             raise AccessDenied("A request is approved by two people other than the one who made it.")
         with self._state.store.write() as transaction:
-            if by not in request.approvals:
-                transaction.query(
-                    "INSERT INTO sfumato_server_approvals (request, by_name, at) VALUES (?, ?, ?)",
-                    identifier, by, now(),
-                )  # fmt: skip
+            transaction.query(
+                "INSERT INTO sfumato_server_approvals (request, by_name, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                identifier, by, now(),
+            )  # fmt: skip
         request = self.get(identifier)
         owner = self._owner(request.dataset)
         if len(request.approvals) < _APPROVALS or owner not in (None, request.by, *request.approvals):
