@@ -352,6 +352,8 @@ def main() -> None:
         else:
             found = overhead(Path(folder), questions=given.questions or 300)
     kept = given.what if given.state is None else f"{given.what}-postgres"
+    if given.what == "load" and given.analysts != parser.get_default("analysts"):
+        kept += f"-{given.analysts}"
     table = Figures("serve", kept, {"what": "", "measured": ""})
     for name, value in found.items():
         table.add(what=name, measured=f"{value:,.3g}" if isinstance(value, float) else str(value))
