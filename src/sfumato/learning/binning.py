@@ -7,7 +7,7 @@ post-processing: bins follow the data as far as its noisy histogram shows it, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from sfumato.arrays import Floats, Ints
 from sfumato.dataset import RangeDomain, ValuesDomain
+from sfumato.errors import BadParameter
+from sfumato.learning.base import PrivateClassifier
 from sfumato.learning.domain import FeatureDomain, category_codes
 from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
 from sfumato.rationals import Number
@@ -95,3 +97,42 @@ def _merge(counts: Floats, deviation: float, bins: int) -> Ints:
 def bins_of(bins: Sequence[npt.ArrayLike], fine: Ints) -> Ints:
     """The bins of coded rows, one line per feature."""
     return np.array([np.asarray(groups)[line] for groups, line in zip(bins, fine, strict=True)], dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinnedFit:
+    """What a fit on bins starts from, after the charge."""
+
+    codes: Ints
+    """The class of every row."""
+    sums: NoisySums
+    binned: BinnedFeatures
+    lines: Ints
+    """The bin of every row: one line per feature."""
+
+
+class BinnedClassifier(PrivateClassifier):
+    """A private classifier on bins of its features, which are learned with a share of the budget."""
+
+    bins_: list[Ints]
+    """Per feature, the bin of every fine cell."""
+
+    def _fit_bins(self, X: object, y: object, *, share: Number, most: Mapping[str, int | None]) -> BinnedFit:  # noqa: N803
+        """Check the input, charge the budget, and learn the bins. ``most`` bounds parameters that are whole numbers."""
+        self._check_budget()
+        for name, largest in most.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= (largest or value):
+                allowed = "a whole number, 1 or larger" if largest is None else f"a whole number in 1 .. {largest}"
+                raise BadParameter(f"`{name}` must be {allowed}.")
+        rows, y = self._checked_rows(X, y, reset=True)
+        codes, domain = self._codes(y), self._domain()
+        fine, sums = fine_codes(domain, rows), self._charge()
+        binned = learn_bins(domain, fine, bins=getattr(self, "bins"), share=share, sums=sums)  # noqa: B009
+        self.bins_ = list(binned.bins)
+        return BinnedFit(codes=codes, sums=sums, binned=binned, lines=bins_of(binned.bins, fine))
+
+    def _lines(self, X: object) -> Ints:  # noqa: N803
+        """The bin of every row of the input of a fitted model: one line per feature."""
+        rows = self._fitted_rows(X)
+        return bins_of(self.bins_, fine_codes(self._domain(), rows))

@@ -11,9 +11,8 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from sfumato.arrays import Floats, Ints
-from sfumato.errors import BadParameter
 from sfumato.learning.base import ScoringClassifier
-from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
+from sfumato.learning.binning import BinnedClassifier, BinnedFeatures
 from sfumato.learning.noisy_sums import WEIGHT_STEPS, NoisySums
 from sfumato.learning.residuals import residuals
 
@@ -27,7 +26,7 @@ _RATE = 0.4
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AdditiveModel(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
+class AdditiveModel(ClassifierMixin, ScoringClassifier, BinnedClassifier):  # type: ignore[misc]
     """Generalized additive model of binned features with differential privacy (an explainable boosting machine).
 
     The score of a row is a sum of one shape function per feature, so that a prediction can be read off ``terms_``. A
@@ -60,20 +59,10 @@ class AdditiveModel(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> AdditiveModel:  # noqa: N803
         """Charge the budget and fit the model."""
-        self._check_budget()
-        for name in ("epochs", "bins"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise BadParameter(f"`{name}` must be a whole number, 1 or larger.")
-        rows, y = self._checked_rows(X, y, reset=True)
-        codes, domain = self._codes(y), self._domain()
-        fine = fine_codes(domain, rows)
-        two = len(self.classes_) == 2
+        start = self._fit_bins(X, y, share=_BINS_SHARE, most={"epochs": None, "bins": None})
+        codes, binned, two = start.codes, start.binned, len(self.classes_) == 2
         targets = codes[:, None].astype(np.float64) if two else np.eye(len(self.classes_))[codes]
-        sums = self._charge()
-        binned = learn_bins(domain, fine, bins=self.bins, share=_BINS_SHARE, sums=sums)
-        terms = _boost(bins_of(binned.bins, fine), targets, binned, epochs=self.epochs, sums=sums)
-        self.bins_ = list(binned.bins)
+        terms = _boost(start.lines, targets, binned, epochs=self.epochs, sums=start.sums)
         # Shape functions have mean 0 over the noisy counts; what is subtracted is the intercept.
         means = [np.average(t, axis=0, weights=np.maximum(c, 1)) for t, c in zip(terms, binned.counts, strict=True)]
         self.terms_ = [term - mean for term, mean in zip(terms, means, strict=True)]
@@ -82,8 +71,7 @@ class AdditiveModel(ClassifierMixin, ScoringClassifier):  # type: ignore[misc]
 
     def decision_function(self, X: object) -> Floats:  # noqa: N803
         """The score of every row: of the second class, or of each of three and more."""
-        rows = self._fitted_rows(X)
-        codes = bins_of(self.bins_, fine_codes(self._domain(), rows))
+        codes = self._lines(X)
         scores = self.intercept_ + sum(np.asarray(term)[line] for term, line in zip(self.terms_, codes, strict=True))
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 

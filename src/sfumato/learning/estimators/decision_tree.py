@@ -11,9 +11,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from sfumato.arrays import Floats, Ints
-from sfumato.errors import BadParameter
-from sfumato.learning.base import PrivateClassifier
-from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
+from sfumato.learning.binning import BinnedClassifier, BinnedFeatures
 from sfumato.learning.noisy_sums import COUNT_STEPS, NoisySums
 from sfumato.learning.tree import descend, split_table
 
@@ -23,7 +21,7 @@ _CLEAR = 4.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DecisionTree(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+class DecisionTree(ClassifierMixin, BinnedClassifier):  # type: ignore[misc]
     """Decision tree with differential privacy.
 
     On every level, the counts of all bins and classes in all nodes are measured at once: nodes are disjoint, so that a
@@ -52,18 +50,9 @@ class DecisionTree(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> DecisionTree:  # noqa: N803
         """Charge the budget and grow the tree."""
-        self._check_budget()
-        for name, most in (("max_depth", 12), ("bins", 256)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-                raise BadParameter(f"`{name}` must be a whole number in 1 .. {most}.")
-        rows, y = self._checked_rows(X, y, reset=True)
-        codes, domain = self._codes(y), self._domain()
-        fine, classes = fine_codes(domain, rows), len(self.classes_)
-        sums = self._charge()
-        binned = learn_bins(domain, fine, bins=self.bins, share=_BINS_SHARE, sums=sums)
-        lines = bins_of(binned.bins, fine)
-        self.features_, self.right_ = _grow(lines, codes, binned, classes, depth=self.max_depth, sums=sums)
+        start = self._fit_bins(X, y, share=_BINS_SHARE, most={"max_depth": 12, "bins": 256})
+        codes, lines, sums, classes = start.codes, start.lines, start.sums, len(self.classes_)
+        self.features_, self.right_ = _grow(lines, codes, start.binned, classes, depth=self.max_depth, sums=sums)
         leaf = descend(lines, self.features_, self.right_, depth=self.max_depth)
         exact = np.bincount(leaf * classes + codes, minlength=2**self.max_depth * classes)
         counts = sums.measure(exact * COUNT_STEPS, distance=COUNT_STEPS**2, share=_LEAVES_SHARE) / COUNT_STEPS
@@ -71,14 +60,12 @@ class DecisionTree(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         raised = np.maximum(counts.reshape(-1, classes), 0)
         overall = raised.sum(axis=0) + 1
         smooth = raised + floor * overall / overall.sum()
-        self.bins_ = list(binned.bins)
         self.leaves_ = smooth / smooth.sum(axis=1, keepdims=True)
         return self
 
     def predict_proba(self, X: object) -> Floats:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
-        rows = self._fitted_rows(X)
-        lines = bins_of(self.bins_, fine_codes(self._domain(), rows))
+        lines = self._lines(X)
         return np.asarray(np.asarray(self.leaves_)[descend(lines, self.features_, self.right_, depth=self.max_depth)])
 
 

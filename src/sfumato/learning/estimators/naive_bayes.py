@@ -11,9 +11,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 
 from sfumato.arrays import Floats
-from sfumato.errors import BadParameter
-from sfumato.learning.base import PrivateClassifier
-from sfumato.learning.binning import bins_of, fine_codes, learn_bins
+from sfumato.learning.binning import BinnedClassifier
 from sfumato.learning.noisy_sums import COUNT_STEPS
 
 _BINS_SHARE = Fraction(1, 5)
@@ -21,7 +19,7 @@ _PRIOR_SHARE = Fraction(1, 10)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NaiveBayes(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+class NaiveBayes(ClassifierMixin, BinnedClassifier):  # type: ignore[misc]
     """Naive Bayes with differential privacy, for numbers in bins and for categories.
 
     Bins of about equal counts are learned with a fifth of the budget; the counts of every bin and class are then
@@ -44,35 +42,26 @@ class NaiveBayes(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> NaiveBayes:  # noqa: N803
         """Charge the budget and fit the model."""
-        self._check_budget()
-        if not isinstance(self.bins, int) or isinstance(self.bins, bool) or self.bins < 1:
-            raise BadParameter("`bins` must be a whole number, 1 or larger.")
-        rows, y = self._checked_rows(X, y, reset=True)
-        codes, domain = self._codes(y), self._domain()
-        fine, classes = fine_codes(domain, rows), len(self.classes_)
-        sums = self._charge()
-        binned = learn_bins(domain, fine, bins=self.bins, share=_BINS_SHARE, sums=sums)
+        start = self._fit_bins(X, y, share=_BINS_SHARE, most={"bins": None})
+        codes, lines, sums, classes = start.codes, start.lines, start.sums, len(self.classes_)
         priors = sums.measure(
             np.bincount(codes, minlength=classes) * COUNT_STEPS, distance=COUNT_STEPS**2, share=_PRIOR_SHARE
         )
-        lines = bins_of(binned.bins, fine)
         exact = [
             np.bincount(codes * size + line, minlength=classes * size)
-            for line, size in zip(lines, binned.sizes, strict=True)
+            for line, size in zip(lines, start.binned.sizes, strict=True)
         ]
         distance, share = len(exact) * COUNT_STEPS**2, 1 - _BINS_SHARE - _PRIOR_SHARE
         noisy = sums.measure(np.concatenate(exact) * COUNT_STEPS, distance=distance, share=share) / COUNT_STEPS
         floor = max(1.0, sums.deviation(distance=distance, share=share) / COUNT_STEPS)
         tables = np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
-        self.bins_ = list(binned.bins)
         self.class_log_prior_ = _log_shares(priors / COUNT_STEPS, 1.0)
         self.feature_log_prob_ = [_log_shares(table.reshape(classes, -1), floor) for table in tables]
         return self
 
     def predict_proba(self, X: object) -> Floats:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
-        rows = self._fitted_rows(X)
-        lines = bins_of(self.bins_, fine_codes(self._domain(), rows))
+        lines = self._lines(X)
         scores = self.class_log_prior_ + sum(
             np.asarray(table)[:, line].T for table, line in zip(self.feature_log_prob_, lines, strict=True)
         )

@@ -12,9 +12,7 @@ from sklearn.base import ClassifierMixin
 
 from sfumato.arrays import Floats, Ints
 from sfumato.dp.os_random import words
-from sfumato.errors import BadParameter
-from sfumato.learning.base import PrivateClassifier
-from sfumato.learning.binning import BinnedFeatures, bins_of, fine_codes, learn_bins
+from sfumato.learning.binning import BinnedClassifier, BinnedFeatures
 from sfumato.learning.noisy_sums import COUNT_STEPS
 from sfumato.learning.tree import descend, split_table
 
@@ -22,7 +20,7 @@ _BINS_SHARE = Fraction(1, 10)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RandomForest(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
+class RandomForest(ClassifierMixin, BinnedClassifier):  # type: ignore[misc]
     """Random forest with differential privacy: extremely randomized trees.
 
     Splits are drawn at random, balanced by the noisy histograms of the features, so that they cost nothing. The class
@@ -46,19 +44,11 @@ class RandomForest(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> RandomForest:  # noqa: N803
         """Charge the budget and measure the leaves."""
-        self._check_budget()
-        for name, most in (("n_estimators", 10_000), ("max_depth", 12), ("bins", 256)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-                raise BadParameter(f"`{name}` must be a whole number in 1 .. {most}.")
-        rows, y = self._checked_rows(X, y, reset=True)
-        codes, domain = self._codes(y), self._domain()
-        fine, classes = fine_codes(domain, rows), len(self.classes_)
-        sums = self._charge()
-        binned = learn_bins(domain, fine, bins=self.bins, share=_BINS_SHARE, sums=sums)
-        lines = bins_of(binned.bins, fine)
+        most = {"n_estimators": 10_000, "max_depth": 12, "bins": 256}
+        start = self._fit_bins(X, y, share=_BINS_SHARE, most=most)
+        codes, lines, sums, classes = start.codes, start.lines, start.sums, len(self.classes_)
         draw = np.random.default_rng(words(4))
-        trees = [_random_tree(binned, self.max_depth, draw) for _ in range(self.n_estimators)]
+        trees = [_random_tree(start.binned, self.max_depth, draw) for _ in range(self.n_estimators)]
         exact = np.stack(
             [
                 np.bincount(
@@ -71,7 +61,6 @@ class RandomForest(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
         distance, share = self.n_estimators * COUNT_STEPS**2, 1 - _BINS_SHARE
         noisy = sums.measure(exact * COUNT_STEPS, distance=distance, share=share) / COUNT_STEPS
         noise = sums.deviation(distance=distance, share=share) / COUNT_STEPS
-        self.bins_ = list(binned.bins)
         self.features_ = np.stack([features for features, _ in trees])
         self.right_ = np.stack([right for _, right in trees])
         self.leaves_ = _evidence(noisy.reshape(self.n_estimators, -1, classes), noise)
@@ -79,9 +68,8 @@ class RandomForest(ClassifierMixin, PrivateClassifier):  # type: ignore[misc]
 
     def predict_proba(self, X: object) -> Floats:  # noqa: N803
         """The probability of every class, in the order of ``classes_``."""
-        rows = self._fitted_rows(X)
-        lines = bins_of(self.bins_, fine_codes(self._domain(), rows))
-        total = np.zeros((len(rows), len(self.classes_)))
+        lines = self._lines(X)
+        total = np.zeros((lines.shape[1], len(self.classes_)))
         for features, right, leaves in zip(self.features_, self.right_, self.leaves_, strict=True):
             total += np.asarray(leaves)[descend(lines, features, right, depth=self.max_depth)]
         return np.asarray(total / total.sum(axis=1, keepdims=True))
