@@ -34,6 +34,7 @@ from sfumato.data.source import Source
 from sfumato.data.yaml_documents import YamlDocument, document_in, document_of, file_of, validated, yaml_text
 from sfumato.dataset.column import Column, Kind, Role
 from sfumato.dataset.document import SHORT_KEYS, Dataset
+from sfumato.dataset.domain import RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter, InvalidRecipe, UndecidedColumns, UnknownColumn
 from sfumato.field_docs import DocumentedModel
 from sfumato.wording import did_you_mean
@@ -73,6 +74,20 @@ class PlannedTable:
             role = "says whose row it is" if name == self.unit else f"has the role `{column.role}`"
             raise BadParameter(f"Column `{name}` {role}, and cannot be used.", fix="Leave it out.", column=name)
         return column
+
+    def values(self, name: str) -> ValuesDomain:
+        """The declared values of a column; without them it is refused."""
+        domain = self.column(name).public_domain
+        if isinstance(domain, ValuesDomain):
+            return domain
+        raise BadParameter(f"The data set must declare the `values` of `{name}`.", column=name)
+
+    def range(self, name: str) -> RangeDomain:
+        """The declared bounds of a column of numbers; without them it is refused."""
+        domain = self.column(name).public_domain
+        if isinstance(domain, RangeDomain) and domain.low < domain.high:
+            return domain
+        raise BadParameter(f"The data set must declare `low` and `high` of `{name}`, low below high.", column=name)
 
     @property
     def max_rows(self) -> int:

@@ -13,7 +13,6 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from sfumato.arrays import Floats, Ints, Mask
-from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.dp.contribution_bounds import bound_table
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.field_docs import DocumentedModel
@@ -130,8 +129,8 @@ class SummaryFile(PlanFile):
 
     def _private(self, rho: Fraction) -> PublishedFigures:
         people = self.people
-        numbers = {n: self._range(n) for one in self.statistics for n in (one.of, *one.on)}
-        groups = {name: self._values(name) for one in self.statistics for name in one.by}
+        numbers = {n: people.range(n) for one in self.statistics for n in (one.of, *one.on)}
+        groups = {name: people.values(name) for one in self.statistics for name in one.by}
         if any(prod(groups[name].size for name in one.by) > _MOST_GROUPS for one in self.statistics):
             raise BadParameter(f"A statistic has more than {_MOST_GROUPS:,} groups.", fix="Use fewer columns.")
         loss = row_loss(rho, people)
@@ -150,18 +149,6 @@ class SummaryFile(PlanFile):
         guarantee = figures_guarantee(loss, receipt, proof=_PROOF, bounds=cut)
         verdict = guarantee.verdict(wanted=guarantee.epsilon)
         return replace(self._published(found, {}, verdict), guarantee=guarantee)
-
-    def _range(self, name: str) -> RangeDomain:
-        domain = self.people.column(name).public_domain
-        if isinstance(domain, RangeDomain) and domain.low < domain.high:
-            return domain
-        raise BadParameter(f"The data set must declare `low` and `high` of `{name}`, low below high.", column=name)
-
-    def _values(self, name: str) -> ValuesDomain:
-        domain = self.people.column(name).public_domain
-        if isinstance(domain, ValuesDomain):
-            return domain
-        raise BadParameter(f"The data set must declare the `values` of `{name}`.", column=name)
 
     def _exact(self, frame: pl.DataFrame) -> PublishedFigures:
         assert self.threshold is not None

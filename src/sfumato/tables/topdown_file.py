@@ -12,7 +12,6 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from sfumato.data.source import Source
-from sfumato.dataset import ValuesDomain
 from sfumato.dataset.domain import Value
 from sfumato.dp.contribution_bounds import bound_table
 from sfumato.errors import BadParameter, UnknownColumn
@@ -117,13 +116,6 @@ class TopDownFile(PlanFile):
             raise ValueError("a table or query lists a column twice")
         return self
 
-    def values(self, name: str) -> tuple[Value, ...]:
-        """The declared values of a column."""
-        domain = self.people.column(name).public_domain
-        if isinstance(domain, ValuesDomain):
-            return domain.values
-        raise BadParameter(f"The data set must declare the `values` of `{name}`.", column=name)
-
     def plan(self) -> TopDownPlan:
         """The plan with the budget of a row, and with shares that add up to 1."""
         total = sum((query.share for query in self.queries), Fraction(0))
@@ -132,7 +124,7 @@ class TopDownFile(PlanFile):
             whole = sum(self.levels, Fraction(0))
             levels = tuple(level / whole for level in self.levels)
         return TopDownPlan(
-            columns={name: self.values(name) for name in self.by},
+            columns={name: self.people.values(name).values for name in self.by},
             rho=row_loss(self.budget.rho, self.people).size,
             levels=levels,
             queries={query.by: query.share / total for query in self.queries},

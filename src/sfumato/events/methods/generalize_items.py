@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import polars as pl
 
@@ -11,16 +9,16 @@ from sfumato.arrays import Ints
 from sfumato.dataset import Data
 from sfumato.dataset.bound_hierarchy import BoundHierarchy
 from sfumato.errors import NotApplicable
-from sfumato.events.item_set_check import item_set_verdict
-from sfumato.events.item_sets import ItemSets, Known, MinUnits, distinct_sorted, unit_column
+from sfumato.events.item_set_step import ItemSetStep
+from sfumato.events.item_sets import ItemSets, distinct_sorted, unit_column
 from sfumato.events.supported_items import supported_items
-from sfumato.masking.base import Context, Step
+from sfumato.masking.base import Context
 from sfumato.progress import SILENT, Progress
-from sfumato.release import Change, Verdict
+from sfumato.release import Change
 from sfumato.wording import counted
 
 
-class GeneralizeItems(Step):
+class GeneralizeItems(ItemSetStep):
     """Generalize items in their taxonomy until every set of at most ``m`` occurs in no unit or in at least ``k``.
 
     This is k^m-anonymity: an attacker who knows up to ``m`` items of a person finds at least ``k`` people with them.
@@ -33,27 +31,11 @@ class GeneralizeItems(Step):
     """
 
     report_phrase = "generalized until {m} known items fit at least {k} people"
-    truthful = True
     coarsens = True
-    simulable = False
-    stronger = {"k": "more", "m": "more"}
     examples = (
         {"item": "diagnosis", "person": "household", "k": 2, "m": 2},
         {"item": "zip", "person": "household", "k": 3, "m": 1},
     )
-    reference = (
-        "Terrovitis, Mamoulis, Kalnis: Privacy-preserving anonymization of set-valued data (2008), "
-        "doi:10.14778/1453856.1453874"
-    )
-
-    item: str
-    """Column with the items: products, queries, films, places."""
-    k: MinUnits
-    """Minimum number of people who share any ``m`` items."""
-    m: Known
-    """Number of items of a person that an attacker knows, at most."""
-    person: str | None = None
-    """Column that identifies a person. Default: the recipe's ``unit``."""
 
     def apply(self, data: Data, context: Context) -> Change:
         unit = unit_column(data, self.person, self.part_name())
@@ -83,10 +65,6 @@ class GeneralizeItems(Step):
                 "repeated_rows_removed": data.rows - len(rows),
             },
         )
-
-    @classmethod
-    def verify_release(cls, published: Mapping[str, object], release: pl.DataFrame) -> tuple[Verdict, ...]:
-        return (item_set_verdict(published, release),)
 
 
 def _levels(units: Ints, leaf: Ints, hierarchy: BoundHierarchy, *, k: int, m: int, progress: Progress = SILENT) -> Ints:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import polars as pl
 
 from sfumato.dataset import Data
-from sfumato.events.item_set_check import item_set_verdict
-from sfumato.events.item_sets import ItemSets, Known, MinUnits, event_codes, unit_column
+from sfumato.events.item_set_step import ItemSetStep
+from sfumato.events.item_sets import ItemSets, event_codes, unit_column
 from sfumato.events.supported_items import supported_items
-from sfumato.masking.base import Context, Step
-from sfumato.release import Change, Verdict
+from sfumato.masking.base import Context
+from sfumato.release import Change
 
 
-class SuppressItems(Step):
+class SuppressItems(ItemSetStep):
     """Remove items until every set of at most ``m`` items occurs in no unit or in at least ``k`` (k^m-anonymity).
 
     An attacker who knows up to ``m`` items of a person finds at least ``k`` people with them. With ``m = 1`` this is
@@ -29,26 +27,10 @@ class SuppressItems(Step):
     """
 
     report_phrase = "items removed until {m} known items fit at least {k} people"
-    truthful = True
-    simulable = False
-    stronger = {"k": "more", "m": "more"}
     examples = (
         {"item": "diagnosis", "person": "household", "k": 2, "m": 2},
         {"item": "diagnosis", "person": "household", "k": 3, "m": 1},
     )
-    reference = (
-        "Terrovitis, Mamoulis, Kalnis: Privacy-preserving anonymization of set-valued data (2008), "
-        "doi:10.14778/1453856.1453874"
-    )
-
-    item: str
-    """Column with the items: products, queries, films, places."""
-    k: MinUnits
-    """Minimum number of people who share any ``m`` items."""
-    m: Known
-    """Number of items of a person that an attacker knows, at most."""
-    person: str | None = None
-    """Column that identifies a person. Default: the recipe's ``unit``."""
 
     def apply(self, data: Data, context: Context) -> Change:
         unit = unit_column(data, self.person, self.part_name())
@@ -69,7 +51,3 @@ class SuppressItems(Step):
             public={"columns": [self.item], "unit": unit},
             private={"items_removed": removed, "rows_removed": data.rows - len(rows)},
         )
-
-    @classmethod
-    def verify_release(cls, published: Mapping[str, object], release: pl.DataFrame) -> tuple[Verdict, ...]:
-        return (item_set_verdict(published, release),)
