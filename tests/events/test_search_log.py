@@ -18,7 +18,7 @@ from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.demos.corpora.synthetic_log import SearchLog, search_log
 from sfumato.dp.contribution_bounds import bound_items
 from sfumato.errors import BadParameter, OverBudget
-from sfumato.events.identifying_queries import identifying_kinds, own_names
+from sfumato.events.identifying_queries import identifying_kinds
 from sfumato.events.methods.generalize_items import GeneralizeItems
 from sfumato.events.methods.microaggregate_units import MicroaggregateUnits
 from sfumato.events.methods.private_item_counts import PrivateItemCounts
@@ -123,14 +123,6 @@ def test_recall_and_precision_of_the_detector_are_known(log: SearchLog) -> None:
         assert high > least
     wrong = int((found.is_not_null() & log.kinds.is_null()).sum())
     assert wrong <= 0.01 * found.is_not_null().sum()
-
-
-def test_searches_for_oneself_are_names_that_one_person_repeats() -> None:
-    events = pl.DataFrame(
-        {"user": [1, 1, 2, 3, 4, 4], "query": ["maria garcia"] * 2 + ["john smith"] * 2 + ["knitting"] * 2}
-    )
-    found = own_names(events, unit="user", item="query", kinds=identifying_kinds(events["query"]))
-    assert found.to_list() == [True, True, False, False, False, False]
 
 
 def directory_file(log: SearchLog, folder: Path) -> Path:

@@ -12,9 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
+from sfumato.arrays import Floats
 from sfumato.dataset.bound_hierarchy import ROOT, BoundHierarchy, Codes, Level, range_label, root_only, with_missing
+from sfumato.errors import WrongKind
 from sfumato.params import Part
 from sfumato.registry import registry
 
@@ -25,6 +28,7 @@ __all__ = [
     "Hierarchy",
     "Level",
     "hierarchy_from_dict",
+    "number_leaves",
     "range_label",
     "root_only",
     "with_missing",
@@ -54,6 +58,21 @@ class Hierarchy(Part):
     def public(self) -> dict[str, Any]:
         """The public form of the rule, without values that occur only in the data."""
         return {self.part_name(): self.to_dict()}
+
+
+def number_leaves(column: str, values: pl.Series) -> tuple[pl.Series, Floats]:
+    """The distinct values of a column of numbers in ascending order, as they are and as floats."""
+    if not values.dtype.is_numeric():
+        raise WrongKind(
+            f"The hierarchy of `{column}` is made of intervals of numbers, but the column does not hold numbers.",
+            fix=f"Declare `{column}: {{kind: integer, ...}}` (or number), or choose another hierarchy.",
+            column=column,
+        )
+    leaves = values.unique().sort().alias(column)
+    numbers = leaves.cast(pl.Float64).to_numpy()
+    if not np.isfinite(numbers).all():
+        raise WrongKind(f"Column `{column}` holds NaN or infinity, which lie in no interval.", column=column)
+    return leaves, numbers
 
 
 def hierarchy_from_dict(value: object, *, base: Path | None = None) -> Hierarchy | None:

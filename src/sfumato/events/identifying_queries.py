@@ -163,13 +163,3 @@ def _kinds(distinct: pl.Series) -> Iterator[QueryKind | None]:
             yield None
         else:
             yield _kind(text)
-
-
-def own_names(events: pl.DataFrame, *, unit: str, item: str, kinds: pl.Series, repeats: int = 2) -> pl.Series:
-    """Whether an event is probably a search for oneself: a name that one person alone searches for, repeatedly.
-
-    ``kinds`` is the result of :func:`identifying_kinds` for the events.
-    """
-    frame = events.select(pl.col(unit).alias("u"), pl.col(item).alias("q")).with_columns(kinds.alias("kind"))
-    alone = (pl.col("u").n_unique().over("q") == 1) & (pl.len().over("q") >= repeats)
-    return frame.select(((pl.col("kind") == "name") & alone).fill_null(value=False)).to_series().alias("own_name")

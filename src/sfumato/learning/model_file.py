@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.data.atomic import replacing
 from sfumato.data.yaml_documents import read_text_file
 from sfumato.errors import NotThatFormat, SfumatoError
 from sfumato.learning.catalogue import estimator, name_of
@@ -41,14 +40,8 @@ def model_text(model: object) -> str:
     return json.dumps(model_document(model), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def save_model(model: object, path: str | Path, *, force: bool = False) -> None:
-    """Write a fitted model."""
-    with replacing(path, force=force) as temporary:
-        temporary.write_text(model_text(model), encoding="utf-8")
-
-
 def is_private_model(path: str | Path) -> bool:
-    """Whether a file is a model that :func:`save_model` wrote."""
+    """Whether a file is a model that ``sfumato learn`` wrote."""
     try:
         document = json.loads(read_text_file(path, kind="model", fix="`sfumato learn` writes one."))
     except ValueError:
@@ -57,7 +50,7 @@ def is_private_model(path: str | Path) -> bool:
 
 
 def load_model(path: str | Path) -> object:
-    """Read a model that :func:`save_model` wrote."""
+    """Read a model that ``sfumato learn`` wrote."""
     text = read_text_file(path, kind="model", fix="`sfumato learn` writes one.")
     try:
         document = json.loads(text)

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator
 
-from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level, range_label
-from sfumato.errors import WrongKind
+from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level, number_leaves, range_label
 
 Break = Annotated[int | float, Field(allow_inf_nan=False)]
 
@@ -54,16 +53,7 @@ class BreaksHierarchy(Hierarchy):
         return f"{len(self.levels[level - 1]) + 1} bands"
 
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
-        if not values.dtype.is_numeric():
-            raise WrongKind(
-                f"The hierarchy of `{column}` is made of bands of numbers, but the column does not hold numbers.",
-                fix=f"Declare `{column}: {{kind: integer, ...}}` (or number), or choose another hierarchy.",
-                column=column,
-            )
-        leaves = values.unique().sort().alias(column)
-        numbers = leaves.cast(pl.Float64).to_numpy()
-        if not np.isfinite(numbers).all():
-            raise WrongKind(f"Column `{column}` holds NaN or infinity, which lie in no band.", column=column)
+        leaves, numbers = number_leaves(column, values)
         whole = values.dtype.is_integer() and all(point == int(point) for point in self.levels[0])
         least, most = float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf))
         levels = [Level(codes=np.arange(len(leaves), dtype=np.int32), labels=leaves)]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
-from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level, range_label
-from sfumato.errors import BadParameter, WrongKind
+from sfumato.dataset.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level, number_leaves, range_label
+from sfumato.errors import BadParameter
 
 _SNAP = 8 * float(np.finfo(np.float64).eps)
 """Relative tolerance for interval boundaries: 0.3 lies on a multiple of 0.1."""
@@ -76,16 +76,7 @@ class IntervalsHierarchy(Hierarchy):
         return ", ".join(words)
 
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
-        if not values.dtype.is_numeric():
-            raise WrongKind(
-                f"The hierarchy of `{column}` is made of number intervals, but the column does not hold numbers.",
-                fix=f"Declare `{column}: {{kind: integer, ...}}` (or number), or choose another hierarchy.",
-                column=column,
-            )
-        leaves = values.unique().sort().alias(column)
-        numbers = leaves.cast(pl.Float64).to_numpy()
-        if not np.isfinite(numbers).all():
-            raise WrongKind(f"Column `{column}` holds NaN or infinity, which lie in no interval.", column=column)
+        leaves, numbers = number_leaves(column, values)
         if np.abs(numbers - self.origin).max(initial=0) / self.widths[0] > _MOST_BANDS:
             raise BadParameter(
                 f"The intervals of `{column}` are too narrow for its largest numbers.",
