@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -58,6 +58,9 @@ Location = Annotated[str, BeforeValidator(located)]
 """A file as :data:`InputFile`, or the URL of a database, as text."""
 
 
+Protection = Literal["data-driven", "computation-driven", "result-driven"]
+
+
 class Part(DocumentedModel):
     """Base of everything that a registry finds. One subclass, one file, one name."""
 
@@ -71,6 +74,10 @@ class Part(DocumentedModel):
 
     suffix: ClassVar[str] = ""
     """Ending of the class name that is not part of the part's name: ``TableHierarchy`` is ``table`` in a recipe."""
+
+    protection: ClassVar[Protection | None] = None
+    """What is known of the use when people are protected: nothing (the data is masked), the computation (its answer is
+    protected), or the results that must not be found. None for parts that do not protect."""
 
     reference: ClassVar[str] = ""
     """Where the method, model or attack was published, with its DOI."""

@@ -28,6 +28,8 @@ _FALSE_ALARM = 1e-9
 class LocalProtocol(Part):
     """Base of protocols in which each person randomizes a report on their own device."""
 
+    protection = "computation-driven"
+
     epsilon: Epsilon
     """Privacy loss of one report."""
 

@@ -125,6 +125,8 @@ class PublicSource(_Declared):
 class AnsweringPolicy(Part):
     """How an owner answers queries: the base of :class:`sfumato.query.policy.base.Policy`."""
 
+    protection = "computation-driven"
+
     spends_budget: ClassVar[bool] = False
     """Whether each query brings its own cost and the ledger holds the budget (differential privacy)."""
 

@@ -60,6 +60,8 @@ class ContributionBounds:
 class Mechanism(Part):
     """A randomized answer with a proven bound on the privacy loss of one unit."""
 
+    protection = "computation-driven"
+
     proof: ClassVar[str] = ""
     """The theorem that proves the loss, with its place in the literature."""
 

@@ -41,6 +41,8 @@ class GraphMethod(Part):
     A method that does not set labels of edges leaves them to :func:`apply_step`.
     """
 
+    protection = "data-driven"
+
     uses_attributes: ClassVar[bool] = False
     """Whether the method needs the node table."""
 

@@ -16,7 +16,7 @@ from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import NotApplicable, SfumatoError, UnknownPart
 from sfumato.masking.channel import PublicKnowledge, StepChannel, image, same_values
 from sfumato.masking.model import PrivacyModel
-from sfumato.params import Part
+from sfumato.params import Part, Protection
 from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.release import Change, Verdict
@@ -67,6 +67,8 @@ class Step(Part):
     assume that the adversary knows them. The defaults of the class variables are the answers that lead to the most
     attacks, so a method that declares nothing is attacked by simulation.
     """
+
+    protection: ClassVar[Protection | None] = "data-driven"
 
     truthful: ClassVar[bool] = False
     """Whether released values are true: coarsened or removed, never altered. Published with the step, because an

@@ -44,6 +44,7 @@ class HideResults(Step):
     only, and it does not protect people: an earlier version of the data shows what was hidden.
     """
 
+    protection = "result-driven"
     report_phrase = "changed in some records, to hide a result"
     simulable = False
     stronger = {"support": "less", "confidence": "less"}

@@ -28,6 +28,7 @@ class ResultPrivacy(PrivacyModel):
     show them, and it does not protect the people in the data.
     """
 
+    protection = "result-driven"
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
         {"results": [{"together": {"zip": "0", "sex": "F"}}], "support": 0.3},
         {
