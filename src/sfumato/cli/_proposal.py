@@ -9,7 +9,7 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sfumato.profiling import Combination, Proposal
+    from sfumato.profiling import Proposal
     from sfumato.studies import MethodComparison
 
 _COLORS = {"identifier": "red", "quasi": "yellow", "sensitive": "magenta", "undecided": "bold cyan"}
@@ -52,7 +52,7 @@ def _show_short(proposal: Proposal, compared: MethodComparison | None, console: 
             console.print(Text(f"{column.name}: {values} {does}."))
     for found in proposal.derived:
         console.print(Text(f"{found}."))
-    for combination, _ in [one for one in _combinations(proposal) if one[0].unique >= 0.0005][:_COMBINATIONS]:
+    for combination, _ in [one for one in proposal.combinations() if one[0].unique >= 0.0005][:_COMBINATIONS]:
         console.print(Text(f"{combination.unique:.1%} of the rows are unique in {' + '.join(combination.columns)}."))
     if compared is not None and compared.best is not None:
         part = f"a sample of {compared.rows} rows" if compared.rows < compared.whole else "all rows"
@@ -120,7 +120,7 @@ def _show_details(proposal: Proposal, console: Console) -> None:
     rows.add_column("unique rows", justify="right")
     rows.add_column("columns", overflow="fold")
     rows.add_column("", overflow="fold")
-    for combination, remark in _combinations(proposal):
+    for combination, remark in proposal.combinations():
         rows.add_row(f"{combination.unique:.1%}", Text(" + ".join(combination.columns)), remark)
     if rows.row_count:
         console.print(rows)
@@ -146,22 +146,6 @@ def _show_placeholders(proposal: Proposal, console: Console) -> None:
             codes.add_row(Text(column.name), Text(values), str(placeholder.rows), treatment, Text(placeholder.reason))
     if codes.row_count:
         console.print(codes)
-
-
-def _combinations(proposal: Proposal) -> list[tuple[Combination, str]]:
-    combinations: list[tuple[Combination, str]] = []
-    if proposal.register is not None:
-        combinations.append((proposal.register, "known from voter lists and other registers"))
-    if proposal.quasi is not None:
-        combinations.append((proposal.quasi, "all proposed quasi-identifiers"))
-    if proposal.singling is not None:
-        combinations += [(combination, "minimal; singles out most rows") for combination in proposal.singling.minimal]
-        if not proposal.singling.minimal:
-            combinations += [
-                (combination, f"most unique rows of {len(combination.columns)} columns")
-                for combination in proposal.singling.others
-            ]
-    return combinations
 
 
 def _search_summary(proposal: Proposal) -> str:

@@ -120,6 +120,23 @@ class Proposal:
         looks = f"The last row looks like a total and no person: {self.total}."
         return [f"{looks} Delete it in the file, or it is released as a person."]
 
+    def combinations(self) -> list[tuple[Combination, str]]:
+        """Columns that single rows out together, each combination once, with why it is named."""
+        named: list[tuple[Combination | None, str]] = [
+            (self.register, "columns of external registers"),
+            (self.quasi, "all proposed quasi-identifiers"),
+        ]
+        if self.singling is not None:
+            named += [(found, "a minimal combination") for found in self.singling.minimal]
+            if not self.singling.minimal and self.singling.others:
+                best = max(self.singling.others, key=lambda found: found.unique)
+                named.append((best, f"the best combination of {len(best.columns)} columns"))
+        once: dict[frozenset[str], tuple[Combination, str]] = {}
+        for found, why in named:
+            if found is not None:
+                once.setdefault(frozenset(found.columns), (found, why))
+        return list(once.values())
+
     def _singled_out(self) -> list[str]:
         """The worst combinations in words: those that reach the threshold, or else the best below it."""
         if self.singling is None:

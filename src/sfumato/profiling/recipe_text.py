@@ -13,7 +13,6 @@ from sfumato.dataset import Kind, Role
 from sfumato.dataset.document import sql_name
 from sfumato.profiling.proposal import ColumnProposal, Proposal
 from sfumato.profiling.safe_harbor import SafeHarborPlan, safe_harbor_plan
-from sfumato.profiling.singling_out import Combination
 from sfumato.wording import counted
 
 _WIDTH = 110
@@ -27,6 +26,8 @@ DOMAINS = (
     "Queries sum and group columns with a domain only: add domain: {low: 0, high: 120}, {values: [a, b]} or"
     " {first: 2020-01-01, last: 2024-12-31}, from what is possible and not from the data."
 )
+_COMBINATIONS = 7
+"""Combinations of columns that the recipe names as identifying."""
 _MASK_LEVELS = 8
 """Levels of a hierarchy whose number depends on the values, such as the length of a code."""
 
@@ -191,22 +192,9 @@ def _head(proposal: Proposal) -> Iterator[str]:
 
 
 def _alone(proposal: Proposal) -> Iterator[str]:
-    if proposal.register is not None:
-        yield from _share(proposal.register, "columns of external registers")
-    if proposal.quasi is not None:
-        yield from _share(proposal.quasi, "all proposed quasi-identifiers")
-    if proposal.singling is not None:
-        for combination in proposal.singling.minimal[:5]:
-            yield from _share(combination, "a minimal combination")
-        if not proposal.singling.minimal and proposal.singling.others:
-            best = max(proposal.singling.others, key=lambda combination: combination.unique)
-            yield from _share(best, f"the best combination of {len(best.columns)} columns")
-
-
-def _share(combination: Combination, what: str) -> Iterator[str]:
-    yield from comment(
-        f"{combination.unique:.1%} of the rows: {' + '.join(combination.columns)} ({what})", indent="#   "
-    )
+    for combination, why in proposal.combinations()[:_COMBINATIONS]:
+        share = f"{combination.unique:.1%} of the rows"
+        yield from comment(f"{share}: {' + '.join(combination.columns)} ({why})", indent="#   ")
 
 
 def column_lines(column: ColumnProposal) -> Iterator[str]:
