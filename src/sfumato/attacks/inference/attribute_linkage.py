@@ -30,7 +30,7 @@ class AttributeLinkage(Inference):
 
     stage: ClassVar[Stage] = Stage.INFERENCE
     cheap: ClassVar[bool] = True
-    examples: ClassVar = ({}, {"secret": "diagnosis"})
+    examples = ({}, {"secret": "diagnosis"})
     reference: ClassVar[str] = (
         "Machanavajjhala, A. et al. (2007). l-diversity: privacy beyond k-anonymity. ACM TKDD 1(1). "
         "doi:10.1145/1217299.1217302"

@@ -37,7 +37,7 @@ class HiddenResults(ResultAttack):
     weak_masking: ClassVar[Mapping[str, Mapping[str, Any]] | None] = {
         "hide-results": {"results": [{"together": {"sex": "F", "diagnosis": "none"}}], "support": 0.2, "longest": 2}
     }
-    examples: ClassVar = ({"longest": 2},)
+    examples = ({"longest": 2},)
     reference: ClassVar[str] = "Verykios et al. (2004), Association rule hiding, doi:10.1109/TKDE.2004.1269668"
 
     earlier: InputFile | None = None

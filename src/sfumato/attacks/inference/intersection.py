@@ -30,7 +30,7 @@ class Intersection(Linking):
     """
 
     discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
-    examples: ClassVar = ({},)
+    examples = ({},)
     reference: ClassVar[str] = (
         "Ganta, S. R., Kasiviswanathan, S. P., Smith, A. (2008). Composition attacks and auxiliary information in data "
         "privacy. KDD. doi:10.1145/1401890.1401926"

@@ -51,7 +51,7 @@ class Membership(Attack):
     stage: ClassVar[Stage] = Stage.POPULATION
     order_in_stage: ClassVar[int] = 1
     pairwise: ClassVar[bool] = True
-    examples: ClassVar = ({"knows": ["height", "income", "rent", "commute"]},)
+    examples = ({"knows": ["height", "income", "rent", "commute"]},)
     reference: ClassVar[str] = (
         "Houssiau, F. et al. (2022). TAPAS: a toolbox for adversarial privacy auditing of synthetic data. "
         "arXiv:2211.06550. Shokri, R. et al. (2017). doi:10.1109/SP.2017.41"

@@ -51,7 +51,7 @@ class ModelInference(Inference):
     order_in_stage: ClassVar[int] = 1
     cheap: ClassVar[bool] = True
     main: ClassVar[str] = "model"
-    examples: ClassVar = ({}, {"model": "neighbours", "neighbours": 1})
+    examples = ({}, {"model": "neighbours", "neighbours": 1})
     reference: ClassVar[str] = (
         "Giomi, M. et al. (2023). A unified framework for quantifying privacy risk in synthetic data. PoPETs 2023(2). "
         "doi:10.56553/popets-2023-0055"

@@ -54,7 +54,7 @@ class PosteriorInference(Inference):
     pairwise: ClassVar[bool] = True
     min_targets: ClassVar[int] = 10_000
     main: ClassVar[str] = "secret"
-    examples: ClassVar = ({}, {"secret": "diagnosis"})
+    examples = ({}, {"secret": "diagnosis"})
     reference: ClassVar[str] = (
         "Reiter, J. P. (2005). Estimating risks of identification disclosure in microdata. Journal of the American "
         "Statistical Association 100. doi:10.1198/016214505000000619"

@@ -44,7 +44,7 @@ class SinglingOut(Attack):
 
     discloses: ClassVar[Discloses] = Discloses.SINGLING_OUT
     stage: ClassVar[Stage] = Stage.POPULATION
-    examples: ClassVar = ({"descriptions": 200},)
+    examples = ({"descriptions": 200},)
     reference: ClassVar[str] = (
         "Cohen, A., Nissim, K. (2020). Towards formalizing the GDPR's notion of singling out. PNAS 117(15). "
         "doi:10.1073/pnas.1914598117. Giomi, M. et al. (2023). doi:10.56553/popets-2023-0055"

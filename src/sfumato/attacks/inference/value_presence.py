@@ -37,7 +37,7 @@ class ValuePresence(Attack):
     stage: ClassVar[Stage] = Stage.POPULATION
     order_in_stage: ClassVar[int] = 2
     cheap: ClassVar[bool] = True
-    examples: ClassVar = ({"knows": ["height", "income", "rent", "commute"]},)
+    examples = ({"knows": ["height", "income", "rent", "commute"]},)
     reference: ClassVar[str] = (
         "Giomi, M. et al. (2023). A unified framework for quantifying privacy risk in synthetic data. "
         "doi:10.56553/popets-2023-0055. Good, I. J. (1953). doi:10.1093/biomet/40.3-4.237"

@@ -36,7 +36,7 @@ class AnyColumns(Attack):
     stage: ClassVar[Stage] = Stage.ANY_COLUMNS
     any_columns: ClassVar[bool] = True
     main: ClassVar[str] = "most"
-    examples: ClassVar = ({}, {"most": "all"})
+    examples = ({}, {"most": "all"})
     reference: ClassVar[str] = (
         "Narayanan, A., Shmatikov, V. (2010). Myths and fallacies of “personally identifiable information”. "
         "Communications of the ACM 53(6). doi:10.1145/1743546.1743558"

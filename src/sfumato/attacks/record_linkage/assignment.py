@@ -35,7 +35,7 @@ class Assignment(Linking):
     pairwise: ClassVar[bool] = True
     min_targets: ClassVar[int] = 10_000
     main: ClassVar[str] = "by"
-    examples: ClassVar = ({}, {"by": "ranks"})
+    examples = ({}, {"by": "ranks"})
     reference: ClassVar[str] = (
         "Herranz, J., Nin, J., Rodriguez, P., Tassa, T. (2015). Revisiting distance-based record linkage for privacy-"
         "preserving release of statistical datasets. Data & Knowledge Engineering 100. doi:10.1016/j.datak.2015.07.009"

@@ -30,7 +30,7 @@ class DirectoryLinkage(UnitLinking):
     Without a directory, the attacker knows the words of a few of the person's own queries, the worst case.
     """
 
-    examples: ClassVar = ({"item": "film", "events": 6},)
+    examples = ({"item": "film", "events": 6},)
     reference: ClassVar[str] = (
         "Jones, R., Kumar, R., Pang, B., Tomkins, A. (2007). I know what you did last summer: query logs and user "
         "privacy. doi:10.1145/1321440.1321573"

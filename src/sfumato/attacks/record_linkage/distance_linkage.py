@@ -35,7 +35,7 @@ class DistanceLinkage(Linking):
     cheap: ClassVar[bool] = True
     pairwise: ClassVar[bool] = True
     main: ClassVar[str] = "metric"
-    examples: ClassVar = ({}, {"metric": "mahalanobis", "knows": ["height", "income", "rent", "commute"]})
+    examples = ({}, {"metric": "mahalanobis", "knows": ["height", "income", "rent", "commute"]})
     reference: ClassVar[str] = (
         "Torra, V., Domingo-Ferrer, J. (2003). Record linkage methods for multidatabase data mining. "
         "doi:10.1007/978-3-540-36519-8_7"

@@ -46,7 +46,7 @@ class HouseholdLinkage(Attack):
     by_household: ClassVar[bool] = True
     bounded_by_k: ClassVar[bool] = False
     main: ClassVar[str] = "household"
-    examples: ClassVar = ({}, {"household": "household"})
+    examples = ({}, {"household": "household"})
     reference: ClassVar[str] = (
         "Franconi, L., Polettini, S. (2004). Individual risk estimation in mu-Argus: a review. Privacy in Statistical "
         "Databases, LNCS 3050. doi:10.1007/978-3-540-25955-8_20 (on households); the attack is ours"

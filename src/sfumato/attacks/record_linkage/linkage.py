@@ -36,7 +36,7 @@ class Linkage(Linking):
     stage: ClassVar[Stage] = Stage.LOOKUP
     cheap: ClassVar[bool] = True
     looks_up: ClassVar[bool] = True
-    examples: ClassVar = ({}, {"knows": ["zip", "birth", "sex"]})
+    examples = ({}, {"knows": ["zip", "birth", "sex"]})
     reference: ClassVar[str] = (
         "Sweeney, L. (2002). k-anonymity: a model for protecting privacy. International Journal of Uncertainty, "
         "Fuzziness and Knowledge-Based Systems 10(5). doi:10.1142/S0218488502001648"

@@ -32,7 +32,7 @@ class NearestDocuments(UnitLinking):
     """
 
     pairwise: ClassVar[bool] = True
-    examples: ClassVar = ({"item": "film"}, {"item": "film", "features": "characters"})
+    examples = ({"item": "film"}, {"item": "film", "features": "characters"})
     reference: ClassVar[str] = (
         "Narayanan, A. et al. (2012). On the feasibility of internet-scale author identification. "
         "doi:10.1109/SP.2012.46"

@@ -43,7 +43,7 @@ class PosteriorLinkage(Linking):
     weak_masking: ClassVar = WEAK_MASKING
     pairwise: ClassVar[bool] = True
     min_targets: ClassVar[int] = 10_000
-    examples: ClassVar = ({}, {"knows": ["height", "income", "rent", "commute"]})
+    examples = ({}, {"knows": ["height", "income", "rent", "commute"]})
     reference: ClassVar[str] = (
         "Reiter, J. P. (2005). Estimating risks of identification disclosure in microdata. Journal of the American "
         "Statistical Association 100. doi:10.1198/016214505000000619; Sinkhorn, R. (1964). A relationship between "

@@ -33,7 +33,7 @@ class ProfileLinkage(UnitLinking):
     of profiles, the attacker knows the columns of the original itself, the worst case.
     """
 
-    examples: ClassVar = ({"item": "film", "columns": ["film"]},)
+    examples = ({"item": "film", "columns": ["film"]},)
     reference: ClassVar[str] = (
         "Lison, P. et al. (2021). Anonymisation models for text data: state of the art, challenges and future "
         "directions. doi:10.18653/v1/2021.acl-long.323"

@@ -27,7 +27,7 @@ class RareTerms(UnitLinking):
     match is named only if its score exceeds the second best by ``threshold`` standard deviations of all scores.
     """
 
-    examples: ClassVar = ({"item": "film", "terms": 6},)
+    examples = ({"item": "film", "terms": 6},)
     reference: ClassVar[str] = (
         "Sánchez, D., Batet, M. (2016). C-sanitized: a privacy model for document redaction and sanitization. "
         "doi:10.1002/asi.23363"

@@ -30,7 +30,7 @@ class Counterfeits(Linking):
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     stage: ClassVar[Stage] = Stage.LOOKUP
     order_in_stage: ClassVar[int] = 1
-    examples: ClassVar = ({},)
+    examples = ({},)
     reference: ClassVar[str] = (
         "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "
         "Data Challenge. doi:10.1007/978-3-319-57358-8"

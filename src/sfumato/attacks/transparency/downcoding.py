@@ -46,7 +46,7 @@ class Downcoding(Attack):
     order_in_stage: ClassVar[int] = 1
     bounded_by_k: ClassVar[bool] = False
     weak_masking: ClassVar = {"mondrian": {}}
-    examples: ClassVar = ({"descriptions": 200},)
+    examples = ({"descriptions": 200},)
     reference: ClassVar[str] = (
         "Cohen, A. (2022). Attacks on deidentification's defenses. USENIX Security 2022. arXiv:2202.13470"
     )

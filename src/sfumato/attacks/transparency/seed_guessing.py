@@ -59,7 +59,7 @@ class SeedGuessing(Linking):
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     stage: ClassVar[Stage] = Stage.SEEDS
     weak_masking: ClassVar = {"noise": {"variance_ratio": 0.3, "variant": "correlated"}}
-    examples: ClassVar = ({}, {"seeds": 50})
+    examples = ({}, {"seeds": 50})
     reference: ClassVar[str] = (
         "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "
         "Data Challenge. doi:10.1007/978-3-319-57358-8"

@@ -49,7 +49,7 @@ class Csv(Format):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"delimiter": ";", "decimal": ","}, {"delimiter": "\t"})
+    examples = ({}, {"delimiter": ";", "decimal": ","}, {"delimiter": "\t"})
 
     delimiter: Annotated[str, Field(pattern=r"^[\t -~]$")] | None = None
     """The character between fields; found among comma, semicolon, tab and bar when not given."""

@@ -31,7 +31,7 @@ class Database(Format):
     suffixes: ClassVar[tuple[str, ...]] = (".duckdb",)
     typed: ClassVar[bool] = True
     main: ClassVar[str | None] = "table"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"table": "people"})
+    examples = ({}, {"table": "people"})
 
     table: str | None = None
     """The table to read, or to make (``data`` when not given). Not needed to read a file that has one table only."""

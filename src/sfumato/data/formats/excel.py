@@ -35,7 +35,7 @@ class Excel(Format):
     read_only: ClassVar[frozenset[str]] = frozenset({".xlsm", ".xls", ".xlsb"})
     magic: ClassVar[tuple[bytes, ...]] = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
     main: ClassVar[str | None] = "sheet"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"sheet": "people"})
+    examples = ({}, {"sheet": "people"})
 
     sheet: str | None = None
     """Name of the sheet; the first one when not given. A sheet that is written is called ``data`` then."""

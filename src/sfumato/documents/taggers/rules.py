@@ -15,7 +15,7 @@ class RulesTagger(Tagger):
     For English text with US and common European formats. `docs/text.md` has the recall by kind of identifier.
     """
 
-    examples: ClassVar = ({},)
+    examples = ({},)
     reference: ClassVar[str] = (
         "Neamatullah et al.: Automated de-identification of free-text medical records (2008), "
         "doi:10.1186/1472-6947-8-32"

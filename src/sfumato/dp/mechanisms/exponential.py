@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import log
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Exponential(Mechanism):
     examples = ({"rate": "1/2"}, {"rate": 1, "monotone": True})
     reference = "McSherry, Talwar (2007), doi:10.1109/FOCS.2007.66"
     proof = "McSherry, Talwar 2007, Theorem 6; monotone utilities: Dwork, Roth 2014, remark after Theorem 3.10"
-    specimen: ClassVar[Any] = np.array([3, 5, 8])
+    specimen = np.array([3, 5, 8])
 
     rate: Positive
     """Increase of the log-probability per unit of utility."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ class Gaussian(Mechanism):
     examples = ({"variance": 4}, {"variance": "2/3"}, {"variance": 6.25, "grid": "1/256"})
     reference = "Canonne, Kamath, Steinke (2020), doi:10.48550/arXiv.2004.00010"
     proof = "Canonne, Kamath, Steinke 2020, Theorem 4 and Corollary 16 (vectors)"
-    specimen: ClassVar[Any] = np.array([3, 5, 8])
+    specimen = np.array([3, 5, 8])
 
     variance: Positive
     """Variance parameter in the answer's own unit; the variance of the noise is at most this."""

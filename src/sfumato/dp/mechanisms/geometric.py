@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -30,7 +30,7 @@ class Geometric(Mechanism):
     examples = ({"scale": 2}, {"scale": "1/2", "low": 0, "high": 1000})
     reference = "Ghosh, Roughgarden, Sundararajan (2012), doi:10.1137/09076828X"
     proof = "Ghosh, Roughgarden, Sundararajan 2012, Definition 2.1 and Section 2; range by post-processing"
-    specimen: ClassVar[Any] = np.array([3, 5, 8])
+    specimen = np.array([3, 5, 8])
 
     scale: Positive
     """Scale of the noise; the loss is sensitivity / scale."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Histogram(Mechanism):
     examples = ({"scale": 1}, {"scale": "5/2"})
     reference = "Dwork, McSherry, Nissim, Smith (2006), doi:10.1007/11681878_14, Example 2"
     proof = "Dwork et al. 2006, Proposition 1, with L1 sensitivity 1 by disjointness"
-    specimen: ClassVar[Any] = np.array([3, 5, 8])
+    specimen = np.array([3, 5, 8])
 
     scale: Positive
     """Scale of the noise on each cell; the loss is sensitivity / scale."""

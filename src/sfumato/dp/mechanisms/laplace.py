@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Laplace(Mechanism):
     proof = (
         "Dwork et al. 2006, Proposition 1; on the integers Ghosh, Roughgarden, Sundararajan 2012, doi:10.1137/09076828X"
     )
-    specimen: ClassVar[Any] = np.array([3, 5, 8])
+    specimen = np.array([3, 5, 8])
 
     scale: Positive
     """Scale b of the noise in the answer's own unit; the loss is sensitivity / b."""

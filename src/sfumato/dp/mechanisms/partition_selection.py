@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ class PartitionSelection(Mechanism):
     examples = ({"epsilon": 1, "delta": 1e-6}, {"epsilon": "1/10", "delta": 1e-9})
     reference = "Desfontaines, Voss, Gipson, Mandayam (2022), doi:10.2478/popets-2022-0032"
     proof = "Desfontaines et al. 2022, Theorem 1 (recurrence, rounded down on a grid of 2**-62)"
-    specimen: ClassVar[Any] = np.array([0, 1, 40])
+    specimen = np.array([0, 1, 40])
 
     epsilon: Positive
     """Epsilon for one key."""

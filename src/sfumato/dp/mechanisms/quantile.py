@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from math import log
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +62,7 @@ class Quantile(Mechanism):
     )
     reference = "Smith (2011), doi:10.1145/1993636.1993743"
     proof = "McSherry, Talwar 2007, Theorem 6, with utility sensitivity max(rank, 1 - rank)"
-    specimen: ClassVar[Any] = np.array([0, 2, 1, 0, 0, 3, 1, 0, 0, 1])
+    specimen = np.array([0, 2, 1, 0, 0, 3, 1, 0, 0, 1])
 
     rank: Chance
     """Share of rows below the answer; 0.5 is the median."""

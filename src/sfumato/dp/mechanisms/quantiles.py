@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import log
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -48,7 +48,7 @@ class Quantiles(Mechanism):
     )
     reference = "Kaplan, Schnapp, Stemmer (2022), doi:10.48550/arXiv.2110.05429"
     proof = "Kaplan, Schnapp, Stemmer 2022, Lemma 3.1: on one level the rows are disjoint; levels are composed"
-    specimen: ClassVar[Any] = np.array([0, 2, 1, 0, 0, 3, 1, 0, 0, 1])
+    specimen = np.array([0, 2, 1, 0, 0, 3, 1, 0, 0, 1])
 
     ranks: Annotated[tuple[Chance, ...], Field(min_length=1)]
     """Shares of rows below the answers, ascending."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ class RandomizedResponse(Mechanism):
     examples = ({"categories": 2, "honest": "1/2"}, {"categories": 5, "honest": 0.3})
     reference = "Warner (1965), doi:10.1080/01621459.1965.10480775; k-ary: Kairouz, Bonawitz, Ramage (2016)"
     proof = "Dwork, Roth 2014, Claim 3.5 (two coins), doi:10.1561/0400000042; ratio of the k-ary response matrix"
-    specimen: ClassVar[Any] = np.array([0, 1, 1, 0])
+    specimen = np.array([0, 1, 1, 0])
 
     categories: Annotated[int, Field(ge=2)]
     """Number of categories; they are numbered from 0."""

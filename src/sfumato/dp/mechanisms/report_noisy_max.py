@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class ReportNoisyMax(Mechanism):
     examples = ({"scale": 2}, {"scale": 2, "monotone": True, "count_scale": 4})
     reference = "Dwork, Roth (2014), doi:10.1561/0400000042, section 3.3"
     proof = "Dwork, Roth 2014, Claim 3.9, on the integers with a fixed order of ties; winner's count by composition"
-    specimen: ClassVar[Any] = np.array([3, 5, 8])
+    specimen = np.array([3, 5, 8])
 
     scale: Positive
     """Scale of the Laplace noise on each count."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import log, sqrt
 from statistics import NormalDist
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ class RoundedGaussian(Gaussian):
     )
     reference = "Balle, Wang (2018), doi:10.48550/arXiv.1805.06530"
     proof = "Balle, Wang 2018, Theorem 8; rounding is post-processing"
-    specimen: ClassVar[Any] = Gaussian.specimen
+    specimen = Gaussian.specimen
 
     delta: Annotated[Fraction, BeforeValidator(rational), Field(gt=0, lt=1)] | None = None
     """The delta at which the loss is stated as an epsilon; without one it is stated as rho."""

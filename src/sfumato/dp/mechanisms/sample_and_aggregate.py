@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -42,7 +42,7 @@ class SampleAndAggregate(Mechanism):
     examples = ({"blocks": 4, "rate": 1, "low": 0, "high": 10, "grid": "1/2"},)
     reference = "Nissim, Raskhodnikova, Smith (2007), doi:10.1145/1250790.1250803"
     proof = "Nissim, Raskhodnikova, Smith 2007, section 4; median by McSherry, Talwar 2007, Theorem 6"
-    specimen: ClassVar[Any] = [1.0, 4.5, 4.0, 5.0]
+    specimen = [1.0, 4.5, 4.0, 5.0]
 
     blocks: Annotated[int, Field(ge=2)]
     """Number of blocks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -41,7 +41,7 @@ class SparseVector(Mechanism):
     )
     reference = "Lyu, Su, Li (2017), doi:10.14778/3055330.3055331"
     proof = "Lyu, Su, Li 2017, Theorem 2 (general) and Theorem 5 (monotone), for Algorithm 1 without numeric output"
-    specimen: ClassVar[Any] = np.array([3, 5, 8])
+    specimen = np.array([3, 5, 8])
 
     threshold: int
     """The threshold; public."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -49,7 +49,7 @@ class ThresholdedGaussian(RoundedGaussian):
         "Balle, Wang 2018, Theorem 8 for keys that others have; for keys of one unit alone, the union bound of Wilson "
         "et al. 2020, Theorem 2, with the tail of normal noise"
     )
-    specimen: ClassVar[Any] = np.array([1, 5, 80, 90])
+    specimen = np.array([1, 5, 80, 90])
 
     limit: Positive
     """Smallest noisy count that is reported, in the answer's own unit."""

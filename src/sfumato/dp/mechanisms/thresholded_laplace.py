@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, factorial, lcm
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field
@@ -40,7 +40,7 @@ class ThresholdedLaplace(Laplace):
     )
     reference = "Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson (2020), doi:10.2478/popets-2020-0025"
     proof = "Wilson et al. 2020, Theorem 2 (Korolova et al. 2009, doi:10.1145/1526709.1526733, Theorem 1)"
-    specimen: ClassVar[Any] = np.array([1, 5, 80, 90])
+    specimen = np.array([1, 5, 80, 90])
 
     limit: Positive
     """Smallest noisy count that is reported, in the answer's own unit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import log
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -53,7 +53,7 @@ class TopKeys(Mechanism):
                 {"rate": 1, "count": 1, "smallest": True})  # fmt: skip
     reference = "McSherry, Talwar (2007), doi:10.1109/FOCS.2007.66; Cesar, Rogers (2021), arXiv:2004.07223"
     proof = "McSherry, Talwar 2007, Theorem 6, for monotone utilities; private keys: in the class docstring"
-    specimen: ClassVar[Any] = np.array([3, 5, 8, 90])
+    specimen = np.array([3, 5, 8, 90])
 
     rate: Positive
     """Increase of the log-probability per row of a count."""

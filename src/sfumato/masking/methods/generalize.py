@@ -50,7 +50,7 @@ class Generalize(Step):
     coarsens = True
     minimal_labels = True
     out_of_core = True
-    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+    examples = (
         {"search": "optimal", "suppression": 0.05, "metric": "loss"},
         {"search": "heuristic", "seconds": 1, "suppression": 0.2, "suppressed": "star"},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, Self, assert_never
+from typing import Annotated, Any, Literal, Self, assert_never
 
 import numpy as np
 import polars as pl
@@ -49,7 +49,7 @@ class HideResults(Step):
     simulable = False
     stronger = {"support": "less", "confidence": "less"}
     exempt = {"differs by seed": "Results that do not come out need no change, and exchanges are not random."}
-    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+    examples = (
         {"results": [{"together": {"sex": "F", "diagnosis": "none"}}], "support": 0.1, "search": "border"},
         {
             "results": [

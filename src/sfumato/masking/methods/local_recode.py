@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,7 @@ class LocalRecode(Step):
     tight_labels = True
     minimal_labels = True
     out_of_core = True
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"metric": "loss", "weights": {"age": 2.0}})
+    examples = ({}, {"metric": "loss", "weights": {"age": 2.0}})
     reference = (
         "Byun, Kamra, Bertino, Li (2007), Efficient k-anonymization using clustering techniques, "
         "doi:10.1007/978-3-540-71703-4_18; Xu et al. (2006), Utility-based anonymization using local recoding, "

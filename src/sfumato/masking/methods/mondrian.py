@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class Mondrian(Step):
     tight_labels = True
     minimal_labels = True
     out_of_core = True
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"cuts": "relaxed", "values": "set", "choose": "widest"})
+    examples = ({}, {"cuts": "relaxed", "values": "set", "choose": "widest"})
     reference = "LeFevre, DeWitt, Ramakrishnan (2006), Mondrian multidimensional k-anonymity, doi:10.1109/ICDE.2006.101"
 
     cuts: Literal["strict", "relaxed"] = "strict"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -43,7 +43,7 @@ class SuppressCells(Step):
     simulable = False
     coarsens = True
     out_of_core = True
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"importance": {"age": 3.0}})
+    examples = ({}, {"importance": {"age": 3.0}})
     reference = (
         "Templ, Kowarik, Meindl (2015), Statistical disclosure control for micro-data using the R package sdcMicro, "
         "doi:10.18637/jss.v067.i04; Aggarwal et al. (2005), Anonymizing tables, doi:10.1007/978-3-540-30570-5_17"

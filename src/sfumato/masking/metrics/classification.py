@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class Classification(LossMetric):
     """
 
     main: ClassVar[str | None] = "column"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"column": "condition"},)
+    examples = ({"column": "condition"},)
     class_term: ClassVar[ClassTerm] = ClassTerm.MINORITY
     reference: ClassVar[str] = "Iyengar (2002), doi:10.1145/775047.775089"
 

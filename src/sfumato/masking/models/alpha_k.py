@@ -32,7 +32,7 @@ class AlphaK(PrivacyModel):
     Monotone under generalization without suppression only: a passing class can be merged with a failing one.
     """
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"alpha": 0.7, "k": 3},)
+    examples = ({"alpha": 0.7, "k": 3},)
     reference: ClassVar[str] = "Wong et al. (2006), doi:10.1145/1150402.1150499"
     promise = "in no group of records alike in {known} does a sensitive value have a share above {worst}"
     protects = frozenset({"identity", "attribute"})

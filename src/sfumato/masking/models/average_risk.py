@@ -25,7 +25,7 @@ class AverageRisk(PrivacyModel):
     """
 
     main: ClassVar[str | None] = "limit"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.5},)
+    examples = ({"limit": 0.5},)
     reference: ClassVar[str] = "El Emam (2013), doi:10.1201/b14764"
     promise = "records are matched by {known} with a probability of at most {worst} on average"
     protects = frozenset({"identity"})

@@ -37,7 +37,7 @@ class BetaLikeness(PrivacyModel):
     is at most the larger share of its parts) without suppression only.
     """
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"beta": 3.0}, {"beta": 3.0, "kind": "basic"})
+    examples = ({"beta": 3.0}, {"beta": 3.0, "kind": "basic"})
     reference: ClassVar[str] = "Cao and Karras (2012), doi:10.14778/2350229.2350255"
     promise = (
         "in no group of records alike in {known} does the share of a sensitive value exceed its share in the whole by "

@@ -35,7 +35,7 @@ class DeltaDisclosure(PrivacyModel):
     """
 
     main: ClassVar[str | None] = "delta"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"delta": 3.0},)
+    examples = ({"delta": 3.0},)
     reference: ClassVar[str] = "Brickell and Shmatikov (2008), doi:10.1145/1401890.1401904"
     promise = (
         "in no group of records alike in {known} does the binary logarithm of the share of a sensitive value over its "

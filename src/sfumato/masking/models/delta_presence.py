@@ -28,7 +28,7 @@ class DeltaPresence(PrivacyModel):
     only.
     """
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"low": 0.0, "high": 0.8, "population": "population.csv"},)
+    examples = ({"low": 0.0, "high": 0.8, "population": "population.csv"},)
     reference: ClassVar[str] = "Nergiz, Atzori and Clifton (2007), doi:10.1145/1247480.1247554"
     promise = "the probability that a person of the population is in the data, given {known}, is at most {worst}"
     protects = frozenset({"membership"})

@@ -24,7 +24,7 @@ class KAnonymity(PrivacyModel):
     """
 
     main: ClassVar[str | None] = "k"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2},)
+    examples = ({"k": 2},)
     reference: ClassVar[str] = "Samarati (2001), doi:10.1109/69.971193; Sweeney (2002), doi:10.1142/S0218488502001648"
     promise = "every released combination of {known} belongs to at least {worst} records"
     protects = frozenset({"identity"})

@@ -28,7 +28,7 @@ class KMap(PrivacyModel):
     Monotone under generalization, with and without suppression.
     """
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2, "population": "population.csv"},)
+    examples = ({"k": 2, "population": "population.csv"},)
     reference: ClassVar[str] = "El Emam and Dankar (2008), doi:10.1197/jamia.M2716"
     promise = "every released combination of {known} matches at least {worst} people of the population"
     protects = frozenset({"identity"})

@@ -43,7 +43,7 @@ class LDiversity(PrivacyModel):
         }
     )
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+    examples = (
         {"l": 2},
         {"l": 1.5, "kind": "entropy"},
         {"l": 2, "kind": "recursive", "c": 3.0},

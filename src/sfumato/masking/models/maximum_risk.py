@@ -24,7 +24,7 @@ class MaximumRisk(PrivacyModel):
     """
 
     main: ClassVar[str | None] = "limit"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.34},)
+    examples = ({"limit": 0.34},)
     reference: ClassVar[str] = "El Emam and Dankar (2008), doi:10.1197/jamia.M2716"
     promise = "no record is matched by {known} with a probability above {worst}"
     protects = frozenset({"identity"})

@@ -22,7 +22,7 @@ class PSensitive(PrivacyModel):
     missing value is no value: rows without one add none. Monotone under generalization, with and without suppression.
     """
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"p": 2, "k": 3},)
+    examples = ({"p": 2, "k": 3},)
     reference: ClassVar[str] = "Truta and Vinay (2006), doi:10.1109/ICDEW.2006.116"
     promise = "every group of records alike in {known} holds at least {worst} different values of each sensitive column"
     protects = frozenset({"identity", "attribute"})

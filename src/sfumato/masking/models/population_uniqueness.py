@@ -25,7 +25,7 @@ class PopulationUniqueness(PrivacyModel):
     suppressed first. No monotonicity is known, so a search with this model alone evaluates every combination of levels.
     """
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.5, "fraction": 0.1, "estimator": "zayatz"},)
+    examples = ({"limit": 0.5, "fraction": 0.1, "estimator": "zayatz"},)
     reference: ClassVar[str] = (
         "Dankar et al. (2012), doi:10.1186/1472-6947-12-66; Hoshino (2001), Journal of Official Statistics 17:499"
     )

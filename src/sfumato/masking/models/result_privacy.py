@@ -29,7 +29,7 @@ class ResultPrivacy(PrivacyModel):
     """
 
     protection = "result-driven"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+    examples = (
         {"results": [{"together": {"zip": "0", "sex": "F"}}], "support": 0.3},
         {
             "results": [

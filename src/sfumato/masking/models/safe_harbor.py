@@ -36,7 +36,7 @@ class SafeHarbor(PrivacyModel):
     It is the form that a rule asks for, not a guarantee: people may still be unique. Require k-anonymity beside it.
     """
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"zips": ["zip"]}, {"zips": ["zip"], "small": ["555"]})
+    examples = ({"zips": ["zip"]}, {"zips": ["zip"], "small": ["555"]})
     reference: ClassVar[str] = "45 CFR 164.514(b)(2)(i)(B) and (C)"
     promise = (
         "{worst} rows show more of a date than its year, more than three digits of a ZIP code, or an age over 89"

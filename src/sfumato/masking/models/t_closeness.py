@@ -43,7 +43,7 @@ class TCloseness(PrivacyModel):
     convex, so the model is monotone under generalization without suppression only.
     """
 
-    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+    examples = (
         {"t": 0.5},
         {"t": 0.5, "distance": "ordered"},
         {"t": 0.5, "distance": "hierarchical"},

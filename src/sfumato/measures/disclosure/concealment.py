@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ class Concealment(Measure):
     about: ClassVar[About] = About.DISCLOSURE
     better: ClassVar[Literal["low", "high"]] = "high"
     main: ClassVar[str | None] = "k"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"k": 5})
+    examples = ({}, {"k": 5})
     reference: ClassVar[str] = (
         "Tassa, Mazza, Gionis (2012), k-Concealment: an alternative model of k-type anonymity, Transactions on Data "
         "Privacy 5(1):189-222; Gionis, Mazza, Tassa (2008), k-Anonymization revisited, doi:10.1109/ICDE.2008.4497483"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ class Confusion(Measure):
     about: ClassVar[About] = About.DISCLOSURE
     better: ClassVar[Literal["low", "high"]] = "high"
     main: ClassVar[str | None] = "k"
-    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"k": 5})
+    examples = ({}, {"k": 5})
     reference: ClassVar[str] = (
         "Stokes, Torra (2011), Reidentification and k-anonymity: a model for disclosure risk in graphs, "
         "arXiv:1112.1978 (defines n-confusion)"

@@ -24,7 +24,7 @@ class HouseholdRisk(Measure):
     """
 
     about: ClassVar[About] = About.DISCLOSURE
-    examples: ClassVar = ({"fraction": 0.1},)
+    examples = ({"fraction": 0.1},)
     reference: ClassVar[str] = (
         "Hundepool, A. et al. (2012). Statistical Disclosure Control, section 3.6. doi:10.1002/9781118348239"
     )

@@ -21,7 +21,7 @@ class IndividualRisk(Measure):
     """
 
     about: ClassVar[About] = About.DISCLOSURE
-    examples: ClassVar = ({"fraction": 0.1},)
+    examples = ({"fraction": 0.1},)
     reference: ClassVar[str] = (
         "Franconi, L., Polettini, S. (2004). Individual risk estimation in mu-Argus: a review. Privacy in Statistical "
         "Databases, LNCS 3050. doi:10.1007/978-3-540-25955-8_20"

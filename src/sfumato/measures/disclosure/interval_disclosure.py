@@ -25,7 +25,7 @@ class IntervalDisclosure(Measure):
 
     about: ClassVar[About] = About.DISCLOSURE
     main: ClassVar[str] = "width"
-    examples: ClassVar = ({}, {"kind": "deviation", "width": 10})
+    examples = ({}, {"kind": "deviation", "width": 10})
     reference: ClassVar[str] = (
         "Mateo-Sanz, J. M., Sebé, F., Domingo-Ferrer, J. (2004). Outlier protection in continuous microdata masking. "
         "LNCS 3050. doi:10.1007/978-3-540-25955-8_16"

@@ -33,7 +33,7 @@ class ItemUniqueness(Measure):
     label: ClassVar[str] = "unique by a few events"
     percentage: ClassVar[bool] = True
     picture: ClassVar[Picture] = Picture.CURVE
-    examples: ClassVar = ({"item": "zip", "events": 3}, {"item": "zip", "columns": ["age"], "events": 2})
+    examples = ({"item": "zip", "events": 3}, {"item": "zip", "columns": ["age"], "events": 2})
     reference: ClassVar[str] = (
         "de Montjoye, Y.-A. et al. (2013). Unique in the crowd: the privacy bounds of human mobility. Scientific "
         "Reports 3:1376. doi:10.1038/srep01376"

@@ -31,7 +31,7 @@ class LogLinearRisk(Measure):
 
     about: ClassVar[About] = About.DISCLOSURE
     main: ClassVar[str] = "fraction"
-    examples: ClassVar = ({"fraction": 0.1},)
+    examples = ({"fraction": 0.1},)
     reference: ClassVar[str] = (
         "Skinner, C., Shlomo, N. (2008). Assessing identification risk in survey microdata using log-linear models. "
         "Journal of the American Statistical Association 103. doi:10.1198/016214507000001328"

@@ -24,7 +24,7 @@ class NeighbourRisk(Measure):
 
     about: ClassVar[About] = About.DISCLOSURE
     main: ClassVar[str] = "k"
-    examples: ClassVar = ({"k": 3}, {"k": 3, "robust": True})
+    examples = ({"k": 3}, {"k": 3, "robust": True})
     reference: ClassVar[str] = (
         "Templ, M., Meindl, B. (2008). Robust statistics meets SDC: new disclosure risk measures for continuous "
         "microdata masking. LNCS 5262. doi:10.1007/978-3-540-87471-3_15"

@@ -25,7 +25,7 @@ class PopulationUniquenessMeasure(Measure):
 
     about: ClassVar[About] = About.DISCLOSURE
     main: ClassVar[str] = "fraction"
-    examples: ClassVar = ({"fraction": 0.1},)
+    examples = ({"fraction": 0.1},)
     reference: ClassVar[str] = (
         "Dankar, F. K. et al. (2012). Estimating the re-identification risk of clinical data sets. BMC Medical "
         "Informatics and Decision Making 12:66. doi:10.1186/1472-6947-12-66"

@@ -32,7 +32,7 @@ class TextRecall(Measure):
     better = "high"
     label: ClassVar[str] = "identifiers removed from texts"
     percentage: ClassVar[bool] = True
-    examples: ClassVar = ({"column": "diagnosis"},)
+    examples = ({"column": "diagnosis"},)
     reference: ClassVar[str] = (
         "Pilán, I. et al. (2022). The text anonymization benchmark (TAB). doi:10.1162/coli_a_00458"
     )

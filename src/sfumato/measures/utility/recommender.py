@@ -42,7 +42,7 @@ class Recommender(Measure):
     better = "high"
     label: ClassVar[str] = "hit rate of a recommender"
     percentage: ClassVar[bool] = True
-    examples: ClassVar = ({"item": "diagnosis", "person": "zip", "people": 50},)
+    examples = ({"item": "diagnosis", "person": "zip", "people": 50},)
     reference: ClassVar[str] = (
         "Cremonesi, P., Koren, Y., Turrin, R. (2010). Performance of recommender algorithms on top-n recommendation "
         "tasks. doi:10.1145/1864708.1864721"

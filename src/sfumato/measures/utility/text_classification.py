@@ -32,7 +32,7 @@ class TextClassification(Measure):
 
     about: ClassVar[About] = About.UTILITY
     label: ClassVar[str] = "drop in accuracy of a text classifier"
-    examples: ClassVar = ({"column": "zip", "target": "sex"}, {"column": "sex", "target": "diagnosis", "test": 0.5})
+    examples = ({"column": "zip", "target": "sex"}, {"column": "sex", "target": "diagnosis", "test": 0.5})
     reference: ClassVar[str] = (
         "Manning, C., Raghavan, P., Schütze, H. (2008). Introduction to information retrieval. ISBN 978-0-521-86571-5"
     )

@@ -29,7 +29,7 @@ class TextRetrieval(Measure):
     main: ClassVar[str | None] = "column"
     label: ClassVar[str] = "similar texts found"
     percentage: ClassVar[bool] = True
-    examples: ClassVar = ({"column": "zip"}, {"column": "diagnosis", "top": 3})
+    examples = ({"column": "zip"}, {"column": "diagnosis", "top": 3})
     reference: ClassVar[str] = (
         "Manning, C., Raghavan, P., Schütze, H. (2008). Introduction to information retrieval. ISBN 978-0-521-86571-5"
     )

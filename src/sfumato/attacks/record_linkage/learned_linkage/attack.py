@@ -56,7 +56,7 @@ class LearnedLinkage(Linking):
     stage: ClassVar[Stage] = Stage.LEARNING
     pairwise: ClassVar[bool] = True
     main: ClassVar[str] = "distance"
-    examples: ClassVar = (
+    examples = (
         {"distance": "weighted", "taught": 1.0, "knows": ["height", "income", "rent", "commute"]},
         {"distance": "bilinear", "taught": 0.5, "knows": ["height", "income", "rent", "commute"]},
     )

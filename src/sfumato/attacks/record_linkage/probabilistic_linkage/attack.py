@@ -38,7 +38,7 @@ class ProbabilisticLinkage(Linking):
     stage: ClassVar[Stage] = Stage.SIMILARITY
     order_in_stage: ClassVar[int] = 2
     pairwise: ClassVar[bool] = True
-    examples: ClassVar = (
+    examples = (
         {},
         {"block": ["sex"], "knows": ["sex", "height", "income", "rent", "commute"]},
         {"strings": "similar", "block": {"birth": 3}},

@@ -49,7 +49,7 @@ class RareValues(Linking):
     stage: ClassVar[Stage] = Stage.KEPT_VALUES
     pairwise: ClassVar[bool] = True
     min_targets: ClassVar[int] = _MOST_COMPETING
-    examples: ClassVar = ({},)
+    examples = ({},)
     reference: ClassVar[str] = (
         "Fellegi, I. P., Sunter, A. B. (1969). A theory for record linkage. doi:10.1080/01621459.1969.10501049. "
         "Narayanan, A., Shmatikov, V. (2008). doi:10.1109/SP.2008.33"

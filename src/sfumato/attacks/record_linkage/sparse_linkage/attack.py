@@ -32,7 +32,7 @@ class SparseLinkage(UnitLinking):
     ``date_error``.
     """
 
-    examples: ClassVar = ({"item": "film", "rating": "stars", "date": "day"}, {"item": "film", "events": 6})
+    examples = ({"item": "film", "rating": "stars", "date": "day"}, {"item": "film", "events": 6})
     reference: ClassVar[str] = (
         "Narayanan, A., Shmatikov, V. (2008). Robust de-anonymization of large sparse datasets. IEEE Symposium on "
         "Security and Privacy. doi:10.1109/SP.2008.33"

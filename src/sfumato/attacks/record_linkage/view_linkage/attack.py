@@ -65,7 +65,7 @@ class ViewLinkage(Linking):
     pairwise: ClassVar[bool] = True
     min_targets: ClassVar[int] = 10_000
     main: ClassVar[str] = "view"
-    examples: ClassVar = ({}, {"view": "whitened values", "adapt": True})
+    examples = ({}, {"view": "whitened values", "adapt": True})
     reference: ClassVar[str] = (
         "Torra, V., Abowd, J. M., Domingo-Ferrer, J. (2006). Using Mahalanobis distance-based record linkage for "
         "disclosure risk assessment. doi:10.1007/11930242_20. Herranz, J. et al. (2015). "
