@@ -286,3 +286,53 @@ def test_the_ledger_knows_the_plan_that_was_paid_for() -> None:
     renamed[-2]["totals"] = renamed[-2]["totals"].replace('"plan":"', '"plan":"0')
     assert verify_certificate(paid, renamed).node.startswith("ledger[")
     assert ledger.verify() == entries[-1]["hash"]
+
+
+_TWO, _OTHER = "city IN ('a', 'b')", "city IN ('a', 'c')"
+ASKED = {
+    "cells": [f"SELECT COUNT(*) FROM t WHERE n = {k}" for k in range(9)],
+    "questions": [f"SELECT COUNT(*) FROM t WHERE {test}" for test in ("n < 5", "flag", _TWO, _OTHER)],
+    "tree": [f"SELECT COUNT(*) FROM t WHERE n < {low}" for low in range(1, 400)],
+}
+
+
+@pytest.mark.parametrize("kind", ASKED)
+@pytest.mark.parametrize("unit", ["person", None])
+@pytest.mark.parametrize("cost", [{"epsilon": 1}, {"epsilon": "0.5", "delta": "1e-6"}, {"rho": "0.1"}])
+def test_workloads_have_certificates_and_mutants_are_refused(kind: str, unit: str | None, cost: dict[str, Any]) -> None:
+    data = pl.DataFrame(
+        [{"person": i % 50, "city": "abcd"[i % 4], "n": i % 9, "x": 0.5, "flag": i % 2 == 0, "word": "y"}
+         for i in range(200)], schema=TYPES,
+    )  # fmt: skip
+    ledger = Ledger.open(":memory:")
+    ledger.set_cap(approximate(1000, "0.1"), dataset="d")
+    session = Session(catalog(unit, 2, 3), {"t": data, "regions": REGIONS}, ledger=ledger, analyst="ana")
+    answer = session.workload(ASKED[kind], **cost, fit="1/20")
+    stated = json.loads(json.dumps(session.signed(answer).certificate))
+    found = verify_certificate(stated, [entry.to_dict() for entry in ledger.entries()])
+    assert (found.holds, found.ledger) == (True, "holds"), found
+    assert answer.certificate == session.workload(ASKED[kind], **cost, fit="1/20").certificate
+    draw = stated["charges"][0]["plans"][0]["draws"][0]
+    measured = draw["sums"]["kind"]
+    mutants = {
+        "cells": {"kind": "tree", "cells": 9, "branches": 2},
+        "tree": {**draw["sums"], "cells": draw["sums"].get("cells", 1) ** 2, "branches": 2},
+        "questions": {"kind": "questions", "masks": ["0x3", "0x1", "0x7"]},
+    }
+    before, draw["sums"] = draw["sums"], mutants[measured]
+    refused = verify_certificate(sealed(stated))
+    assert (refused.holds, refused.node) == (False, "certificate.charges[0].plans[0].draws[0].loss")
+    draw["sums"] = {**before, "kind": "unknown"}
+    assert not verify_certificate(sealed(stated)).holds
+    draw["sums"] = before
+    less_noise(draw)
+    assert not verify_certificate(sealed(stated)).holds
+
+
+def test_every_kind_of_sums_is_chosen() -> None:
+    ledger = Ledger.open(":memory:")
+    ledger.set_cap(concentrated(1000), dataset="d")
+    data = pl.DataFrame({name: [] for name in TYPES}, schema=TYPES)
+    session = Session(catalog(None, 1, 1), {"t": data, "regions": REGIONS}, ledger=ledger, analyst="ana")
+    chosen = {session.workload(queries, rho=1).strategy.partition(" ")[0] for queries in ASKED.values()}
+    assert chosen == {"cells", "questions", "tree"}

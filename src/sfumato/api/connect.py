@@ -249,7 +249,8 @@ def _workload_answer(shown: Mapping[str, Any]) -> WorkloadAnswer:
     return WorkloadAnswer(
         values=tuple(NoisyValue(**cell) for cell in shown["values"]), strategy=shown["strategy"],
         error=shown["root_mean_square_error"], alternatives=shown["alternatives"], loss=_loss(shown["loss"]),
-        cached=shown["cached"],
+        cached=shown["cached"], limits=shown["limits"], certificate=shown["certificate"],
+        kept=None if shown["kept"] is None else NoisyValue(**shown["kept"]),
     )  # fmt: skip
 
 

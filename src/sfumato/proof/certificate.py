@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.proof.losses import NotProved, StatedLoss, compose, implies
-from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, reach_of, reads_part
+from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, most_sums, reach_of, reads_part
 from sfumato.proof.signature import public_key, sign, signature_holds
 
 FORMAT = "sfumato-certificate-1"
@@ -231,6 +231,9 @@ def _check_draw(
             touched = Fields.read(selected[0].value("noise"), selected[0].node).whole("count")
         case "marginal" if bounding != "clip" and name in ("laplace", "gaussian", "rounded-gaussian"):
             touched, change = 1, groups * change  # B5: all groups of a unit may fall into one number
+        case "sums" if bounding != "clip" and kind == "count" and name in ("laplace", "gaussian", "rounded-gaussian"):
+            sums = Fields.read(draw.value("sums"), f"{draw.node}.sums")
+            touched, change = most_sums(sums), groups * change  # B6: so do all cells, in every sum that has them
         case over:
             raise NotProved(f"{draw.node}.over", f"there is no rule for a draw over `{over}`")
     if by_copies and (name in ("partition-selection", "top-keys") or name.startswith("thresholded")):

@@ -245,6 +245,28 @@ def reach_of(what: Fields, rows: int) -> Fraction:
     return rule(what, rows)
 
 
+def most_sums(sums: Fields) -> int:
+    """B6: in how many of the measured sums a cell is, at most."""
+    match sums.value("kind"):
+        case "cells":
+            return 1
+        case "tree":  # on each level a cell is in one range
+            cells, branches, width, levels = sums.whole("cells"), sums.whole("branches", 2), 1, 1
+            while width * branches < cells:
+                width, levels = width * branches, levels + 1
+            return levels
+        case "questions":
+            masks, most = sums.value("masks"), 0
+            if not isinstance(masks, list) or not masks:
+                raise NotProved(f"{sums.node}.masks", "is not a list of sums")
+            columns = [int(mask, 16) for mask in masks]
+            for place in range(max(columns).bit_length()):
+                most = max(most, sum(mask >> place & 1 for mask in columns))
+            return most
+        case kind:
+            raise NotProved(sums.node, f"there is no rule for sums `{kind}`")
+
+
 # --- M: what a mechanism loses ------------------------------------------------------------------------------------
 
 

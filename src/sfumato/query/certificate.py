@@ -28,7 +28,9 @@ from sfumato.query.plan.grouping_sets import CubePlan
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.parts import demanded
 from sfumato.query.plan.relational import Filter, PlanNode, Scan
+from sfumato.query.workload import Workload
 
+CertifiedPlan: TypeAlias = NoisePlan | CubePlan | Workload
 Charged: TypeAlias = dict[str, Any]
 """A charge as a certificate records it: the entry of the ledger, the loss and the plans."""
 _KEYS = {"kind": "keys", "rule": "S5", "step": 1}
@@ -45,13 +47,13 @@ def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> di
     })  # fmt: skip
 
 
-def plan_digest(plans: Iterable[NoisePlan | CubePlan], parts: Mapping[str, PartColumn]) -> str:
+def plan_digest(plans: Iterable[CertifiedPlan], parts: Mapping[str, PartColumn]) -> str:
     """The hash of the plans that a charge pays for, which the ledger keeps; ``parts`` are the columns of parts."""
     return digest([_plan(plan, parts) for plan in plans])
 
 
 def charge_record(
-    entry: Entry, cost: PrivacyLoss, plans: Sequence[NoisePlan | CubePlan], parts: Mapping[str, PartColumn]
+    entry: Entry, cost: PrivacyLoss, plans: Sequence[CertifiedPlan], parts: Mapping[str, PartColumn]
 ) -> Charged:
     """A charge with what it paid for."""
     place = {"number": entry.number, "previous": entry.previous, "hash": entry.hash}
@@ -60,7 +62,7 @@ def charge_record(
     return {"entry": place, **about, "loss": _loss(cost), "plans": [_plan(plan, parts) for plan in plans]}
 
 
-def plan_rows(plan: NoisePlan | CubePlan) -> PlanNode:
+def plan_rows(plan: CertifiedPlan) -> PlanNode:
     """The rows that a plan measures."""
     return (plan.cells if isinstance(plan, CubePlan) else plan).query.rows
 
@@ -86,18 +88,25 @@ def _exact(number: Fraction) -> str:
     return f"{number.numerator:#x}/{number.denominator:#x}"
 
 
-def _plan(plan: NoisePlan | CubePlan, parts: Mapping[str, PartColumn]) -> dict[str, Any]:
-    if isinstance(plan, CubePlan):
-        cells = plan.cells
+def _plan(plan: CertifiedPlan, parts: Mapping[str, PartColumn]) -> dict[str, Any]:
+    reserved: Sequence[PrivacyLoss]
+    if isinstance(plan, Workload):
+        cells, fit = plan.bounds, plan.fitting
+        draws, reserved = [_sums(plan)], [plan.mechanism.loss_at(plan.sensitivity)]
+        if fit is not None:
+            draws.append(_draw(fit, fit.measurements[-1], "all") | {"reservation": 1})
+            reserved.append(fit.measurements[-1].loss.to(plan.cost.measure))
+    elif isinstance(plan, CubePlan):
+        cells, reserved = plan.cells, plan.parts
         draws = [_draw(cells, draw.measurement, "marginal") for draw in plan.draws]
         draws += [_draw(cells, one, "all") for one in plan.sets[0].measurements if cells.is_fitting(one)]
     else:
-        cells = plan
+        cells, reserved = plan, plan.parts
         draws = [_draw(plan, measurement, _over(plan, measurement)) for measurement in plan.measurements]
     return {
         "rows_from": _node(cells.query.rows, parts),
         "bounding": cells.bounding, "rows": cells.rows, "groups": cells.groups,
-        "draws": draws, "reserved": [_loss(part) for part in plan.parts], "loss": _loss(plan.cost),
+        "draws": draws, "reserved": [_loss(part) for part in reserved], "loss": _loss(plan.cost),
     }  # fmt: skip
 
 
@@ -137,6 +146,24 @@ def _draw(plan: NoisePlan, measurement: Measurement, over: str) -> dict[str, Any
         "rule": _rule(MECHANISMS, kind), "over": over, "reach": reach, "parts": measurement.parts,
         "measures": _KEYS if index is None else _measures(aggregates[index]), "noise": _noise(mechanism),
         "loss": _loss(measurement.loss), "reservation": measurement.reservation,
+    }  # fmt: skip
+
+
+def _sums(workload: Workload) -> dict[str, Any]:
+    """The draw of a workload: sums of cells, each of which is in several."""
+    mechanism, cells = workload.mechanism, workload.measured.shape[1]
+    if workload.branches:
+        sums: dict[str, Any] = {"kind": "tree", "cells": cells, "branches": workload.branches}
+    elif workload.name == "cells":
+        sums = {"kind": "cells", "cells": cells}
+    else:
+        bits = [sum(1 << place for place, one in enumerate(row) if one) for row in workload.measured.tolist()]
+        sums = {"kind": "questions", "masks": [f"{mask:#x}" for mask in bits]}
+    [count] = workload.query.aggregates
+    return {
+        "rule": _rule(MECHANISMS, mechanism.part_name()), "over": "sums", "sums": sums,
+        "reach": count.sensitivity(workload.bounds.rows), "parts": 1, "measures": _measures(count),
+        "noise": _noise(mechanism), "loss": _loss(mechanism.loss_at(workload.sensitivity)), "reservation": 0,
     }  # fmt: skip
 
 

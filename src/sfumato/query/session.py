@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 from uuid import uuid4
 
 import polars as pl
@@ -36,7 +36,7 @@ from sfumato.ledger.policy_tables import refuse_registered
 from sfumato.proof.certificate import signed
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
-from sfumato.query.certificate import certificate_of, charge_record, plan_digest, plan_rows
+from sfumato.query.certificate import CertifiedPlan, certificate_of, charge_record, plan_digest, plan_rows
 from sfumato.query.compound import ask_parts, explain_parts
 from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
@@ -45,7 +45,6 @@ from sfumato.query.file_contents import contents_digest
 from sfumato.query.options import CheckedOptions, QueryOptions, check_min_epsilon
 from sfumato.query.plan.accuracy import doubling_plans, error_reached
 from sfumato.query.plan.catalog import Catalog
-from sfumato.query.plan.grouping_sets import CubePlan
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.parts import part_read
 from sfumato.query.plan.query import Query
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
     from sfumato.query.fit_limits import FittedLimits
 
 __all__ = ["Answer", "QueryOptions", "Session"]
+AnyAnswer = TypeVar("AnyAnswer", Answer, WorkloadAnswer)
 
 
 class Session:
@@ -274,7 +274,7 @@ class Session:
         return None if all(entry is None for entry in paid) else stored
 
     def charge(
-        self, cost: PrivacyLoss, key: str, text: str, plans: Mapping[str, NoisePlan | CubePlan] | None = None
+        self, cost: PrivacyLoss, key: str, text: str, plans: Mapping[str, CertifiedPlan] | None = None
     ) -> Receipt:
         """Charge a query. If somebody else's answer is stored, it is returned in the end, at the cost of a new one.
 
@@ -297,7 +297,7 @@ class Session:
                 self.ledger.remember_charge(part, self.analyst, record)
         return receipt
 
-    def part_of(self, plans: Iterable[NoisePlan | CubePlan]) -> DataPart | None:
+    def part_of(self, plans: Iterable[CertifiedPlan]) -> DataPart | None:
         """The part of the data set that all plans read, as the ledger names it; None for the whole."""
         read = self._part_read(plans)
         if read is None:
@@ -310,7 +310,7 @@ class Session:
         read_as = f"{self._state()}\x1f{type(self._engine).__qualname__}\x1f{table.name}\x1f{name}\x1f{declared}"
         return DataPart(partition=f"{name} {kind} {hashlib.sha256(read_as.encode()).hexdigest()[:16]}", name=str(value))
 
-    def _part_read(self, plans: Iterable[NoisePlan | CubePlan]) -> tuple[str, int | str] | None:
+    def _part_read(self, plans: Iterable[CertifiedPlan]) -> tuple[str, int | str] | None:
         """The column and the value of the part that all plans read; None for the whole.
 
         Only while the one source is the file as it was opened: of other data, the contents are not known.
@@ -340,7 +340,7 @@ class Session:
         charges = [charge for part in known for charge in part["charges"]]
         return certificate_of(charges, dataset=self.catalog.dataset, unit=self.catalog.unit)
 
-    def signed(self, answer: Answer) -> Answer:
+    def signed(self, answer: AnyAnswer) -> AnyAnswer:
         """The answer with its certificate signed by the key of the ledger, as it is given to somebody else."""
         if answer.certificate is None:
             return answer

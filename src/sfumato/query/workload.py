@@ -73,7 +73,9 @@ class Workload:
     matrix: Matrix
     """One row per query, one column per cell."""
     name: str
-    """Which measurement was chosen: "cells", "queries" or a tree of ranges."""
+    """Which measurement was chosen: "cells", "questions" or a tree of ranges."""
+    branches: int
+    """Of a tree of ranges: how many ranges of one level are one of the next; 0 for others."""
     measured: Matrix
     solver: Matrix
     """Least-squares matrix from measured sums to answers."""
@@ -105,13 +107,16 @@ class WorkloadAnswer:
     """Noisy share of people of whom the contribution limits cut nothing; None where it was not measured."""
     limits: Limits | None = None
     """Whether it was shown that the limits fit nearly all people; None where they cannot cut anybody."""
+    certificate: dict[str, Any] | None = None
+    """How the loss follows from what is measured, for ``sfumato.verify``."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON."""
         values = [{"value": cell.value, "low": cell.low, "high": cell.high} for cell in self.values]
         return {"values": values, "strategy": self.strategy, "root_mean_square_error": self.error,
                 "alternatives": self.alternatives, "loss": self.loss.to_dict(), "cached": self.cached,
-                "kept": None if self.kept is None else asdict(self.kept), "limits": self.limits}  # fmt: skip
+                "kept": None if self.kept is None else asdict(self.kept), "limits": self.limits,
+                "certificate": self.certificate}  # fmt: skip
 
 
 def plan_workload(
@@ -139,9 +144,10 @@ def plan_workload(
     if fitting is not None:
         cost = replace(cost, size=cost.size * (1 - share))
     options = {"cells": np.eye(matrix.shape[1]), "questions": np.unique(matrix[matrix.any(axis=1)], axis=0)}
+    trees: dict[str, int] = {}
     if len(columns) == 1 and matrix.shape[1] > 2:
-        for branches in (2, 4, 16):
-            options[f"tree of ranges, {branches} to 1"] = _tree(matrix.shape[1], branches)
+        trees = {f"tree of ranges, {branches} to 1": branches for branches in (2, 4, 16)}
+        options |= {name: _tree(matrix.shape[1], branches) for name, branches in trees.items()}
     options = {name: measured for name, measured in options.items() if measured.size}
     if not options:
         raise QueryRefused("No query of the workload can count any row.")
@@ -156,6 +162,7 @@ def plan_workload(
     losses = [mechanism.loss_at(sensitivity), *([] if fitting is None else [fitting.measurements[-1].loss])]
     return Workload(
         text="\n".join(queries), query=base, bounds=bounds, cell_of=cell_of, matrix=matrix, name=best,
+        branches=trees.get(best, 0),
         measured=options[best], solver=solvers[best], mechanism=mechanism, sensitivity=sensitivity,
         cost=replace(whole, curve=sequential(losses).composable()), errors=errors, fitting=fitting,
     )  # fmt: skip
@@ -172,7 +179,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     if kept is None:
         session._engine.connect()
         session._engine.check(additive_sql(workload.bounds, 0, session._engine.listed))
-        receipt = session.charge(workload.cost, key, workload.text)
+        receipt = session.charge(workload.cost, key, workload.text, {key: workload})
         try:
             secret = int.from_bytes(os.urandom(7), "little")
             rows = additive_totals(workload.bounds, session._engine, secret).open(receipt)
@@ -206,6 +213,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     return WorkloadAnswer(
         values=cells_out, strategy=workload.name, error=workload.error(), alternatives=workload.errors,
         loss=workload.cost, cached=cached, kept=share, limits=limits,
+        certificate=session.certificate(key),
     )  # fmt: skip
 
 

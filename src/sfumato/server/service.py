@@ -208,7 +208,7 @@ class QueryService:
 
         def answered(session: Session) -> WorkloadAnswer:
             options = _options({name: value for name, value in question.options.items() if name != "workload"})
-            return session.workload(question.queries or (), **options)  # type: ignore[misc]
+            return session.signed(session.workload(question.queries or (), **options))  # type: ignore[misc]
 
         return AskedWorkload(question=question.id, answer=self._run(principal, question, max_epsilon, answered))
 
