@@ -135,6 +135,8 @@ def plain_message(error: Any, model: type[BaseModel] | None = None) -> str:
         if model is None:
             return "unknown field"
         return "unknown field. " + did_you_mean(str(error["loc"][-1]), model.model_fields)
+    if kind == "model_type":
+        return "must be a mapping"
     if kind == "value_error":
         return str(context.get("error", error["msg"]))
     words: str = error["msg"]

@@ -159,3 +159,17 @@ def test_parts_for_graphs_need_a_graph() -> None:
     assert complaints(document)
     with pytest.raises(InvalidRecipe):
         Recipe.parse(document)
+
+
+@pytest.mark.parametrize(
+    ("study", "valid"),
+    [
+        ({"candidates": ["mondrian", {"rank-swap": {"p": {"try": [2, 5]}}}], "seeds": 3, "utility": ["pairs"]}, True),
+        ({"candidates": [[{"noise": {"variance_ratio": 0.1}}, "remove"]], "seeds": [1, 2], "seconds": 60}, True),
+        ({"candidates": ["mondrian"], "seeds": 0}, False),
+        ({"candidates": ["mondrian"], "second": 60}, False),
+        ({"seeds": 3}, False),
+    ],
+)
+def test_studies(study: dict[str, Any], valid: bool) -> None:
+    assert (complaints(recipe(study=study)) == []) is valid

@@ -121,7 +121,7 @@ def test_the_page_is_for_every_screen() -> None:
         ({"candidates": [{"rank-swap": 5}], "seeds": 0}, "seeds"),
         ({"candidates": [{"rank-swap": 5}], "utility": "prosecutor"}, "disclosure"),
         ({"candidates": [{"rank-swap": 5}], "risk": "nothing"}, "no attack or measure"),
-        ({"candidates": [{"rank-swap": 5}], "methods": []}, "unknown key"),
+        ({"candidates": [{"rank-swap": 5}], "methods": []}, "unknown field"),
         ({"candidates": [{"rank-swap": {"p": {"try": [1 + n / 1000 for n in range(600)]}}}], "seeds": 100}, "most"),
     ],
 )

@@ -115,7 +115,6 @@ def json_schema() -> dict[str, Any]:
                 known = properties.get(name)
                 properties[name] = item if known is None else {"anyOf": [known, item]}
     properties |= _survey(column, properties, definitions)
-    properties["study"] = {"type": "object", "description": "The grid of candidates; for `sfumato study` only."}
     tables: dict[str, Any] = {}
     for section, kind in SECTIONS.items():
         table, graph = properties[section]["items"], _any_of(f"graph-{kind}", definitions)

@@ -19,11 +19,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from sfumato.attacks import Attack
-from sfumato.data.yaml_documents import YamlDocument, document_in, document_of
+from sfumato.data.yaml_documents import YamlDocument, document_in, document_of, problems_of
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError
+from sfumato.field_docs import DocumentedModel
 from sfumato.masking.base import Step
 from sfumato.measures import About, Measure
 from sfumato.recipe import Recipe
@@ -31,8 +34,48 @@ from sfumato.recipe.validate import recipe_from_document
 from sfumato.registry import registry
 from sfumato.wording import did_you_mean
 
-_KEYS = ("candidates", "seeds", "risk", "utility", "tries", "seconds", "total")
 _MAX_RUNS = 10_000
+_Seconds = Annotated[float, Field(gt=0)] | None
+
+
+def _listed(value: object) -> object:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError("must be a list of steps")
+    return value
+
+
+class StudySection(DocumentedModel):
+    """The grid of candidates, and how they are compared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    candidates: Annotated[
+        tuple[Annotated[Any, WithJsonSchema({"type": ["string", "object", "array"]})], ...], BeforeValidator(_listed)
+    ]
+    """Steps, or lists of steps that run in order. Every combination of values under `try` is a candidate."""
+    seeds: (
+        Annotated[int, Field(ge=1, le=1000)] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+    ) = 1
+    """How many seeds each candidate runs under, or the seeds."""
+    risk: str | None = None
+    """The attack or disclosure measure on the risk axis. Default: the largest risk of all attacks on identity."""
+    utility: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The measures on the utility axes, one map each; recommendations use the first. Default: the recipe's first."""
+    tries: Annotated[int, Field(ge=1)] = 2000
+    """Targets per attack."""
+    seconds: _Seconds = None
+    """Time limit of one run (a candidate under one seed)."""
+    total: _Seconds = None
+    """Time limit of the whole study, in seconds."""
+
+
+class StudyKeys(DocumentedModel):
+    """The key that makes a recipe a study."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    study: StudySection
+    """The grid of candidates; for `sfumato study` only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,42 +140,22 @@ def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
     problems: list[Problem] = []
 
     def add(path: tuple[str | int, ...], message: str) -> None:
-        problems.append(Problem(where=".".join(map(str, path)), line=document.line(path), message=message))
+        problems.append(document.problem(path, message))
 
-    section = document.value.get("study")
-    if not isinstance(section, dict):
-        add(("study",), "must be a mapping with `candidates`")
-        raise InvalidRecipe(problems, source=document.source)
-    for key in section:
-        if key not in _KEYS:
-            add(("study", key), "unknown key. " + did_you_mean(str(key), _KEYS))
+    try:
+        section = StudyKeys.model_validate({"study": document.value.get("study") or {}}).study
+    except ValidationError as failure:
+        raise InvalidRecipe(problems_of(document, StudyKeys, failure), source=document.source) from None
     candidates: list[tuple[str, Candidate]] = []
-    listed = section.get("candidates")
-    if not isinstance(listed, list) or not listed:
-        add(("study", "candidates"), "must be a list of steps")
-        listed = []
-    for number, entry in enumerate(listed):
+    for number, entry in enumerate(section.candidates):
         try:
             candidates.extend(_expand(entry))
         except (SfumatoError, ValueError) as refusal:
             add(("study", "candidates", number), str(refusal))
-    seeds = section.get("seeds", 1)
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 1000:
-        start = 1 if recipe.seed is None else recipe.seed
-        seeds = list(range(start, start + seeds))
-    if not isinstance(seeds, list) or not all(isinstance(s, int) and s >= 0 for s in seeds) or not seeds:
-        add(("study", "seeds"), "must be a count from 1 to 1000, or a list of whole numbers")
-        seeds = [1]
-    tries = section.get("tries", 2000)
-    if not isinstance(tries, int) or tries < 1:
-        add(("study", "tries"), "must be a whole number, 1 or larger")
-        tries = 2000
-    limits: dict[str, Any] = {key: section.get(key) for key in ("seconds", "total")}
-    for key, value in limits.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-            add(("study", key), "must be a number of seconds")
-    recipe, utilities = _with_utilities(recipe, section.get("utility"), add)
-    recipe, risk = _with_risk(recipe, section.get("risk"), add)
+    start = 1 if recipe.seed is None else recipe.seed
+    seeds = tuple(range(start, start + section.seeds)) if isinstance(section.seeds, int) else section.seeds
+    recipe, utilities = _with_utilities(recipe, section.utility, add)
+    recipe, risk = _with_risk(recipe, section.risk, add)
     if len(candidates) * len(seeds) > _MAX_RUNS:
         add(("study",), f"has {len(candidates) * len(seeds)} runs; at most {_MAX_RUNS} are allowed")
     if problems:
@@ -140,18 +163,19 @@ def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
     return StudyPlan(
         recipe=recipe,
         candidates=_named(candidates),
-        seeds=tuple(seeds),
+        seeds=seeds,
         risk=risk,
         utilities=utilities,
-        n_targets=tries,
-        **limits,
+        n_targets=section.tries,
+        seconds=section.seconds,
+        total=section.total,
     )
 
 
 def _with_utilities(recipe: Recipe, requested: object, add: object) -> tuple[Recipe, tuple[str, ...]]:
     """The recipe with all requested utility measures, and their names."""
     names: list[str] = []
-    for name in requested if isinstance(requested, list) and requested else [requested]:
+    for name in requested if isinstance(requested, tuple) else [requested]:
         recipe, used = _with_utility(recipe, name, add)
         names += [used] if used not in names else []
     return recipe, tuple(names)

@@ -10,6 +10,7 @@ from sfumato.api.kind import ReleaseKind
 if TYPE_CHECKING:
     from sfumato.api.kinds.microdata.protection import MicrodataProtection
     from sfumato.api.results import AttackResults, CheckResults, MeasureResults
+    from sfumato.field_docs import DocumentedModel
     from sfumato.reports import Report
 
 __all__ = ["MicrodataKind"]
@@ -22,6 +23,12 @@ class MicrodataKind(ReleaseKind):
     """
 
     links = True
+
+    @classmethod
+    def plan_models(cls) -> tuple[type[DocumentedModel], ...]:
+        from sfumato.studies.plan import StudyKeys
+
+        return (StudyKeys,)
 
     @property
     def protect(self) -> Callable[..., MicrodataProtection]:
