@@ -353,7 +353,7 @@ def csv_header(part: Csv, path: Path) -> tuple[str, ...]:
     if not names:
         raise EmptyTable(f"{path.name} has no header.", fix="Name the columns in its first line.", path=str(path))
     named = [name or f"column_{number}" for number, name in enumerate(names, 1)]
-    refuse_duplicates(named)
+    refuse_duplicates(named, path.name)
     return tuple(named)
 
 

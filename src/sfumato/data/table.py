@@ -103,13 +103,14 @@ class Table:
         return f"<Table {counted(self.rows, 'row')}: {', '.join(self.columns)}>"
 
 
-def refuse_duplicates(names: list[str]) -> None:
-    """Refuse a header that names a column twice."""
+def refuse_duplicates(names: list[str], source: str = "") -> None:
+    """Refuse a header that names a column twice; ``source`` is the file of the header, as the user named it."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
+            where = f"the header of {source}" if source else "the header"
             raise DuplicateColumns(
-                f"The column name `{name}` stands twice in the header.", fix="Rename one of them.", column=name
+                f"The column name `{name}` stands twice in {where}.", fix="Rename one of them.", column=name
             )
         seen.add(name)
 

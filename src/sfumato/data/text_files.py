@@ -121,7 +121,7 @@ def sniff(
     names = [
         (field.strip() or f"column_{number}") if header else f"column_{number}" for number, field in enumerate(first, 1)
     ]
-    refuse_duplicates(names)
+    refuse_duplicates(names, name)
     lines = _header_lines(text, delimiter) if header else 0
     return CsvDialect(
         delimiter=delimiter, header=header, names=tuple(names), skip=preamble + lines, preamble=preamble, padded=padded

@@ -78,7 +78,7 @@ class Excel(Format):
             str(name).strip() if name else f"column_{number}"
             for number, name in enumerate(top.row(0) if top.height else (), 1)
         ]
-        refuse_duplicates(names)
+        refuse_duplicates(names, path.name)
         if top.height < 2:
             raise EmptyTable(
                 f"The sheet `{sheet}` of {path.name} has no rows below a header.",
@@ -105,7 +105,7 @@ class Excel(Format):
                 fix=_other_sheets(path.name, sheet, book.sheet_names), path=str(path),
             )  # fmt: skip
         named = [title or f"column_{number}" for number, title in enumerate(titles, 1)]
-        refuse_duplicates(named)
+        refuse_duplicates(named, path.name)
         found = book.load_sheet(
             sheet, header_row=None, skip_rows=self.skip + 1, dtypes="string", use_columns=list(range(len(named)))
         ).to_polars()
