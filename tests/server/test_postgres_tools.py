@@ -319,3 +319,55 @@ def test_questions_and_probes_of_metabase(served: Served) -> None:
                 connection.execute(probe)
             assert refusal.value.sqlstate == "0A000"
         assert served.spent() == before
+
+
+TABLEAU = (
+    ('SELECT CAST("patients"."ward" AS TEXT) AS "ward", COUNT(1) AS "cnt:patients:ok" FROM "public"."patients" '
+     '"patients" GROUP BY 1', 4),
+    ('SELECT COUNT(1) AS "cnt:patients:ok" FROM "public"."patients" "patients" HAVING (COUNT(1) > 0)', 1),
+    ('SELECT SUM(1) AS "sum:Number of Records:ok" FROM "public"."patients" "patients" HAVING (COUNT(1) > 0)', 1),
+    ('SELECT AVG(CAST("patients"."bill" AS DOUBLE PRECISION)) AS "avg:bill:ok", "patients"."ward" AS "ward" FROM '
+     '"public"."patients" "patients" GROUP BY 2', 4),
+    ('SELECT COUNT(DISTINCT "patients"."ward") AS "ctd:ward:ok" FROM "public"."patients" "patients" HAVING '
+     '(COUNT(1) > 0)', 1),
+    ('SELECT "patients"."ward" AS "ward", COUNT(1) AS "n" FROM "public"."patients" "patients" WHERE '
+     "((\"patients\".\"ward\" IN ('east', 'west')) AND (\"patients\".\"age\" >= 18)) GROUP BY 1", 2),
+)  # fmt: skip
+METABASE_QUESTIONS = (
+    ('SELECT "source"."ward" AS "ward", COUNT(*) AS "count" FROM (SELECT "public"."patients"."ward" AS "ward", '
+     '"public"."patients"."age" AS "age" FROM "public"."patients" WHERE "public"."patients"."age" > 30) AS "source" '
+     'GROUP BY "source"."ward" ORDER BY "source"."ward" ASC', 4),
+)  # fmt: skip
+SUPERSET_QUESTIONS = (
+    ("SELECT ward AS ward, COUNT(*) AS count FROM public.patients GROUP BY ward ORDER BY count DESC LIMIT 1000", 4),
+    ("SELECT count(*) AS count FROM public.patients WHERE born >= TO_DATE('1920-01-01', 'YYYY-MM-DD') AND born < "
+     "TO_TIMESTAMP('1960-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') LIMIT 50000", 1),
+)  # fmt: skip
+GRAFANA_QUESTIONS = (
+    ("SELECT ward AS metric, count(*) AS value FROM patients WHERE born BETWEEN '1920-01-01T00:00:00Z' AND "
+     "'1960-01-01T00:00:00.5Z' GROUP BY ward ORDER BY 1", 4),
+    ("SELECT count(*) FROM patients LIMIT 50", 1),
+)  # fmt: skip
+DBEAVER_QUESTIONS = (("SELECT count(*) FROM (SELECT ward FROM patients WHERE age > 3) dbvrcnt", 1),)
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [*TABLEAU, *METABASE_QUESTIONS, *SUPERSET_QUESTIONS, *GRAFANA_QUESTIONS, *DBEAVER_QUESTIONS],
+)
+def test_questions_that_tools_write_are_answered(served: Served, sql: str, count: int) -> None:
+    assert len(rows(served, sql)) == count
+
+
+def test_dates_that_tools_write_are_read_as_postgresql_reads_them(served: Served) -> None:
+    """Born on the first of a January in 1910 to 1999: of 90 years, 40 lie in these bounds."""
+    own = [rows(served, "SET sfumato.epsilon = 5", sql.replace("ward AS metric, ", "").split(" GROUP BY")[0])
+           for sql, _ in (SUPERSET_QUESTIONS[1], GRAFANA_QUESTIONS[0])]  # fmt: skip
+    years = [1910 + number % 90 for number in range(400)]
+    assert abs(own[0][0][0] - sum(1920 <= year < 1960 for year in years)) < 20
+    assert abs(own[1][0][0] - sum(1920 <= year <= 1960 for year in years)) < 20
+    with psycopg.connect(served.url(), autocommit=True) as connection:
+        for wrong in ("TO_DATE('1999-99-99', 'YYYY-MM-DD')", "TO_DATE(ward, 'YYYY-MM-DD')", "TO_DATE('1999', 'YYYY')",
+                      "'1999-01-01T00:00:00+02'"):  # fmt: skip
+            with pytest.raises(psycopg.Error):
+                connection.execute(f"SELECT count(*) FROM patients WHERE born > {wrong}")

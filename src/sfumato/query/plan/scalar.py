@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -140,6 +141,10 @@ def literal(value: object) -> Scalar:
     return Scalar(node=constant(value), kind=Kind.CATEGORY, values=(value,), constant=value)
 
 
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{1,6})?)Z", re.ASCII)
+"""A time in UTC as tools write it. Times of tables have no zone: it is read without, as PostgreSQL reads it."""
+
+
 def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:
     """Both sides of a comparison in one family; text literals become dates beside dates. None where they do not fit.
 
@@ -149,10 +154,13 @@ def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:
         return a, b
     for one, other, order in ((a, b, 1), (b, a, -1)):
         if isinstance(other.constant, str) and one.kind in (Kind.DATE, Kind.DATETIME):
-            # Only forms that every engine reads alike: no time zones, no weeks, no other order of day and month.
-            if not reads_as(other.constant, "date" if one.kind is Kind.DATE else "time"):
+            # Only forms that every engine reads alike: no other time zone, no weeks, no other order of day and month.
+            text, instant = other.constant, _INSTANT.fullmatch(other.constant)
+            if instant is not None:
+                text = instant[1] if one.kind is Kind.DATE else f"{instant[1]} {instant[2]}"
+            if not reads_as(text, "date" if one.kind is Kind.DATE else "time"):
                 return None
-            converted = literal((date if one.kind is Kind.DATE else datetime).fromisoformat(other.constant))
+            converted = literal((date if one.kind is Kind.DATE else datetime).fromisoformat(text))
             return (one, converted) if order == 1 else (converted, one)
         if {one.kind, other.kind} == {Kind.DATE, Kind.DATETIME}:
             times = [s if s.kind is Kind.DATETIME else Scalar(node=Cast(s.node, "time"), kind=Kind.DATETIME)

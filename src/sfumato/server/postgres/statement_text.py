@@ -98,6 +98,31 @@ def _starts(found: Sequence[Any], prefix: tuple[str, ...]) -> bool:
     )
 
 
+_DATES = {
+    ("TO_DATE", "YYYY-MM-DD"): "DATE", ("TO_TIMESTAMP", "YYYY-MM-DD HH24:MI:SS"): "TIMESTAMP",
+    ("TO_TIMESTAMP", "YYYY-MM-DD HH24:MI:SS.US"): "TIMESTAMP",
+}  # fmt: skip
+_CALL = (TokenType.L_PAREN, TokenType.STRING, TokenType.COMMA, TokenType.STRING, TokenType.R_PAREN)
+
+
+def with_date_literals(sql: str) -> str:
+    """The text with calls that read a constant date, as tools write their filters, as literals of the same length.
+
+    >>> with_date_literals("born >= TO_DATE('1999-01-31', 'YYYY-MM-DD') AND flu")
+    "born >= DATE '1999-01-31'                   AND flu"
+    """
+    found, text = tokens(sql), sql
+    for place, name in enumerate(found):
+        call = found[place + 1 : place + 6]
+        if tuple(token.token_type for token in call) != _CALL:
+            continue
+        kind, written = _DATES.get((name.text.upper(), call[3].text)), call[1].text
+        if kind is not None and re.fullmatch(r"[\d .:-]{1,40}", written):
+            start, end = name.start, call[4].end + 1
+            text = text[:start] + f"{kind} '{written}'".ljust(end - start) + text[end:]
+    return text
+
+
 _RESERVED = ("SELECT", "INSERT", "UPDATE", "DELETE", "TABLE", "USER", "ORDER", "GROUP")
 
 

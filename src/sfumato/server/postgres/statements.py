@@ -35,7 +35,7 @@ from sfumato.server.postgres.statement_kinds import (
     Show,
     Statement,
 )
-from sfumato.server.postgres.statement_text import catalog_text, tokens, without_prefix
+from sfumato.server.postgres.statement_text import catalog_text, tokens, with_date_literals, without_prefix
 
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
 _TRANSACTION = {
@@ -82,6 +82,8 @@ def read_statement(sql: str, catalog: Catalog) -> Statement:
 def _query(sql: str, catalog: Catalog) -> QuestionStatement | CatalogStatement:
     prefixes = ("public",), (catalog.dataset.lower(), "public")
     plain = without_prefix(sql, *prefixes) if "public" in sql.lower() and "public" not in _names(catalog) else sql
+    if "to_date" in plain.lower() or "to_timestamp" in plain.lower():
+        plain = with_date_literals(plain)
     tree = _parsed(split_error_clause(catalog_text(plain))[0])
     if tree is None:
         return QuestionStatement(sql=plain, tree=None)
