@@ -14,6 +14,7 @@ from sfumato.api.protection import PlainProtection
 from sfumato.api.results import CheckResults, MeasureResults
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation
+from sfumato.evaluation.formatting import Plain
 from sfumato.measures.figure_errors import figure_errors
 from sfumato.release import State, Verdict
 from sfumato.release.folder import load_manifest
@@ -21,7 +22,6 @@ from sfumato.release.guarantee import Guarantee
 from sfumato.release.public_folder import Leaving, PublicFolder, declared
 from sfumato.release.standing import Judgement, judge
 from sfumato.reports.figures_page import FIGURES_PAGE
-from sfumato.reports.kind_page import Plain
 from sfumato.tables.cross_tab import CrossTab, write_cross_tabs
 from sfumato.wording import counted
 

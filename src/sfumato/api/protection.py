@@ -16,13 +16,14 @@ from sfumato.api.kind import ReleaseKind, ReportPage, accepts, call
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
 from sfumato.errors import BadParameter, PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
+from sfumato.evaluation.formatting import Plain
 from sfumato.ledger.register import recorder
 from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing
 from sfumato.release.guarantee import Guarantee, guarantees_of
 from sfumato.release.public_folder import Leaving, PublicFolder, promised, release_folders
 from sfumato.release.standing import Judgement
 from sfumato.reports import README, Audience
-from sfumato.reports.kind_page import KindPage, Plain, PlainReport, json_text
+from sfumato.reports.kind_page import KindPage, PlainReport, json_text
 
 if TYPE_CHECKING:
     from rich.console import Console

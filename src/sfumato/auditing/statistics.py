@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Array
 from sfumato.auditing.policy_query import PolicyQuery, parse_policy_query
 from sfumato.auditing.table import SubsetTableResponder
 from sfumato.query.policy.base import TableAnswer
@@ -74,5 +74,5 @@ class StatisticsTableResponder(SubsetTableResponder):
         """Refuse a statistic over these people, if the policy does."""
 
     def _numeric(self, column: str) -> Numbers:
-        numbers: npt.NDArray[Any] = self._table.frame.get_column(column).cast(float).to_numpy()
+        numbers: Array = self._table.frame.get_column(column).cast(float).to_numpy()
         return numbers.astype(np.float64)

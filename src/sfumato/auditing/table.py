@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Array
 from sfumato.auditing.policy_query import ROW, PolicyQuery, parse_policy_query
 from sfumato.auditing.register import register_table, same_database
 from sfumato.auditing.row_order import canonical_order
@@ -152,7 +153,7 @@ class SubsetTableResponder(TableBinding):
         value = int(answer) if whole and answer is not None and answer.is_integer() else answer
         return TableAnswer(title=query.title, values=(value,))
 
-    def _people(self, query: PolicyQuery) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _people(self, query: PolicyQuery) -> tuple[Array, Array, Array]:
         """Per person: the value, whether there is one, and whether the answer is about the person."""
         hidden = query.about(self._table.sensitive) if self._policy.limits_sets else ()
         if hidden:
@@ -196,7 +197,7 @@ class SubsetTableResponder(TableBinding):
             )
         return max(abs(ends[0]), abs(ends[1]), ends[1] - ends[0])
 
-    def _sum(self, values: np.ndarray[Any, Any], selected: np.ndarray[Any, Any], rng: Rng, unit: float = 1.0) -> Any:
+    def _sum(self, values: Array, selected: Array, rng: Rng, unit: float = 1.0) -> Any:
         """The policy's sum over the selected people, or its refusal."""
         policy = self._policy
         scaled = values if unit == 1 else values / unit

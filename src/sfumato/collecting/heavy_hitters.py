@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.collecting.estimates import score_interval, two_sided
 from sfumato.collecting.frequencies.optimized_local_hashing import OptimizedLocalHashing
 from sfumato.collecting.frequency_protocol import Reports
@@ -95,10 +95,10 @@ class HeavyHitters(Part):
         if len(levels) != len(reports):
             raise BadParameter("Each report needs its level.")
         frontier: list[str] = [""]
-        estimates: npt.NDArray[Any] = np.zeros(1)
+        estimates: Array = np.zeros(1)
         p, q = (float(chance) for chance in self._protocol.probabilities())
-        low: npt.NDArray[Any] = estimates
-        high: npt.NDArray[Any] = estimates
+        low: Array = estimates
+        high: Array = estimates
         for level in range(self.levels):
             candidates = self._extended(frontier, level)
             own = reports[levels == level]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Array
 from sfumato.data.format import format_for
 from sfumato.data.formats.csv import Csv
 from sfumato.data.formats.database import Database
@@ -54,7 +55,7 @@ def preview(source: object, *, most: int, whole: bool | None = None, **options: 
     return Preview(table=table.with_frame(table.frame[_chosen(table.rows, most)]), rows=table.rows)
 
 
-def _chosen(rows: int, most: int) -> np.ndarray[Any, Any]:
+def _chosen(rows: int, most: int) -> Array:
     """Numbers of the rows to look at."""
     first, step = _plan(rows, most)
     return np.concatenate([np.arange(first), np.arange(first, rows, step)])

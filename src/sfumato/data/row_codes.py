@@ -7,13 +7,12 @@ not: the independent check groups rows by SQL and must share no code with what i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Integers, Ints
 
 Rows = npt.NDArray[np.intp]
 
@@ -83,7 +82,7 @@ def _looked_up(values: pl.Series, index: pl.Series, low: int, high: int) -> pl.S
     return series if series.is_empty() or series.min() != -1 else series.replace(-1, None)
 
 
-def row_keys(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int]) -> tuple[Ints, int]:
+def row_keys(columns: Sequence[Array], sizes: Sequence[int]) -> tuple[Ints, int]:
     """One integer per row, equal for two rows exactly if all their codes are equal, and a bound above all keys.
 
     ``columns`` are code columns and ``sizes`` their numbers of codes. Keys are packed in mixed radix and ordered like
@@ -100,7 +99,7 @@ def row_keys(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int]) -> tuple
     return key, span
 
 
-def number_rows(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int] | None = None) -> tuple[Rows, int]:
+def number_rows(columns: Sequence[Array], sizes: Sequence[int] | None = None) -> tuple[Rows, int]:
     """Number the distinct combinations of codes in lexicographic order: the number of each row, and how many.
 
     >>> number, count = number_rows([np.array([1, 0, 1]), np.array([0, 5, 0])])
@@ -116,7 +115,7 @@ def number_rows(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int] | None
     return number, len(distinct)
 
 
-def first_rows(number: npt.NDArray[np.integer[Any]], count: int) -> Rows:
+def first_rows(number: Integers, count: int) -> Rows:
     """The first row of each number.
 
     >>> first_rows(np.array([1, 0, 1, 0]), 2).tolist()

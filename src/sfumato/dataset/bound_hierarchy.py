@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Floats, Integers
 from sfumato.data.row_codes import positions, value_codes
 from sfumato.errors import HierarchyGap, HierarchyNotNested
 from sfumato.wording import counted
@@ -156,7 +156,7 @@ class BoundHierarchy:
         distinct = series.drop_nulls().unique(maintain_order=True)
         return distinct.filter(self._find(distinct).is_null())
 
-    def decode(self, codes: npt.NDArray[np.integer[Any]], level: int) -> pl.Series:
+    def decode(self, codes: Integers, level: int) -> pl.Series:
         """The labels of leaf codes at a level."""
         chosen = self.levels[level]
         return chosen.labels.gather(chosen.codes[codes]).alias(self.column)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, Field
 
+from sfumato.arrays import Array
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.receipt import Receipt, require
 from sfumato.errors import BadParameter, NoReceipt
@@ -27,7 +28,7 @@ Exact = Annotated[Fraction, BeforeValidator(rational)]
 Positive = Annotated[Fraction, BeforeValidator(rational), Field(gt=0)]
 Chance = Annotated[Fraction, BeforeValidator(rational), Field(ge=0, le=1)]
 
-Ints = npt.NDArray[Any]
+Ints = Array
 
 
 @dataclass(frozen=True, kw_only=True)

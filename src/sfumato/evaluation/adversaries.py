@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sfumato.attacks.evaluation.outcome import excess
-from sfumato.evaluation.formatting import attack_label, join_words, of_hundred, percent
-
-Plain = Mapping[str, Any]
+from sfumato.evaluation.formatting import Plain, attack_label, join_words, of_hundred, percent
 
 _LARGE = 0.25
 """A share of what was left to learn that is called out even without a limit, if the rates also differ by ten points."""

@@ -13,13 +13,19 @@ from typing import Any
 from sfumato.attacks import Attack
 from sfumato.errors import SfumatoError
 from sfumato.evaluation.disclosures import disclosure_of
-from sfumato.evaluation.formatting import attack_label, column_weights, join_words, number, percent, readable_name
+from sfumato.evaluation.formatting import (
+    Plain,
+    attack_label,
+    column_weights,
+    join_words,
+    number,
+    percent,
+    readable_name,
+)
 from sfumato.evaluation.limits import limit_of
 from sfumato.masking.base import method_of
 from sfumato.masking.model import model_of
 from sfumato.registry import registry
-
-Plain = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)

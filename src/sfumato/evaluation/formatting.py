@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+Plain = Mapping[str, Any]
+"""A result as plain data, as JSON documents hold it."""
+
 
 def digits_beside(value: float, limit: float | None, digits: int) -> int:
     """The number of digits, at least ``digits``, with which ``value`` is not rounded onto or across ``limit``.

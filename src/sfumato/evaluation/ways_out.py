@@ -5,12 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sfumato.dataset import Role
+from sfumato.evaluation.formatting import Plain
 from sfumato.evaluation.limits import limit_of
-
-Plain = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)

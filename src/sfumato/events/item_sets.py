@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.data.row_codes import value_codes
 from sfumato.dataset import Data
 from sfumato.errors import BadParameter, EmptyTable
@@ -139,6 +139,6 @@ class ItemSets:
         return len(self.item_starts) - 1
 
     @property
-    def support(self) -> npt.NDArray[Any]:
+    def support(self) -> Array:
         """Number of units by rank."""
         return np.diff(self.item_starts)

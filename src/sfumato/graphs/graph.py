@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.errors import BadParameter
 from sfumato.memory import require_memory
 
@@ -18,7 +18,7 @@ _BYTES_PER_EDGE = 80
 """Peak memory while the matrix is built: keys of both directions, their order and the result."""
 
 
-def edge_keys(first: npt.NDArray[Any], second: npt.NDArray[Any], nodes: int) -> Ints:
+def edge_keys(first: Array, second: Array, nodes: int) -> Ints:
     """One number per pair of nodes, the same for both directions."""
     low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
     keys: Ints = low * nodes + high
@@ -54,7 +54,7 @@ class Graph:
         *,
         size: int | None = None,
         nodes: pl.DataFrame | None = None,
-        labels: npt.NDArray[Any] | None = None,
+        labels: Array | None = None,
         label_table: pl.DataFrame | None = None,
     ) -> Graph:
         """A graph of pairs of node numbers. Pairs must differ, and no node is its own neighbour.
@@ -144,7 +144,7 @@ class Graph:
         ones = np.ones(len(self.indices), dtype=np.float32)
         return csr_matrix((ones, self.indices, self.indptr), shape=(self.size, self.size))
 
-    def with_edges(self, pairs: npt.NDArray[Any], labels: npt.NDArray[Any] | None = None) -> Graph:
+    def with_edges(self, pairs: Array, labels: Array | None = None) -> Graph:
         """The same nodes with other edges; without ``labels``, they have none."""
         nodes = self.nodes if self.nodes.width else None
         return Graph.of(pairs, size=self.size, nodes=nodes, labels=labels, label_table=self.label_table)

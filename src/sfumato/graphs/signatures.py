@@ -5,12 +5,12 @@ Signatures of two graphs can be compared: equal structure gives equal numbers in
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.graphs.edge_labels import label_hashes
 from sfumato.graphs.graph import Graph
 from sfumato.kernels import kernel
@@ -59,7 +59,7 @@ def _mixed(numbers: Colours) -> Colours:
     return mixed
 
 
-def unique_share(labels: npt.NDArray[Any]) -> float:
+def unique_share(labels: Array) -> float:
     """The share of nodes whose label no other node has."""
     return float((np.unique(labels, return_counts=True)[1] == 1).sum() / max(len(labels), 1))
 

@@ -8,12 +8,10 @@ the same after the rotation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.errors import TooFewRows
 from sfumato.graphs.align_rows import aligned_rows
 from sfumato.graphs.graph import Graph
@@ -92,7 +90,7 @@ def is_symmetry(graph: Graph, symmetry: Ints) -> bool:
     return not graph.nodes.width or graph.nodes[symmetry].equals(graph.nodes)
 
 
-def cycle_lengths(symmetry: npt.NDArray[Any]) -> Ints:
+def cycle_lengths(symmetry: Array) -> Ints:
     """For each node the number of nodes on its cycle.
 
     >>> cycle_lengths(np.array([1, 2, 0, 3])).tolist()

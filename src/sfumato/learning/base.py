@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
+from sfumato.arrays import Array
 from sfumato.dp.contribution_bounds import Enforced
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter, WrongKind
@@ -31,8 +32,6 @@ try:
 except ImportError:
     raise missing_extra("learning", "scikit-learn", needed_by="sfumato.learning") from None
 from sfumato.release.guarantee import Guarantee
-
-Array = npt.NDArray[Any]
 
 
 class _FitState(BaseEstimator):  # type: ignore[misc]

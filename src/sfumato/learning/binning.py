@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.arrays import Floats, Ints
+from sfumato.arrays import Array, Floats, Ints
 from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateClassifier
@@ -26,7 +25,7 @@ FINE_CELLS = 256
 """Fine cells of a number."""
 
 
-def fine_codes(domain: FeatureDomain, rows: npt.NDArray[Any]) -> Ints:
+def fine_codes(domain: FeatureDomain, rows: Array) -> Ints:
     """The fine cell of every value: one line per feature."""
     lines = [
         category_codes(column, values)

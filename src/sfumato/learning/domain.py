@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Array, Floats
 from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.errors import BadParameter, UnknownColumn, WrongKind
 from sfumato.learning.noisy_sums import FEATURE_STEPS
@@ -35,7 +35,7 @@ def category_codes(domain: ValuesDomain, values: npt.NDArray[np.object_]) -> npt
     return np.fromiter((known.get(value, domain.size) for value in values.tolist()), dtype=np.int64, count=len(values))
 
 
-def _scaled(domain: RangeDomain | ValuesDomain, values: npt.NDArray[Any]) -> Floats:
+def _scaled(domain: RangeDomain | ValuesDomain, values: Array) -> Floats:
     if isinstance(domain, RangeDomain):
         return (2 * domain.position(values) - 1)[:, None]
     return np.eye(domain.size + 1, domain.size)[category_codes(domain, values)]
@@ -97,17 +97,17 @@ class FeatureDomain:
         """Which columns of :meth:`scaled` are numbers."""
         return np.concatenate([np.full(width(column), isinstance(column, RangeDomain)) for column in self.columns])
 
-    def read(self, rows: npt.NDArray[Any]) -> Iterator[tuple[RangeDomain | ValuesDomain, npt.NDArray[Any]]]:
+    def read(self, rows: Array) -> Iterator[tuple[RangeDomain | ValuesDomain, Array]]:
         """Every feature with its values; numbers as floats."""
         for index, column in enumerate(self.columns):
             values = rows[:, index]
             yield column, _numbers(values, index) if isinstance(column, RangeDomain) else values
 
-    def scaled(self, rows: npt.NDArray[Any]) -> Floats:
+    def scaled(self, rows: Array) -> Floats:
         """Numbers scaled to -1 .. 1 and indicators of categories, side by side."""
         return np.hstack([_scaled(column, values) for column, values in self.read(rows)])
 
-    def in_steps(self, rows: npt.NDArray[Any], *, constant: bool) -> Floats:
+    def in_steps(self, rows: Array, *, constant: bool) -> Floats:
         """:meth:`scaled` in whole grid steps, rounded towards zero, with a last column of ones for an intercept."""
         steps = np.trunc(self.scaled(rows) * FEATURE_STEPS)
         return np.hstack([steps, np.full((len(rows), 1), float(FEATURE_STEPS))]) if constant else steps
@@ -147,7 +147,7 @@ def _categories(values: Iterable[object]) -> ValuesDomain:
         raise BadParameter("`categories` are texts, numbers, true and false, or dates.") from None
 
 
-def _numbers(values: npt.NDArray[Any], index: int) -> Floats:
+def _numbers(values: Array, index: int) -> Floats:
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

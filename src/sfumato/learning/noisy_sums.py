@@ -13,12 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Array, Floats
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
@@ -58,7 +57,7 @@ class NoisySums:
     def __init__(self, receipt: Receipt, squared: Fraction, *, rows: int) -> None:
         self._receipt, self._squared, self._rows = receipt, squared, rows
 
-    def measure(self, sums: npt.NDArray[Any], *, distance: int, share: Number) -> Floats:
+    def measure(self, sums: Array, *, distance: int, share: Number) -> Floats:
         """Integer sums plus noise. ``distance`` is the largest squared L2 norm of one row's part of the sums."""
         moved = self._moved(distance)
         mechanism = RoundedGaussian(variance=moved / self._part(share))

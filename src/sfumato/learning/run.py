@@ -7,9 +7,9 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Array
 from sfumato.dataset import RangeDomain
 from sfumato.dp.contribution_bounds import bound_table
 from sfumato.errors import EmptyTable, NotThatFormat, UnknownColumn
@@ -133,7 +133,7 @@ def _features(frame: pl.DataFrame, texts: dict[str, bool]) -> pl.DataFrame:
     return frame.select(pl.col(name).cast(pl.String) if text else pl.col(name) for name, text in texts.items())
 
 
-def _labels(frame: pl.DataFrame, plan: LearningPlan) -> npt.NDArray[Any] | None:
+def _labels(frame: pl.DataFrame, plan: LearningPlan) -> Array | None:
     return None if plan.target is None else frame.get_column(plan.target).to_numpy()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.arrays import Ints, Mask
+from sfumato.arrays import Integers, Ints, Mask
 from sfumato.data.row_codes import first_rows, number_rows
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Schema
@@ -193,7 +193,7 @@ class EquivalenceClasses:
 
     def groups(
         self,
-        of: npt.NDArray[np.integer[Any]] | None = None,
+        of: Integers | None = None,
         count: int | None = None,
         *,
         columns: Iterable[str] | None = None,
@@ -225,7 +225,7 @@ class EquivalenceClasses:
         )
 
     @staticmethod
-    def _histogram(column: TrackedColumn, of: npt.NDArray[np.integer[Any]], count: int) -> Ints:
+    def _histogram(column: TrackedColumn, of: Integers, count: int) -> Ints:
         width = len(column.hierarchy.leaves)
         where, values, counts = of[column.cells].astype(np.int64), column.values, column.counts
         if where.size and where.min() < 0:
@@ -235,7 +235,7 @@ class EquivalenceClasses:
         return flat.astype(np.int64).reshape(count, width)
 
     def in_blocks(
-        self, of: npt.NDArray[np.integer[Any]], chosen: Mask, columns: Sequence[str]
+        self, of: Integers, chosen: Mask, columns: Sequence[str]
     ) -> Iterator[tuple[npt.NDArray[np.intp], ClassGroups]]:
         """Iterate over the chosen sets of a partition in blocks, with their numbers, to limit the size of
         histograms."""
@@ -252,7 +252,7 @@ class EquivalenceClasses:
         return max(1, min(count, _BLOCK // max(widest, 1)))
 
 
-def _sum(of: npt.NDArray[np.integer[Any]], counts: Ints, count: int) -> Ints:
+def _sum(of: Integers, counts: Ints, count: int) -> Ints:
     # float64 sums are exact below 2**53, more rows than any table has
     return np.bincount(of, weights=counts, minlength=count).astype(np.int64)
 

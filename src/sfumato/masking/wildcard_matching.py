@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Array, Integers
 from sfumato.data.row_codes import number_rows
 
 
 def wildcard_sums(
-    codes: npt.NDArray[np.integer[Any]],
+    codes: Integers,
     widths: Sequence[int],
     empty: npt.NDArray[np.bool_],
-    values: Sequence[npt.NDArray[Any]],
-) -> list[npt.NDArray[Any]]:
+    values: Sequence[Array],
+) -> list[Array]:
     """Sum ``values`` (one entry per class) over the classes that match each class in all columns where neither is
     empty.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfumato.evaluation.formatting import in_words, readable_name
+from sfumato.evaluation.formatting import Plain, in_words, readable_name
 from sfumato.release.guarantee import Guarantee
 from sfumato.release.public_folder import Why
-from sfumato.reports.kind_page import KindPage, Plain
+from sfumato.reports.kind_page import KindPage
 from sfumato.wording import counted
 
 

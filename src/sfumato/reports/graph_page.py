@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
-from sfumato.reports.kind_page import KindPage, Plain
+from sfumato.evaluation.formatting import Plain, attack_label, number, percent, readable_name
+from sfumato.reports.kind_page import KindPage
 from sfumato.reports.redaction import external
 
 

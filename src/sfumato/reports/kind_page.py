@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from sfumato.data.atomic import replacing
+from sfumato.evaluation.formatting import Plain
 from sfumato.release.folder import private_document
 from sfumato.release.public_folder import Leaving, Why, write_public
 from sfumato.reports.page import page_html
 from sfumato.reports.report_data import Audience
-
-Plain = Mapping[str, Any]
 
 
 def json_text(document: Mapping[str, object]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sfumato.drawing import BarChart, BarRow, Dot, Intervals
-from sfumato.evaluation.formatting import attack_label, number, percent, readable_name
+from sfumato.evaluation.formatting import Plain, attack_label, number, percent, readable_name
 from sfumato.release.guarantee import Guarantee
 from sfumato.release.public_folder import Why
 from sfumato.reports.figures import NARROW, WIDE, Figure
-from sfumato.reports.kind_page import KindPage, Plain
+from sfumato.reports.kind_page import KindPage
 from sfumato.reports.page import page_html
 from sfumato.reports.redaction import external
 

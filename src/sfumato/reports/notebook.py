@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from itertools import count
-from typing import Any
 
 import polars as pl
 
 from sfumato.evaluation.adversaries import adversary_sentence
-from sfumato.evaluation.formatting import attack_label, number, percent
+from sfumato.evaluation.formatting import Plain, attack_label, number, percent
 from sfumato.reports.figures import Figure, risk_figure
 from sfumato.reports.terminal import advice_lines, limit_lines
 from sfumato.reports.text import before_of, measure_label, measure_value
 
-Plain = Mapping[str, Any]
 _numbers = count(1)
 _LIGHT = "background:#fff;color:#1c2630;padding:.5rem;max-width:50rem"
 """Pictures are drawn for a light page; notebooks may be dark."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sfumato.attacks.recoding import ColumnReading
-from sfumato.evaluation.formatting import number, percent
+from sfumato.evaluation.formatting import Plain, number, percent
 from sfumato.reports.page import page_html
 from sfumato.reports.terminal import output_console, plain_text, print_content
-
-Plain = Mapping[str, Any]
 
 
 def band_label(band: Plain) -> str:

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from sfumato.evaluation.formatting import Plain
 from sfumato.measures import measure_of
 from sfumato.release.public_folder import Leaving, Why
-
-Plain = Mapping[str, Any]
 
 _ATTACK_KEYS = (
     *("attack", "discloses", "risk", "low", "high", "baseline", "control", "reference", "level"),

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from sfumato.errors import BadParameter, SecretAccessRefused
 from sfumato.evaluation import Advice, advice
+from sfumato.evaluation.formatting import Plain
 from sfumato.recipe.about import INTERNAL
 from sfumato.release.public_folder import Leaving, Why, promised
 from sfumato.reports.redaction import SECTIONS, external_attack, external_limit, external_measures
 
 Audience = Literal["internal", "external"]
-Plain = Mapping[str, Any]
 
 WITHHELD = "changed; the method is not published"
 

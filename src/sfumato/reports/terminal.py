@@ -7,14 +7,13 @@ characters are replaced by a dot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
-from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
+from sfumato.evaluation.formatting import Plain, attack_label, column_weights, in_words, number, percent, readable_name
 from sfumato.evaluation.limits import judged_words
 from sfumato.measures import measure_of
 from sfumato.release.standing import judge_entries, limit_state, limit_words
@@ -22,7 +21,6 @@ from sfumato.reports.synthetic_use import MARGINALS
 from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value, pairings
 from sfumato.wording import counted
 
-Plain = Mapping[str, Any]
 BAR = 20
 _TAB_LINES, _TAB_COLUMNS = 40, 12
 """A larger cross-tab is not printed."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, counted_targets, learned_sentences
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import (
+    Plain,
     attack_label,
     column_weights,
     join_words,
@@ -30,7 +31,6 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from sfumato.reports.report_data import ReportData
 
-Plain = Mapping[str, Any]
 
 _MOST_NAMED = 12
 """Columns named in a sentence; the table of columns has them all."""

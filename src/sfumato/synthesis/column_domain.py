@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Array
 from sfumato.errors import BadParameter
 
 Codes = npt.NDArray[np.int32]
@@ -28,7 +29,7 @@ class ColumnCells:
     dtype: pl.DataType
     values: tuple[Any, ...] | None = None
     """The categories, one cell each; None for a range."""
-    edges: npt.NDArray[Any] | None = None
+    edges: Array | None = None
     """Cell i + 1 is edges[i] <= x < edges[i + 1], in the physical numbers of the column."""
 
     @property
@@ -134,7 +135,7 @@ def _refuse_large(name: str, cells: int) -> None:
         )
 
 
-def _rounded(numbers: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _rounded(numbers: Array, low: Array, high: Array) -> Array:
     """Numbers with about three digits below the width of their cell; those of a single-value cell stay exact."""
     wide = high - low > 1e-12 * np.maximum(1.0, np.abs(low))
     if not wide.any():

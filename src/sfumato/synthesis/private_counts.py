@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Array, Floats
 from sfumato.dp.analytic_gaussian import pure_within
 from sfumato.dp.loss import bounded_range
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
@@ -25,7 +24,7 @@ from sfumato.dp.sampler import exponential_race
 from sfumato.secret import SecretValue
 from sfumato.synthesis.residuals import Columns
 
-Codes = Sequence[npt.NDArray[Any]] | npt.NDArray[np.int32]
+Codes = Sequence[Array] | npt.NDArray[np.int32]
 """The cell of every row, one array per column. Small domains have small types: ten million rows fit into memory."""
 _FINE = 1 << 40
 COUNT_GRID = Fraction(1, 256)
@@ -53,7 +52,7 @@ def count_cells(codes: Codes, columns: Columns, shape: Sequence[int]) -> npt.NDA
     return np.bincount(cell, minlength=prod(sizes)).reshape(sizes)
 
 
-def smallest(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def smallest(codes: Array) -> Array:
     """Codes in the smallest type that holds them."""
     return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
 

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.arrays import Floats, Ints
+from sfumato.arrays import Array, Floats, Ints
 
 Columns = tuple[int, ...]
 Effects = dict[Columns, Floats]
@@ -87,7 +85,7 @@ def _upwards(
     return up, variances
 
 
-def sum_children(values: npt.NDArray[Any], parent: Ints, nodes: int) -> npt.NDArray[Any]:
+def sum_children(values: Array, parent: Ints, nodes: int) -> Array:
     """The sums of the lines of each parent, zero for a parent without lines."""
     order = np.argsort(parent, kind="stable")
     ordered = values if (np.diff(parent) >= 0).all() else values[order]

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.dataset import ValuesDomain
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
@@ -129,7 +129,7 @@ def _exact_totals(
     return [*totals, *[None] * (len(plan.levels) - len(totals))]
 
 
-def _totals(counts: npt.NDArray[Any], geography: Geography, level: str) -> list[Ints]:
+def _totals(counts: Array, geography: Geography, level: str) -> list[Ints]:
     """Numbers of people in all areas, from the whole to a level."""
     people = counts.sum(axis=1).astype(np.int64)
     last = 1 + geography.levels.index(level)

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import __version__
+from sfumato.arrays import Array
 from sfumato.attacks.models import audit_one_run
 from sfumato.dataset import Column, Kind, RangeDomain, Role, Schema
 from sfumato.dp.loss import approximate
@@ -156,7 +157,7 @@ def _distance(mechanism: Mechanism) -> tuple[float, float]:
 def check_audit() -> tuple[int, str]:
     """An attacker who knows all but who is in the data sees no more than epsilon, and does see half of it."""
 
-    def counts(inside: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def counts(inside: Array) -> Array:
         people = np.flatnonzero(inside)
         rows = pl.DataFrame({"u": np.repeat(people, 3), "g": np.repeat(people, 3)})
         columns = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from sfumato.arrays import Array
 from sfumato.dataset import Data
 from sfumato.errors import SfumatoError
 from sfumato.masking.base import Context, Step
@@ -67,7 +67,7 @@ def _run(step: Step, data: Data, rng: Rng | None = None, *, k: int = 3) -> Chang
     return step.apply(data, Context(rng=rng or Rng(7), models=(KAnonymity(k=k),)))
 
 
-def _kept(change: Change, data: Data) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _kept(change: Change, data: Data) -> tuple[Array, Array]:
     """The row map, and the released rows that belong to a row of the input."""
     rows = np.arange(data.rows) if change.rows is None else change.rows
     return rows, np.flatnonzero(rows >= 0)
@@ -306,7 +306,7 @@ def check_channels(step: Step, published: Mapping[str, object] | None = None) ->
     return tuple(covered)
 
 
-def _check_channel(channel: StepChannel, known: np.ndarray[Any, Any], row: np.ndarray[Any, Any]) -> None:
+def _check_channel(channel: StepChannel, known: Array, row: Array) -> None:
     """The likelihood of the true pairs is as often high and low as it says."""
     from scipy.stats import kstest
 

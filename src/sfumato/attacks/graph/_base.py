@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.attacks.base import Discloses, View
 from sfumato.graphs.graph import Graph
 from sfumato.params import Part
@@ -47,9 +47,9 @@ class GraphView:
 class NodeMatches:
     """Guesses of identity: for each target a set of released nodes that the attack cannot tell apart."""
 
-    labels: npt.NDArray[Any]
+    labels: Array
     """A label of each released node; nodes with the same label are one candidate set."""
-    guess: npt.NDArray[Any]
+    guess: Array
     """The label guessed for each target."""
     made: npt.NDArray[np.bool_]
     """Whether there is a guess for the target."""
@@ -131,7 +131,7 @@ class Planting(GraphAttack):
         """Guess the released nodes of the targets."""
 
 
-def match_classes(release: npt.NDArray[Any], known: npt.NDArray[Any]) -> NodeMatches:
+def match_classes(release: Array, known: Array) -> NodeMatches:
     """Candidates are the released nodes with the same signature as the target."""
     values = np.unique(release)
     place = np.minimum(np.searchsorted(values, known), len(values) - 1)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.attacks.candidate_rows import match
 from sfumato.attacks.graph._base import GraphView, NodeMatches, NodeMatching
 from sfumato.data.row_codes import number_rows
@@ -65,7 +63,7 @@ def _by_attributes(view: GraphView) -> tuple[Ints, Iterable[tuple[Ints, Ints]]]:
     return everybody, [(np.arange(len(view.targets)), np.arange(view.release.size))]
 
 
-def _drawn(values: npt.NDArray[Any], wanted: npt.NDArray[Any], rng: Rng) -> Ints:
+def _drawn(values: Array, wanted: Array, rng: Rng) -> Ints:
     """For each wanted value the place of one of those that are equal to it, at random; -1 if there is none."""
     order = np.argsort(values, kind="stable")
     first = np.searchsorted(values[order], wanted, side="left")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Array
 from sfumato.attacks.base import Attack, Guesses, Inference, Stage, View
 from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import BoxTree
@@ -155,7 +156,7 @@ def _boosted(
     return index.gather(classifier.classes_[chance.argmax(axis=1)]), chance.max(axis=1)
 
 
-def _trained(model: Any, released: Floats, labels: npt.NDArray[Any], progress: Progress) -> None:
+def _trained(model: Any, released: Floats, labels: Array, progress: Progress) -> None:
     """Train a model a few trees at a time, as long as there is time; with no time for the first few there is none.
 
     Without a deadline all trees are grown at once: each continuation sorts the columns again.

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Integers
 from sfumato.attacks.query._base import CountingResponder, QueryAttack, QueryOutcome
 from sfumato.attacks.query._sql import SqlResponder, secret_bit
 from sfumato.attacks.query._subset_sql import PeopleConditions
@@ -45,7 +45,7 @@ def evaluate_query_attack(attack: QueryAttack, policy: Policy, secrets: npt.Arra
 
 
 def evaluate_sql_attack(
-    attack: QueryAttack, responder: SqlResponder, truth: npt.NDArray[np.integer[Any]], policy: str, rng: Rng
+    attack: QueryAttack, responder: SqlResponder, truth: Integers, policy: str, rng: Rng
 ) -> QueryOutcome:
     """Run an attack against a session through SQL and count the correct guesses. ``truth``: the bit of each person."""
     return _count(attack, responder, truth.astype(np.int8), policy, rng)

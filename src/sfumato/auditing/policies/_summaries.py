@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Array
 from sfumato.auditing.policy_query import PolicyQuery
 from sfumato.auditing.statistics import Flags, Numbers, StatisticsTableResponder
 from sfumato.auditing.table import PolicyTable
@@ -87,7 +88,7 @@ class SummaryTableResponder(StatisticsTableResponder):
             raise self._denied("statistics are over everybody")
         self._require_leverage(present)
 
-    def _people(self, query: PolicyQuery) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _people(self, query: PolicyQuery) -> tuple[Array, Array, Array]:
         values, present, selected = super()._people(query)
         if not (self._cells.astype(np.bool_) == selected[:, None]).all(axis=0).any():
             raise self._denied("the people are neither everybody nor a group of a declared grouping")
@@ -97,7 +98,7 @@ class SummaryTableResponder(StatisticsTableResponder):
         self._require_leverage(there)
         return values, present, selected
 
-    def _sum(self, values: np.ndarray[Any, Any], selected: np.ndarray[Any, Any], rng: Rng, unit: float = 1.0) -> Any:
+    def _sum(self, values: Array, selected: Array, rng: Rng, unit: float = 1.0) -> Any:
         return ExactResponder(values).ask(pack(selected)[0])
 
     def _require_leverage(self, present: npt.NDArray[np.bool_]) -> None:

@@ -8,9 +8,9 @@ from math import log
 from typing import Annotated, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, model_validator
 
+from sfumato.arrays import Array
 from sfumato.dp.loss import PrivacyLoss, bounded_range
 from sfumato.dp.mechanism import (
     Chance,
@@ -30,7 +30,7 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-Ints = npt.NDArray[Any]
+Ints = Array
 BEYOND = Fraction(1, 100)
 """Probability, at most, that a minimum or maximum lies beyond all rows, where there are at least ``margin`` rows."""
 _STEP = 1024

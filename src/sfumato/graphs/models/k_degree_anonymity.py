@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.graphs.base import GraphModel
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.graph import Graph
@@ -38,7 +37,7 @@ class KDegreeAnonymity(GraphModel):
     """Whether attackers know how many friends of each released kind somebody has, or only their total number."""
 
     def check(self, graph: Graph, clusters: Clusters | None = None, symmetry: Ints | None = None) -> Verdict:
-        seen: npt.NDArray[Any] = colours(graph, 0) if self.kinds == "known" else graph.degrees
+        seen: Array = colours(graph, 0) if self.kinds == "known" else graph.degrees
         sizes = clusters.sizes if clusters is not None else np.unique(seen, return_counts=True)[1]
         worst = int(sizes.min(initial=graph.size))
         return Verdict(

@@ -7,11 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Array, Floats
 from sfumato.dp.os_random import words
 from sfumato.dp.sampler import bernoulli
 from sfumato.errors import BadParameter
@@ -134,7 +133,7 @@ def _descend(
     return total[: first.size].reshape(first.shape), total[first.size :].reshape(last.shape)
 
 
-def clipped_gradients(design: Floats, targets: Floats, first: Floats, last: Floats, *, clip: float) -> npt.NDArray[Any]:
+def clipped_gradients(design: Floats, targets: Floats, first: Floats, last: Floats, *, clip: float) -> Array:
     """The sum of the rows' gradients, each clipped and rounded towards zero, in whole grid steps.
 
     The gradient of a layer is the outer product of its inputs and errors, so that its norm is the product of theirs. A

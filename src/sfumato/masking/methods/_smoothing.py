@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+
+from sfumato.arrays import Array
 
 _STEPS = (86_400, 3_600, 60, 1)
 """Days, hours, minutes and seconds: the resolution of times that is kept."""
@@ -14,7 +14,7 @@ _DIGITS = 6
 """Up to this many digits behind the decimal point are kept."""
 
 
-def smoothed(column: pl.Series, drawn: npt.NDArray[Any], common: int, random: np.random.Generator) -> pl.Series:
+def smoothed(column: pl.Series, drawn: Array, common: int, random: np.random.Generator) -> pl.Series:
     """The values of a column at the ``drawn`` rows; numbers and dates that are rare in the column are not among them.
 
     A value that at least ``common`` rows have is kept. Any other is replaced by a number drawn uniformly between the

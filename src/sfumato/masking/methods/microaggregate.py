@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
+from sfumato.arrays import Array
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Kind, Role, Schema
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows
@@ -316,7 +317,7 @@ class Microaggregate(Masking):
         return pl.Series(name, [None] * count, dtype=data.table.column(name).dtype)
 
 
-def _gap_pattern(frame: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray[Any, Any] | None:
+def _gap_pattern(frame: pl.DataFrame, names: tuple[str, ...]) -> Array | None:
     """A code per row for its pattern of missing columns; None if nothing is missing."""
     holey = [name for name in names if frame.get_column(name).null_count()]
     if not holey:
@@ -325,7 +326,7 @@ def _gap_pattern(frame: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray[Any,
     return pattern.to_series().to_numpy()
 
 
-def _same_gaps(rows: Rows, gaps: np.ndarray[Any, Any] | None) -> list[Rows]:
+def _same_gaps(rows: Rows, gaps: Array | None) -> list[Rows]:
     if gaps is None:
         return [rows]
     here = gaps[rows]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.arrays import Array
 from sfumato.dataset import Data, Kind
 from sfumato.errors import BadParameter
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import ORDERED, Masking, Rows, fitting, numbered, refuse_not_finite, split
 from sfumato.release import Change
-
-Index = npt.NDArray[Any]
 
 
 class Swap(Masking):
@@ -146,21 +145,21 @@ class _Units:
     """Units of the swap: records, or households as runs of ``rows``. Other arrays have one entry per unit."""
 
     rows: Rows | None
-    start: Index | None
-    size: Index | None
-    stratum: npt.NDArray[Any] | None
-    classes: npt.NDArray[Any] | None
+    start: Array | None
+    size: Array | None
+    stratum: Array | None
+    classes: Array | None
     """Number of records that share the keys; rare ones are selected first."""
     near: npt.NDArray[np.float64] | None
 
 
-def _codes(frame: pl.DataFrame, names: tuple[str, ...]) -> npt.NDArray[Any]:
+def _codes(frame: pl.DataFrame, names: tuple[str, ...]) -> Array:
     """A code per row, equal for rows with equal values: the index of the first such row."""
     rows, row = numbered(frame, names)
     return rows.select(pl.col(row).first().over(names)).to_series().to_numpy()
 
 
-def _pairs(units: _Units, rate: float, random: np.random.Generator, count: int) -> tuple[Index, Index, int]:
+def _pairs(units: _Units, rate: float, random: np.random.Generator, count: int) -> tuple[Array, Array, int]:
     """Units that swap, as two lists of partners, and the number of selected units without a partner.
 
     Half of the share is selected by risk (then at random) over the whole table; partners are drawn at random from the
@@ -181,7 +180,7 @@ def _pairs(units: _Units, rate: float, random: np.random.Generator, count: int) 
     return np.append(met, even), np.append(partners, odd), len(left) - len(even) - len(odd)
 
 
-def _within(stratum: npt.NDArray[Any] | None, chosen: Rows, others: Rows) -> tuple[Rows, Rows, Rows]:
+def _within(stratum: Array | None, chosen: Rows, others: Rows) -> tuple[Rows, Rows, Rows]:
     """Chosen units that find a partner in their stratum, as many partners, and the chosen ones left over."""
     if stratum is None:
         least = min(len(chosen), len(others))
@@ -204,7 +203,7 @@ def _sorted(units: _Units, part: Rows) -> Rows:
     return part[np.lexsort((units.near[part], groups))]
 
 
-def _neighbours(stratum: npt.NDArray[Any] | None, part: Rows) -> tuple[Rows, Rows]:
+def _neighbours(stratum: Array | None, part: Rows) -> tuple[Rows, Rows]:
     """Pairs of units that follow each other and are of the same stratum."""
     even, odd = part[:-1:2], part[1::2]
     if stratum is None or not len(part):
@@ -215,7 +214,7 @@ def _neighbours(stratum: npt.NDArray[Any] | None, part: Rows) -> tuple[Rows, Row
     return part[usable & (rank % 2 == 0)], part[usable & (rank % 2 == 1)]
 
 
-def _members(units: _Units, chosen: Index) -> Rows:
+def _members(units: _Units, chosen: Array) -> Rows:
     """The rows of the chosen units, unit by unit."""
     if units.rows is None or units.start is None or units.size is None:
         return chosen.astype(np.uint32)

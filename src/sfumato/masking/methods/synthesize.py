@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Array, Floats
 from sfumato.dataset import Data, Kind
 from sfumato.errors import BadParameter, TooFewRows
 from sfumato.extras import missing_extra
@@ -18,8 +17,6 @@ from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import Masking, refuse_not_finite, sorted_rows
 from sfumato.masking.methods._smoothing import smoothed
 from sfumato.release import Change
-
-Index = npt.NDArray[Any]
 
 _CHUNK = 1 << 18
 """Rows that are drawn at a time."""
@@ -126,7 +123,7 @@ class Synthesize(Masking):
         )
 
     def _made(
-        self, part: pl.DataFrame, index: dict[str, Index], count: int, random: np.random.Generator
+        self, part: pl.DataFrame, index: dict[str, Array], count: int, random: np.random.Generator
     ) -> pl.DataFrame:
         columns = []
         for series in part:
@@ -154,7 +151,7 @@ def _coded(series: pl.Series) -> tuple[Floats, bool]:
     return series.cast(pl.String).rank("dense").fill_null(0).to_numpy().astype(np.float64), False
 
 
-def _copula(part: pl.DataFrame, names: tuple[str, ...], count: int, random: np.random.Generator) -> dict[str, Index]:
+def _copula(part: pl.DataFrame, names: tuple[str, ...], count: int, random: np.random.Generator) -> dict[str, Array]:
     """Row numbers per column: the value at the drawn quantile. Categories are ordered by their names."""
     from scipy.special import ndtr, ndtri
 
@@ -184,13 +181,13 @@ def _copula(part: pl.DataFrame, names: tuple[str, ...], count: int, random: np.r
 
 def _trees(
     part: pl.DataFrame, names: tuple[str, ...], count: int, min_leaf: int, random: np.random.Generator, tick: Any
-) -> dict[str, Index]:
+) -> dict[str, Array]:
     """Row numbers per column: a record of the leaf into which the values drawn so far fall."""
     try:
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
     except ImportError:
         raise missing_extra("learning", "scikit-learn", needed_by="synthesize with trees") from None
-    index: dict[str, Index] = {names[0]: random.integers(part.height, size=count)}
+    index: dict[str, Array] = {names[0]: random.integers(part.height, size=count)}
     known = [_coded(part.get_column(names[0]))[0]]
     drawn = [known[0][index[names[0]]]]
     tick(1)
@@ -208,7 +205,7 @@ def _trees(
     return index
 
 
-def _from_leaves(leaf: Index, wanted: Index, random: np.random.Generator) -> Index:
+def _from_leaves(leaf: Array, wanted: Array, random: np.random.Generator) -> Array:
     """For each wanted leaf a record drawn at random from those in it."""
     order = np.argsort(leaf, kind="stable")
     starts, stops = np.searchsorted(leaf[order], wanted, "left"), np.searchsorted(leaf[order], wanted, "right")

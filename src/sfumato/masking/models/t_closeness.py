@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field
 
-from sfumato.arrays import Floats, Ints, Mask
+from sfumato.arrays import Array, Floats, Ints, Mask
 from sfumato.errors import BadParameter
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
 from sfumato.masking.model import (
@@ -169,7 +169,7 @@ class _Distance(SensitiveRule):
         return whole_rows(due, passed, groups.sizes)
 
 
-def _order(tracked: TrackedColumn, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _order(tracked: TrackedColumn, occurs: Array) -> Array:
     """Order of the values: numbers and dates by size, text as the hierarchy lists it (else alphabetically)."""
     leaves = tracked.hierarchy.leaves.filter(pl.Series(occurs))
     return np.arange(len(leaves)) if leaves.dtype == pl.String else leaves.arg_sort().to_numpy()

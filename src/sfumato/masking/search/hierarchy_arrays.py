@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.arrays import Floats, Ints
+from sfumato.arrays import Floats, Integers, Ints
 from sfumato.dataset import BoundHierarchy, Data
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 
@@ -119,7 +118,7 @@ def lowest_groups(trees: HierarchyArrays, cluster: Ints, count: int) -> npt.NDAr
     return levels
 
 
-def cell_losses(trees: HierarchyArrays, levels: npt.NDArray[np.integer[Any]]) -> Floats:
+def cell_losses(trees: HierarchyArrays, levels: Integers) -> Floats:
     """(unit, column): the loss of a row of the unit at these levels."""
     out = np.empty(levels.shape)
     for column in range(levels.shape[1]):
@@ -135,9 +134,7 @@ def as_plain_text(values: pl.Series) -> pl.Series:
     return text.str.strip_suffix(".0") if values.dtype.is_float() else text
 
 
-def labels_of(
-    hierarchy: BoundHierarchy, leaves: npt.NDArray[np.integer[Any]], levels: npt.NDArray[np.integer[Any]]
-) -> pl.Series:
+def labels_of(hierarchy: BoundHierarchy, leaves: Integers, levels: Integers) -> pl.Series:
     """The label of each leaf at its own level. Keeps the column's type if nothing is generalized."""
     if not levels.any():
         return hierarchy.decode(leaves, 0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Array
 from sfumato.graphs.graph import Graph
 from sfumato.measures.base import MeasureResult
 from sfumato.measures.graph._base import GraphMeasure, GraphPair
@@ -45,7 +46,7 @@ def _pagerank(graph: Graph) -> npt.NDArray[np.float64]:
     return np.round(rank, 12)
 
 
-def _correlation(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
+def _correlation(one: Array, other: Array) -> float:
     from scipy.stats import rankdata
 
     ranks = [rankdata(values) for values in (one, other)]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.arrays import Ints
+from sfumato.arrays import Array, Ints
 from sfumato.attacks.normalize import canonical_codes
 from sfumato.data.row_codes import positions, sorted_codes
 from sfumato.errors import NotApplicable
@@ -178,14 +178,14 @@ def _largest(values: npt.NDArray[np.float64], count: int) -> Any:
     return csc_matrix(values)
 
 
-def _among(owner: npt.NDArray[Any], people: Ints) -> npt.NDArray[np.bool_]:
+def _among(owner: Array, people: Ints) -> npt.NDArray[np.bool_]:
     """Whether each owner is one of these people."""
     chosen = np.zeros(max(int(owner.max(initial=0)), int(people.max(initial=0))) + 1, dtype=np.bool_)
     chosen[people] = True
     return np.asarray(chosen[owner])
 
 
-def _matrix(row: npt.NDArray[Any], column: npt.NDArray[Any], rows: int, columns: int) -> Any:
+def _matrix(row: Array, column: Array, rows: int, columns: int) -> Any:
     from scipy.sparse import csr_matrix
 
     return csr_matrix((np.ones(len(row)), (row, column)), shape=(rows, columns))

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arrays import Array
 from sfumato.dataset import Kind
 from sfumato.dataset.document import AnsweringPolicy
 from sfumato.errors import BadParameter
@@ -22,7 +23,7 @@ from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.subsets import Bits, random_subsets, subset_sums
 from sfumato.rng import Rng
 
-Values = npt.NDArray[Any]
+Values = Array
 """One number per person."""
 
 

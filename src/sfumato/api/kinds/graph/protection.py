@@ -12,6 +12,7 @@ import polars as pl
 
 from sfumato.api.protection import PlainProtection
 from sfumato.data.key_file import write_key
+from sfumato.evaluation.formatting import Plain
 from sfumato.evaluation.graph import GraphRelease
 from sfumato.graphs.edge_labels import labelled_edges
 from sfumato.graphs.graph import Graph
@@ -21,7 +22,6 @@ from sfumato.release.folder import KEY, PRIVATE, write_lineage
 from sfumato.release.public_folder import Leaving, PublicFolder, leaving_manifest, released
 from sfumato.reports.graph_page import GRAPH_PAGE
 from sfumato.reports.graph_picture import before_and_after
-from sfumato.reports.kind_page import Plain
 from sfumato.reports.redaction import external
 from sfumato.rng import KeyedRng
 from sfumato.wording import counted

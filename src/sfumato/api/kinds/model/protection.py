@@ -15,12 +15,12 @@ from sfumato.attacks.models import ModelAttack
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.dataset.plan import plan_text
 from sfumato.evaluation import Evaluation
+from sfumato.evaluation.formatting import Plain
 from sfumato.learning.model_file import model_text
 from sfumato.learning.plan import LearningPlan
 from sfumato.progress import AUTO, Progress
 from sfumato.release.guarantee import Guarantee
 from sfumato.release.public_folder import Leaving, PublicFolder, declared, paid
-from sfumato.reports.kind_page import Plain
 from sfumato.reports.model_page import MODEL_PAGE
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ interval and a box of the partition is an interval on every axis. The missing va
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Array, Floats
 from sfumato.dataset import ROOT, BoundHierarchy, Kind
 from sfumato.dataset.bound_hierarchy import RANGE_DASH
 from sfumato.masking.search.hierarchy_arrays import as_plain_text, labels_of
@@ -53,7 +52,7 @@ class Axis:
     def numeric(self) -> bool:
         return self.kind in (Kind.INTEGER, Kind.NUMBER)
 
-    def spans(self, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> pl.Series:
+    def spans(self, low: Array, high: Array) -> pl.Series:
         """Labels of intervals between two positions: the value itself, a range, or a group of the hierarchy."""
         size = len(self.leaf)
         pairs, number = np.unique(low.astype(np.int64) * size + high, return_inverse=True)
@@ -85,7 +84,7 @@ class Axis:
         # a stretch that also holds "no value" says nothing
         return frame.select(pl.when(same).then(a).when(b.is_null()).then(pl.lit(ROOT)).otherwise(text)).to_series()
 
-    def sets(self, cell: npt.NDArray[Any], place: npt.NDArray[Any]) -> pl.Series:
+    def sets(self, cell: Array, place: Array) -> pl.Series:
         """What each cell holds: the value itself, ``{a, b}``, or ``*`` where all values or "no value" is among them.
 
         ``cell`` numbers 0, 1, ... each occur with at least one place.
@@ -102,7 +101,7 @@ class Axis:
         chosen = pl.when(vague).then(pl.lit(ROOT)).when(size > 1).then(several).otherwise(pl.col("word").list.first())
         return held.to_frame().select(chosen.alias(self.hierarchy.column)).to_series()
 
-    def means(self, cell: npt.NDArray[Any], place: npt.NDArray[Any], weight: npt.NDArray[Any], count: int) -> pl.Series:
+    def means(self, cell: Array, place: Array, weight: Array, count: int) -> pl.Series:
         """The mean of each cell, over the rows that have a value; empty where none has."""
         leaves = self.hierarchy.leaves
         values = leaves.gather(self.leaf).to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()[place]
