@@ -294,6 +294,28 @@ def test_every_page_of_the_field_shows_output_and_a_source() -> None:
     assert not [page for page in FIELD if f"{page}.md" not in site]
 
 
+def test_the_index_of_the_field_leads_to_every_page_and_names_parts_that_exist() -> None:
+    index = PAGES["field/index"]
+    linked = set(re.findall(r"\]\((\w[\w-]*)\.md[)#]", index))
+    assert linked == {page.removeprefix("field/") for page in FIELD} - {"index"}
+    assert set(re.findall(r"sfumato demo ([\w-]+)", index)) <= set(DEMOS)
+    for line in re.findall(r"^\|.*\|$", index, re.MULTILINE):
+        for kind, names in re.findall(r"\b(attack|model|measure|mechanism)s? ((?:\[?`[\w-]+`(?:, | and )?)+)", line):
+            kinds = [kind, "graph-attack"] if kind == "attack" else [kind]
+            known = {name for one in kinds for name in registry(one).names()}
+            assert set(re.findall(r"`([\w-]+)`", names)) <= known, line
+
+
+def test_every_table_is_used_by_a_page_or_a_demo() -> None:
+    from sfumato import datasets
+
+    text = "".join(PAGES[page] for page in FIELD)
+    text += "".join(
+        path.read_text(encoding="utf-8") for path in (DOCS.parent / "src" / "sfumato").rglob("demos/**/*.py")
+    )
+    assert not [name for name in datasets.names() if name not in text]
+
+
 def test_no_command_is_hidden_from_this_test() -> None:
     for page, text in PAGES.items():
         for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
