@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +18,10 @@ from sfumato.attacks.graph._evaluate import GraphScenario, evaluate_graph_attack
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role
 from sfumato.deadline import check_deadline, quiet
-from sfumato.errors import BadParameter, NotApplicable
+from sfumato.errors import BadParameter
 from sfumato.evaluation.evaluation import evaluate
 from sfumato.evaluation.make_release import make_release
+from sfumato.evaluation.run import measured
 from sfumato.graphs.base import GraphChange, apply_step
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.graph import Graph
@@ -198,14 +199,12 @@ def measure_release(
     """Measure the edges. A measure that does not apply has a reason and no value."""
     chosen = tuple(measures) or tuple(recipe.measures) or default_graph_measures()
     pair = GraphPair(original=original, release=release.graph, lineage=release.lineage, clusters=release.clusters)
-    results = []
-    for number, measure in enumerate(chosen):
-        try:
-            check_deadline(progress)
-            results.append(measure.compute(pair, rng.child("graph-measures", number), quiet(progress)))
-        except NotApplicable as refusal:
-            results.append(MeasureResult(measure=measure.part_name(), value=None, reason=str(refusal)))
-    return results
+
+    def prepared(number: int, measure: GraphMeasure) -> tuple[str, Callable[[], MeasureResult]]:
+        stream = rng.child("graph-measures", number)
+        return measure.part_name(), lambda: measure.compute(pair, stream, quiet(progress))
+
+    return measured([prepared(*item) for item in enumerate(chosen)], progress)
 
 
 def default_graph_attacks() -> tuple[GraphAttack, ...]:

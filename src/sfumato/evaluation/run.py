@@ -107,17 +107,29 @@ def run_measures(
     pair: ReleasePair, measures: Iterable[Measure], *, rng: Rng, progress: Progress
 ) -> list[MeasureResult]:
     """Run measures in order. A measure that does not apply, or was not reached in time, has a reason and no value."""
-    queue = list(measures)
+
+    def prepared(number: int, measure: Measure) -> tuple[str, Callable[[], MeasureResult]]:
+        name = measure.part_name()
+
+        def run() -> MeasureResult:
+            _require_rows(pair.original.rows)
+            require_memory(CELL_BYTES * pair.cells, f"`{name}`")
+            return measure.compute(pair, rng.child("measures", number, name), quiet(progress))
+
+        return name, run
+
+    return measured([prepared(*item) for item in enumerate(measures)], progress)
+
+
+def measured(runs: Sequence[tuple[str, Callable[[], MeasureResult]]], progress: Progress) -> list[MeasureResult]:
+    """Run measures of any kind of release in order, each with its name."""
     results: list[MeasureResult] = []
     listener = progress.listener if isinstance(progress, Deadline) else progress
-    with listener.task("measuring", len(queue)) as tick:
-        for number, measure in enumerate(queue):
-            name = measure.part_name()
+    with listener.task("measuring", len(runs)) as tick:
+        for name, run in runs:
             try:
                 check_deadline(progress)
-                _require_rows(pair.original.rows)
-                require_memory(CELL_BYTES * pair.cells, f"`{name}`")
-                results.append(measure.compute(pair, rng.child("measures", number, name), quiet(progress)))
+                results.append(run())
             except (NotApplicable, MemoryError) as problem:
                 refusal = problem if isinstance(problem, NotApplicable) else memory_ran_out()
                 results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))
