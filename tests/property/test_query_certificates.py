@@ -22,7 +22,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.proof import sealed, verify_certificate
 from sfumato.proof.certificate import FORMAT
 from sfumato.query import Session
-from sfumato.query.certificate import certificate_of, charge_record
+from sfumato.query.certificate import certificate_of, charge_record, stated_plans
 from sfumato.query.plan.grouping_sets import CubePlan, plan_sets
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
@@ -46,7 +46,7 @@ ENTRY = LEDGER.set_cap(pure(1), dataset="d")
 def certificate(plan: NoisePlan | CubePlan) -> dict[str, Any]:
     """The certificate that an answer by this plan would have. It went through JSON, like one that is read."""
     by_row = (plan.cells if isinstance(plan, CubePlan) else plan).query.rows.by_row
-    charge = charge_record(ENTRY, plan.cost, [plan], ())
+    charge = charge_record(ENTRY, plan.cost, stated_plans([plan], {}))
     return dict(json.loads(json.dumps(certificate_of([charge], dataset="d", unit="row" if by_row else "person"))))
 
 

@@ -19,7 +19,7 @@ verify`` prints it).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -171,6 +171,7 @@ class Ledger:
         analyst: str,
         groups: Sequence[str] = (),
         once: bool = False,
+        records: Callable[[Entry], Mapping[str, str]] | None = None,
     ) -> Receipt:
         """Charge all accounts or none, and return a receipt once the charge is on disk. Nothing else charges.
 
@@ -181,6 +182,7 @@ class Ledger:
         was interrupted before its answer was stored, or is going on. One charge still releases one answer, because
         :meth:`remember` keeps the first that is stored and every run must return that one. A stored answer that another
         analyst is charged for costs what a new one does: what is left would tell otherwise that it is stored.
+        ``records`` makes of the entry what is kept of it for the certificates of answers, by their keys.
         """
         if not dataset or not analyst or analyst.startswith("@") or not all(name.startswith("@") for name in groups):
             raise BadParameter("a charge needs a data set and an analyst; only names of groups start with @.")
@@ -192,6 +194,9 @@ class Ledger:
                 raise _no_budget(dataset)
             cost, covers = charge.cost(own.loss.measure), charge.of_unit(own.loss.measure)
             if once and (earlier := paid_entry(transaction, dataset, analyst, charge.key)) is not None:
+                if records is not None:
+                    [row] = transaction.query(f"{SELECT} WHERE number = ?", earlier)
+                    _remember_charge(transaction, analyst, records(entry_of(row)))
                 return issue(covers, dataset=dataset, entry=earlier, kept=self.kept, ledger=self.where)
             accounts, amount = accounts_of(dataset, analyst, unit, groups), cost_amount(cost)
             amounts = [amount] * len(accounts)
@@ -209,6 +214,8 @@ class Ledger:
             if charge.what:
                 insert = "INSERT INTO sfumato_queries (number, text) VALUES (?, ?)"
                 transaction.query(insert, entry.number, charge.what.replace("\x00", "\\0"))
+            if records is not None:
+                _remember_charge(transaction, analyst, records(entry))
         return issue(covers, dataset=dataset, entry=entry.number, kept=self.kept, ledger=self.where)
 
     def move(self, *, dataset: str, to: str) -> Entry:
@@ -391,16 +398,6 @@ class Ledger:
             [row] = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", name)
         return str(row[0])
 
-    def remember_charge(self, key: str, analyst: str, record: str) -> None:
-        """Store what an analyst paid for the answer under a key, for its certificate; the first of each is kept.
-
-        It is on disk once the answer is, which is stored after it.
-        """
-        insert = "INSERT INTO sfumato_answers (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
-        with self._store.write(durable=False) as transaction:
-            for whose in (analyst, ""):
-                transaction.query(insert, f"{key} paid by {whose}", record)
-
     def recall_charge(self, key: str, analyst: str) -> str | None:
         """What an analyst paid for the answer under a key, or else what was paid first."""
         with self._store.read() as transaction:
@@ -439,6 +436,16 @@ class Ledger:
             listed = {(str(name), int(number)) for name, number in transaction.query(
                 "SELECT name, number FROM sfumato_ledger_index")}  # fmt: skip
         return verify_entries(self.entries(), listed, last=last)
+
+
+def _remember_charge(transaction: Transaction, analyst: str, records: Mapping[str, str]) -> None:
+    """Store what an analyst paid for answers, by their keys, for certificates; the first of each is kept."""
+    for key, record in records.items():
+        for whose in (analyst, ""):
+            transaction.query(
+                "INSERT INTO sfumato_answers (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+                f"{key} paid by {whose}", record,
+            )  # fmt: skip
 
 
 def _now() -> datetime:

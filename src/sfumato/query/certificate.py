@@ -20,7 +20,7 @@ from sfumato.dp.mechanisms.top_keys import TopKeys
 from sfumato.ledger.accounts import part_of
 from sfumato.ledger.entries import Entry
 from sfumato.params import part_name
-from sfumato.proof.certificate import FORMAT, NEIGHBOURS, digest, sealed
+from sfumato.proof.certificate import FORMAT, NEIGHBOURS, sealed
 from sfumato.proof.losses import StatedLoss
 from sfumato.proof.rules import MECHANISMS, NODES, REACHES
 from sfumato.query.plan.aggregates import Aggregate
@@ -47,19 +47,20 @@ def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> di
     })  # fmt: skip
 
 
-def plan_digest(plans: Iterable[CertifiedPlan], parts: Mapping[str, PartColumn]) -> str:
-    """The hash of the plans that a charge pays for, which the ledger keeps; ``parts`` are the columns of parts."""
-    return digest([_plan(plan, parts) for plan in plans])
+def stated_plans(plans: Iterable[CertifiedPlan], parts: Mapping[str, PartColumn]) -> list[dict[str, Any]]:
+    """The plans that a charge pays for, as its certificate states them; the ledger keeps the hash of the list.
+
+    ``parts`` are the columns that split the data set.
+    """
+    return [_plan(plan, parts) for plan in plans]
 
 
-def charge_record(
-    entry: Entry, cost: PrivacyLoss, plans: Sequence[CertifiedPlan], parts: Mapping[str, PartColumn]
-) -> Charged:
-    """A charge with what it paid for."""
+def charge_record(entry: Entry, cost: PrivacyLoss, stated: Sequence[Mapping[str, Any]]) -> Charged:
+    """A charge with what it paid for: :func:`stated_plans`."""
     place = {"number": entry.number, "previous": entry.previous, "hash": entry.hash}
     part = part_of(entry.totals)
     about = {} if part is None else {"part": {"partition": part.partition, "name": part.name}}
-    return {"entry": place, **about, "loss": _loss(cost), "plans": [_plan(plan, parts) for plan in plans]}
+    return {"entry": place, **about, "loss": _loss(cost), "plans": list(stated)}
 
 
 def plan_rows(plan: CertifiedPlan) -> PlanNode:

@@ -30,13 +30,14 @@ from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
 from sfumato.ledger.charge import Charge
+from sfumato.ledger.entries import Entry
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.parts import DataPart
 from sfumato.ledger.policy_tables import refuse_registered
-from sfumato.proof.certificate import signed
+from sfumato.proof.certificate import digest, signed
 from sfumato.query.answer_key import answer_key, data_version, restore_table, store_table
 from sfumato.query.builder import Builder
-from sfumato.query.certificate import CertifiedPlan, certificate_of, charge_record, plan_digest, plan_rows
+from sfumato.query.certificate import CertifiedPlan, certificate_of, charge_record, plan_rows, stated_plans
 from sfumato.query.compound import ask_parts, explain_parts
 from sfumato.query.costing import cost_of, plan_at_cost
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
@@ -281,21 +282,22 @@ class Session:
         ``plans`` are those of the answers by their keys, which their certificates will state.
         """
         check_min_epsilon(cost, self.min_epsilon)
-        receipt = self.ledger.charge(
+        paid = list((plans or {}).values())
+        stated = stated_plans(paid, self.catalog.part_columns)
+
+        def records(entry: Entry) -> dict[str, str]:
+            return dict.fromkeys(plans or (), json.dumps(charge_record(entry, cost, stated)))
+
+        return self.ledger.charge(
             Charge(
                 loss=cost, unit=self.catalog.unit, what=text, key=key,
-                plan=plan_digest(plans.values(), self.catalog.part_columns) if plans else "",
-                part=self.part_of(plans.values()) if plans else None,
+                plan=digest(stated) if paid else "",
+                part=self.part_of(paid) if paid else None,
             ),
             dataset=self.catalog.dataset,
             analyst=self.analyst,
+            records=records if paid else None,
         )  # fmt: skip
-        if plans:
-            entry = self.ledger.entry(receipt.entry)
-            record = json.dumps(charge_record(entry, cost, list(plans.values()), self.catalog.part_columns))
-            for part in plans:
-                self.ledger.remember_charge(part, self.analyst, record)
-        return receipt
 
     def part_of(self, plans: Iterable[CertifiedPlan]) -> DataPart | None:
         """The part of the data set that all plans read, as the ledger names it; None for the whole."""

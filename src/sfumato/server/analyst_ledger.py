@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure, pure
@@ -20,6 +20,7 @@ from sfumato.dp.receipt import Receipt
 from sfumato.errors import Conflict, NotComparable, OverBudget, UnknownBudget
 from sfumato.ledger.accounts import Period
 from sfumato.ledger.charge import Charge
+from sfumato.ledger.entries import Entry
 from sfumato.ledger.ledger import Balance, Ledger, Transaction
 from sfumato.rationals import Number
 from sfumato.server.roles import Principal
@@ -70,6 +71,7 @@ class AnalystLedger(Ledger):
         analyst: str,
         groups: Sequence[str] = (),
         once: bool = False,
+        records: Callable[[Entry], Mapping[str, str]] | None = None,
     ) -> Receipt:
         if self._only_stored:
             raise Conflict(
@@ -83,6 +85,7 @@ class AnalystLedger(Ledger):
         try:
             receipt = super().charge(
                 charge, dataset=self._dataset, analyst=self._analyst, groups=self._groups, once=True,
+                records=records,
             )  # fmt: skip
         except UnknownBudget as refusal:
             raise UnknownBudget(refusal.message, fix=_NO_CAP) from None
