@@ -12,7 +12,8 @@ export interface Framework { name: string; title: string; source: string; open: 
 export interface Report {
   standing: string; answer: string[]; title: string; created: string; original_rows: number | null; manifest: { rows?: number };
   attacks: Attack[]; attacks_before: Attack[]; measures: Measure[]; verdicts: { model: string; state: string; worst: number | null; wanted: number | null; reason: string }[];
-  limits: { limit: string; wanted: number; value: number | null; met: boolean | null; attack: string | null }[];
+  limits: { limit: string; wanted: number; value: number | null; met: boolean | null; attack: string | null; words: string }[];
+  ways: { does: string; roles: Record<string, string> }[];
   advice: { attack: string; finding: string; changes: string[] }[];
   riskiest: number[] | null; pictures: Record<string, string>; files: Record<string, string>; stale: "" | "recipe" | "data"; unmet: string[];
   fingerprint: string; signed: { prepared_by: string; approved_by: string; notes: string } | null;

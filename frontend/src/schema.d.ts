@@ -934,6 +934,11 @@ export interface components {
         };
         /** DecideRequest */
         DecideRequest: {
+            /**
+             * Accept
+             * @default false
+             */
+            accept: boolean;
             /** By */
             by: string;
             /** Reason */

@@ -315,6 +315,29 @@ def test_a_run_is_kept_published_when_its_limits_are_met_and_refused_otherwise(b
     assert not (people.parent / "other").exists()
 
 
+def test_a_limit_that_any_columns_exceed_leaves_three_choices(browser: Browser) -> None:
+    def changed(key: str, value: object) -> None:
+        browser.post("/api/recipe/section", key=key, value=value, version=browser.get("/api/recipe")["version"])
+
+    changed("attacks", [{"any-columns": {"most": "all"}}])
+    changed("limits", {"risk": 0.3})
+    browser.post("/api/recipe/preset", name="public-use-file")
+    assert {"l-diversity": {"l": 3, "kind": "entropy"}} in browser.get("/api/recipe")["document"]["models"]
+    browser.post("/api/recipe/undo")
+    version = browser.get("/api/recipe")["version"]
+    browser.post("/api/recipe/decide", roles={"age": "sensitive"}, by="Ann", version=version)
+    browser.post("/api/jobs", kind="protect", targets=120)
+    assert browser.wait("protect")["state"] == "done"
+    report = browser.get("/api/report")["report"]
+    drop, mask, accept = (way["roles"] for way in report["ways"])
+    assert (drop["age"], mask["age"], accept) == ("drop", "quasi", {})
+    assert "upper end of the interval of the risk" in report["limits"][0]["words"]
+    version = browser.get("/api/recipe")["version"]
+    accepted = browser.post("/api/recipe/decide", accept=True, by="Ann", reason="held in no register", version=version)
+    assert accepted["document"]["limits"]["accepted"] == {"by": "Ann", "reason": "held in no register"}
+    assert browser.post("/api/recipe/decide", 400, accept=True, by="Ann", version=accepted["version"])["error"]
+
+
 def test_answers_are_counted_by_the_database(browser: Browser) -> None:
     frame = browser.post("/api/data/uniqueness", columns=["age", "sex"])
     assert frame["rows"] == 120

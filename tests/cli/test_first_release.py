@@ -40,6 +40,8 @@ def test_every_printed_way_out_ends_in_a_release(clinic, way, capsys):
     assert main(["init", "incomes.csv", "--preset", "research-file", "--out", "r.yaml"]) == 0
     told = capsys.readouterr().err
     assert "no k up to" in told
+    assert "Review them." in told
+    assert "Choose one, then: sfumato protect r.yaml" in told
     ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
     assert len(ways) == 3
     assert main(["protect", "r.yaml", "--out", "release", "--tries", "1000"]) == 1
@@ -67,3 +69,15 @@ def test_a_model_that_no_release_can_meet_is_said_before_the_run(clinic, way, ca
     assert main(shlex.split(ways[way])[1:]) == 0
     assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 0
     assert (clinic / "release" / "data.csv").exists()
+
+
+def test_a_combination_is_printed_once_and_persons_with_several_rows_are_named(clinic, capsys):
+    """Age and sex are all quasi-identifiers, and those of registers too."""
+    frame = pl.read_csv("clinic.csv")
+    pl.concat([frame.with_row_index("patient_id", 100_000)] * 2).write_csv("visits.csv")
+    assert main(["init", "visits.csv", "--k", "5", "--no-compare", "--details", "--out", "v.yaml"]) == 0
+    shown = capsys.readouterr().out
+    assert "6,000 rows; several of one person, whom `patient_id` names" in " ".join(shown.split())
+    assert shown.count("columns of external registers") == 1
+    assert "all proposed quasi-identifiers" not in shown
+    assert "all proposed quasi-identifiers" not in (clinic / "v.yaml").read_text()

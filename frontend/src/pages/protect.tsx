@@ -4,10 +4,10 @@ import { post } from "../api";
 import { useForms } from "../form";
 import { LatticePanel } from "../lattice";
 import { PartList } from "../parts";
-import { useReport } from "../report-data";
+import { type Report, useReport } from "../report-data";
 import { StudyPanel } from "../study";
 import { columnsOf, useStore } from "../store";
-import { Empty, JobView, Notice, Page, Panel, StateMark, TextInput, follow } from "../ui";
+import { Empty, JobView, Notice, Page, Panel, StateMark, TextInput, follow, percent } from "../ui";
 
 export function ProtectPage() {
   const { state, recipe, edit, job, fail, refresh } = useStore();
@@ -46,8 +46,9 @@ export function ProtectPage() {
             </Notice>
             <table className="list"><caption className="visually-hidden">Verdicts</caption><tbody>
               {report.verdicts.map((v, n) => <tr key={n}><th scope="row">{v.model}</th><td><StateMark state={v.state} /></td><td>smallest {v.worst ?? "–"}, wanted {v.wanted ?? "–"} {v.reason}</td></tr>)}
-              {report.limits.map((l) => <tr key={l.limit}><th scope="row">limit on {l.limit}</th><td><StateMark state={l.met === null ? "not judged" : l.met ? "met" : "exceeded"} /></td><td>largest {l.value?.toPrecision(3) ?? "–"} ({l.attack ?? "–"}), limit {l.wanted}</td></tr>)}
+              {report.limits.map((l) => <tr key={l.limit}><th scope="row">limit on {l.limit}</th><td><StateMark state={l.met === null ? "not judged" : l.met ? "met" : "exceeded"} /></td><td>at most {percent(l.wanted)}, {l.words}</td></tr>)}
             </tbody></table>
+            {!report.stale && report.ways.length > 0 && <WaysOut ways={report.ways} then={run} />}
           </>
         )}
       </Panel>
@@ -81,6 +82,36 @@ export function ProtectPage() {
       )}
       {state.run === null && !running && <p className="muted">No run yet.</p>}
     </Page>
+  );
+}
+
+/** What must give where only attackers with any columns exceed the limit: one choice, decided and run again. */
+function WaysOut(props: { ways: Report["ways"]; then: () => void }) {
+  const { state, edit } = useStore();
+  const [by, setBy] = useState(state.user);
+  const [reason, setReason] = useState("");
+  const ids = [useId(), useId()];
+  const choose = (roles: Record<string, string>) => {
+    const accept = Object.keys(roles).length === 0;
+    void edit((version) => post("/api/recipe/decide", { roles, rest: null, accept, by, reason: accept ? reason : null, version })).then((ok) => { if (ok) props.then(); });
+  };
+  return (
+    <fieldset>
+      <legend>What must give? Each button decides it and runs the recipe again.</legend>
+      <div className="row">
+        <label htmlFor={ids[0]}>Decided by</label>
+        <input id={ids[0]} value={by} onChange={(event) => setBy(event.target.value)} />
+        <label htmlFor={ids[1]}>Why no attacker knows these columns (to accept)</label>
+        <input id={ids[1]} className="grow" value={reason} onChange={(event) => setReason(event.target.value)} />
+      </div>
+      <div className="row">
+        {props.ways.map((way) => (
+          <button key={way.does} type="button" disabled={!by.trim() || (Object.keys(way.roles).length === 0 && !reason.trim())} onClick={() => choose(way.roles)}>
+            {way.does.charAt(0).toUpperCase() + way.does.slice(1)}
+          </button>
+        ))}
+      </div>
+    </fieldset>
   );
 }
 

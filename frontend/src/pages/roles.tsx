@@ -29,7 +29,7 @@ export function RolesPage() {
   const found = new Map((proposal?.columns ?? []).map((column) => [column.column, column]));
   const byId = useId();
   const decide = (roles: Record<string, string>, restRole: string | null, reason: string | null) =>
-    edit((version) => post("/api/recipe/decide", { roles, rest: restRole, by, reason, version }));
+    edit((version) => post("/api/recipe/decide", { roles, rest: restRole, accept: false, by, reason, version }));
   if (!recipe?.text) return (
     <Page title="Roles" lead="What each column says about people."><JobView job={job("profile")} title="Looking at the columns" />
       {job("profile")?.state !== "running" && <Empty to="/data" action="Look at the data">There is no proposal yet.</Empty>}</Page>
@@ -167,7 +167,7 @@ function Combinations(props: { proposal: Proposal }) {
   const { singling, register, quasi } = props.proposal;
   const rows: [Combination, string][] = [];
   if (register) rows.push([register, "in voter lists and other registers"]);
-  if (quasi) rows.push([quasi, "all proposed quasi-identifiers"]);
+  if (quasi && quasi.columns.join() !== register?.columns.join()) rows.push([quasi, "all proposed quasi-identifiers"]);
   for (const one of (singling?.minimal.length ? singling.minimal : singling?.others) ?? []) rows.push([one, "smallest combination"]);
   if (!rows.length) return null;
   return (

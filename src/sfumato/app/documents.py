@@ -94,6 +94,7 @@ class ColumnEdit(_Document):
 class DecideRequest(_Document):
     roles: dict[str, str] = {}
     rest: str | None = None
+    accept: bool = False
     by: str
     reason: str | None = None
     version: str

@@ -92,10 +92,13 @@ def recipe_routes(workspace: AppWorkspace) -> APIRouter:
     @router.post("/decide")
     def decisions(edit: DecideRequest) -> RecipeState:
         project = workspace.need()
-        names = ", ".join([*edit.roles, *(["the rest"] if edit.rest else [])])
+        extra = [*(["the rest"] if edit.rest else []), *(["what is accepted"] if edit.accept else [])]
+        names = ", ".join([*edit.roles, *extra])
 
         def change(old: str) -> str:
-            return decide(old, edit.roles, rest=edit.rest, by=edit.by, reason=edit.reason or None, new=True)
+            return decide(
+                old, edit.roles, rest=edit.rest, accept=edit.accept, by=edit.by, reason=edit.reason or None, new=True
+            )
 
         project.edit(f"decided {names}", change, version=edit.version)
         return recipe_state(project)
@@ -155,16 +158,12 @@ def recipe_routes(workspace: AppWorkspace) -> APIRouter:
 def _fitted(preset: dict[str, Any], roles: Mapping[str, Role], profile: Any) -> Mapping[str, Mapping[str, Any]]:
     """Complete the models and steps of a preset for the columns of a table; new settings of columns are returned.
 
-    A model about sensitive values is repeated for each sensitive column. ``safe-harbor`` names the columns that the
-    profile recognized.
+    ``safe-harbor`` names the columns that the profile recognized.
     """
     models: list[Any] = []
     columns: Mapping[str, Mapping[str, Any]] = {}
     for entry in preset.get("models", ()):
-        if "l-diversity" in entry:
-            sensitive = [name for name, role in roles.items() if role is Role.SENSITIVE]
-            models += [{"l-diversity": {**entry["l-diversity"], "column": name}} for name in sensitive]
-        elif "safe-harbor" in entry:
+        if "safe-harbor" in entry:
             if not profile:
                 raise NotApplicable(
                     "The columns have not been examined yet.", fix="Wait until the profile of the file is ready."

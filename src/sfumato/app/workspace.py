@@ -142,10 +142,12 @@ class AppWorkspace:
         return np.asarray(lineage.rows)
 
     def report(self) -> dict[str, Any] | None:
-        """The internal report of the last run as data, with drawn pictures, what changed since and who signed it."""
+        """The internal report of the last run as data: with drawn pictures, ways out of a limit, and who signed it."""
         import json
 
         from sfumato.drawing import chart_from_dict
+        from sfumato.evaluation.limits import judged_words
+        from sfumato.evaluation.ways_out import ways_out
 
         run = current_run(self.need().folder)
         if run is None:
@@ -157,8 +159,11 @@ class AppWorkspace:
             name: chart_from_dict(picture).draw(picture["width"]).svg(ident=name, label=name)
             for name, picture in report["pictures"].items()
         }
+        attacks, limits = report["attacks"], report["limits"]
         return report | {
             "pictures": drawn,
+            "limits": [limit | {"words": judged_words(limit, attacks)} for limit in limits],
+            "ways": [{"does": way.does, "roles": way.roles} for way in ways_out(attacks, limits, report["manifest"])],
             "stale": self.stale(run),
             "unmet": list(run.unmet),
             "fingerprint": run.fingerprint,

@@ -66,7 +66,8 @@ def _show_short(proposal: Proposal, compared: MethodComparison | None, console: 
 
 def _title(proposal: Proposal) -> str:
     part = f", {proposal.rows} of them read" if proposal.rows < proposal.whole else ""
-    return f"{counted(proposal.whole, 'row')}{part}"
+    whose = f"; several of one person, whom `{proposal.unit}` names" if proposal.unit else ""
+    return f"{counted(proposal.whole, 'row')}{part}{whose}"
 
 
 def _show_methods(compared: MethodComparison, console: Console) -> None:

@@ -161,9 +161,10 @@ def _show(draft: Draft, out: Path, *, decided: bool, details: bool) -> None:
     if draft.not_compared:
         note(f"Methods were not compared: {draft.not_compared}")
     show_proposal(proposal, draft.comparison, Console(), details=details)
-    _note_written(proposal, out, decided=decided)
-    if draft.rehearsal is not None:
-        _note_rehearsal(draft.rehearsal, out)
+    rehearsed = draft.rehearsal
+    _note_written(proposal, out, decided=decided, choose=rehearsed is not None and rehearsed.undecided)
+    if rehearsed is not None:
+        _note_rehearsal(rehearsed, out)
 
 
 def _note_queries(data: str, out: Path, unit: str | None) -> None:
@@ -180,13 +181,14 @@ def _note_queries(data: str, out: Path, unit: str | None) -> None:
     note(f"  sfumato query {_quoted(str(out))} {question} --epsilon ...      # --explain is free")
 
 
-def _note_written(proposal: Proposal, out: Path, *, decided: bool) -> None:
-    """Say what comes next: to decide the columns that nobody has decided, or to protect."""
+def _note_written(proposal: Proposal, out: Path, *, decided: bool, choose: bool = False) -> None:
+    """Say what comes next: to decide the columns that nobody has decided, to choose what must give, or to protect."""
     from sfumato.dataset import Role
 
     names, place = () if decided else proposal.of_role(Role.UNDECIDED), _quoted(str(out))
     if not names:
-        note(f"\nWritten: {out}. Every column has a role. Review them, then: sfumato protect {place}")
+        then = "." if choose else f", then: sfumato protect {place}"
+        note(f"\nWritten: {out}. Every column has a role. Review them{then}")
         return
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     what = "1 column is undecided" if len(names) == 1 else f"{len(names)} columns are undecided"
@@ -199,8 +201,8 @@ def _note_rehearsal(rehearsed: Rehearsal, out: Path) -> None:
     """Say whether the limit of the preset can be met, and what must give if not."""
     for line in filter(None, rehearsed.lines()):
         note(line)
-    if rehearsed.k is None and rehearsed.ways:
-        note("Choose one before you protect:")
+    if rehearsed.undecided:
+        note("Choose one, then: sfumato protect " + _quoted(str(out)))
         for way in rehearsed.ways:
             note(f"  to {way.does}:\n    {way.command(str(out))}")
 

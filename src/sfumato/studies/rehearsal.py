@@ -46,6 +46,11 @@ class Rehearsal:
     refused: str | None = None
     """Why no release meets the models with the k of the recipe; None if one does."""
 
+    @property
+    def undecided(self) -> bool:
+        """Whether somebody has to choose a way out before the recipe can be met."""
+        return self.k is None and bool(self.ways)
+
     def lines(self) -> tuple[str, ...]:
         """The rehearsal in sentences."""
         if self.refused is not None:
