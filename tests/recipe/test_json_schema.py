@@ -107,6 +107,7 @@ def test_both_refuse(document: dict[str, Any]) -> None:
         recipe(columns={"a": {"role": "quasi", "missing_codes": [-9, "n/a", [997, 999]]}}),
         recipe(data={"file": "people.csv", "delimiter": ";"}),
         hierarchy({"intervals": [0.5, 1]}),
+        hierarchy("zip3"),
         hierarchy(None),
     ],
 )

@@ -6,19 +6,20 @@ import math
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import polars as pl
-from pydantic import ConfigDict, SerializeAsAny, ValidationInfo, field_serializer, field_validator
+from pydantic import ConfigDict, field_serializer, field_validator
 
 from sfumato.data.declared import kind_of_values
 from sfumato.data.missing import is_missing
 from sfumato.dataset.casting import fit
 from sfumato.dataset.domain import AnyDomain, PeriodDomain, RangeDomain, Value, ValuesDomain
-from sfumato.dataset.hierarchy import Hierarchy, hierarchy_from_dict
+from sfumato.dataset.hierarchy import Hierarchy
 from sfumato.errors import WrongKind
 from sfumato.field_docs import DocumentedModel
 from sfumato.rationals import rational
+from sfumato.registry import PartOf
 
 
 class Role(StrEnum):
@@ -138,7 +139,7 @@ class Column(DocumentedModel):
     """The role of the column in a disclosure. A release needs it."""
     kind: Kind | None = None
     """Kind of values. Default: as stored in the file."""
-    hierarchy: SerializeAsAny[Hierarchy] | None = None
+    hierarchy: Annotated[Hierarchy, PartOf("hierarchy")] | None = None
     """Generalization hierarchy. Default: the value itself, then ``*``."""
     domain: AnyDomain | None = None
     """Declared, public set of values. Default: none; observed values are private."""
@@ -178,11 +179,6 @@ class Column(DocumentedModel):
     def _plain_codes(self, codes: tuple[MissingCode, ...]) -> list[object]:
         """Write infinity as text: JSON lacks it, and SPSS uses it in ranges."""
         return [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in codes]
-
-    @field_validator("hierarchy", mode="before")
-    @classmethod
-    def _named_part(cls, value: object, info: ValidationInfo) -> object:
-        return hierarchy_from_dict(value, base=(info.context or {}).get("base"))
 
     @property
     def read_kind(self) -> Kind | None:

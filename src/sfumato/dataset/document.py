@@ -45,7 +45,6 @@ from pydantic import (
     Field,
     InstanceOf,
     ValidationInfo,
-    WrapValidator,
     field_validator,
 )
 
@@ -55,7 +54,7 @@ from sfumato.data.yaml_documents import YamlDocument, document_in, document_of, 
 from sfumato.dataset.column import Column, Role
 from sfumato.dataset.data import Schema
 from sfumato.dataset.part_column import PartColumn
-from sfumato.errors import BadParameter, InvalidRecipe, SfumatoError, UnknownPart
+from sfumato.errors import BadParameter, InvalidRecipe, UnknownPart
 from sfumato.field_docs import DocumentedModel
 from sfumato.params import Location, Part
 from sfumato.registry import registry
@@ -84,15 +83,7 @@ class Bounds(_Declared):
     """In how many groups a person usually is; helps to choose how contributions are bounded."""
 
 
-def _column(value: Any, validate: Any) -> Column:
-    try:
-        column: Column = validate({"role": value} if isinstance(value, str) else value)
-    except SfumatoError as refusal:  # of a hierarchy
-        raise ValueError(str(refusal)) from None
-    return column
-
-
-DeclaredColumn = Annotated[Column, WrapValidator(_column)]
+DeclaredColumn = Annotated[Column, BeforeValidator(lambda value: {"role": value} if isinstance(value, str) else value)]
 """A column; ``age: quasi`` is ``age: {role: quasi}``."""
 
 

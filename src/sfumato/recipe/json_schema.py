@@ -86,8 +86,6 @@ def json_schema() -> dict[str, Any]:
     """The whole schema; an editor that knows it completes and checks ``sfumato.yaml`` while it is typed."""
     definitions: dict[str, Any] = {}
     column = _inline(Column.model_json_schema(), "column", definitions)
-    column["properties"]["hierarchy"] = {"anyOf": [_any_of("hierarchy", definitions), {"type": "null"}]}
-    definitions.pop("column.Hierarchy", None)
     properties: dict[str, Any] = {
         "sfumato": {"const": VERSION, "description": "Version of the recipe language."},
         **_dataset(column, definitions),
