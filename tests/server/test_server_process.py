@@ -180,6 +180,17 @@ def test_the_python_client_has_the_methods_of_a_session(running: dict[str, Any],
         sfumato.connect("http://example.org", token="sfu_x")
 
 
+def test_the_three_lines_of_a_notebook(running: dict[str, Any]) -> None:
+    page = (ROOT / "docs" / "server.md").read_text()
+    [lines] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    lines = lines.replace("http://127.0.0.1:8642", running["url"]).replace("sfu_...", running["token"])
+    *first, last = lines.strip().splitlines()
+    assert len(first) == 2
+    known: dict[str, Any] = {}
+    exec("\n".join(first), known)
+    assert eval(last, known).frame.columns == ["ward", "n"]
+
+
 def test_a_remote_answer_has_a_certificate(
     running: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
