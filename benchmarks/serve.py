@@ -79,9 +79,16 @@ def prepare(
 
 
 def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port below those of outgoing connections: clients that try again would take it while its server is down."""
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(15_000, 32_000)
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class Process:
@@ -109,6 +116,8 @@ class Process:
                 if httpx.get(f"{self.address}/readyz").status_code == 200:
                     return
             except httpx.TransportError:
+                if self.process.poll() is not None:
+                    raise RuntimeError("a server ended while it started") from None
                 time.sleep(0.1)
         raise RuntimeError("a server did not start")
 

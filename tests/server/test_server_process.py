@@ -39,7 +39,7 @@ pytestmark = pytest.mark.xdist_group("server-process")  # one server for all, wh
 ROOT = Path(__file__).parents[2]
 OWN_OF_SERVERS = {
     "answer", "certificate", "charge", "checked", "for_analyst", "joint_certificate", "key_of", "move_memory_from",
-    "part_of", "plan_noise", "recall", "run_plan", "run_plans", "running",
+    "part_of", "plan_noise", "recall", "run_plan", "run_plans", "running", "signed",
 }  # fmt: skip
 """Steps of an answer, which are taken on the server."""
 
