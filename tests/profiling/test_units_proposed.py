@@ -71,7 +71,9 @@ def test_a_class_of_k_rows_of_one_person_does_not_count():
     assert enough.unmet == ()
     rows = sfumato.protect({**recipe, "unit": "row"}, frame, seed=1, n_targets=20)
     assert rows.unmet == ()
-    nobody = sfumato.protect({key: value for key, value in recipe.items() if key != "unit"}, frame, seed=1, n_targets=20)
+    nobody = sfumato.protect(
+        {key: value for key, value in recipe.items() if key != "unit"}, frame, seed=1, n_targets=20
+    )
     assert "no `unit` is declared" in nobody.unmet[0]
 
 
