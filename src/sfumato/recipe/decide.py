@@ -10,6 +10,7 @@ from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
 from sfumato.dataset import Role
 from sfumato.dataset.column import PLAIN_FIX, plain_needs_reason
 from sfumato.errors import BadParameter, UnknownColumn
+from sfumato.recipe.edit import compose, node_at
 from sfumato.wording import did_you_mean
 
 _DECISIONS = tuple(role for role in Role if role is not Role.UNDECIDED)
@@ -129,8 +130,6 @@ def _current(column: object) -> object:
 
 def _accepting(text: str, by: str, reason: str | None) -> str:
     """The text with ``accepted`` under its limits."""
-    from ruamel.yaml import YAML
-
     document = parse_yaml(text).value
     limits = document.get("limits") if isinstance(document, dict) else None
     if not isinstance(limits, dict) or "risk" not in limits:
@@ -143,9 +142,9 @@ def _accepting(text: str, by: str, reason: str | None) -> str:
             fix="Say in `reason` why no attacker can know columns that are no quasi-identifiers.",
         )
     accepted = {"by": by, "reason": reason.strip()}
-    node = _value(YAML().compose(text), "limits")
+    node = node_at(compose(text), "limits")
     if "accepted" in limits:
-        old = _value(node, "accepted")
+        old = node_at(node, "accepted")
         start, end, added = old.start_mark.index, old.end_mark.index, yaml_flow(accepted)
     else:
         first = node.value[0][0].start_mark
@@ -188,18 +187,16 @@ def _with(document: dict[str, Any], where: tuple[str, ...], value: Any) -> dict[
 
 def _edited(text: str, where: tuple[str, ...], name: str, settings: Mapping[str, str]) -> str:
     """The text with these settings of one column: existing scalars are replaced, new ones follow the role."""
-    from ruamel.yaml import YAML
     from ruamel.yaml.nodes import MappingNode
 
-    root = YAML().compose(text)
-    column = _value(_section(root, where), name)
+    column = node_at(compose(text), *where, name)
     if not isinstance(column, MappingNode) or not column.value:
         return text[: column.start_mark.index] + yaml_flow(settings) + text[column.end_mark.index :]
     edits: list[tuple[int, int, str]] = []
     new = {key: value for key, value in settings.items() if key not in {pair[0].value for pair in column.value}}
     for key, value in settings.items():
         if key not in new:
-            scalar = _value(column, key)
+            scalar = node_at(column, key)
             start, end = scalar.start_mark.index, scalar.end_mark.index
             edits.append((start, end, yaml_scalar(value) + ("\n" if text[start:end].endswith("\n") else "")))
     first = column.value[0][0].start_mark
@@ -208,11 +205,11 @@ def _edited(text: str, where: tuple[str, ...], name: str, settings: Mapping[str,
         at, added = first.index, "".join(f"{key}: {yaml_scalar(value)}{between}" for key, value in new.items())
     elif column.flow_style:
         at, added = (
-            _value(column, "role").end_mark.index,
+            node_at(column, "role").end_mark.index,
             "".join(f", {key}: {yaml_scalar(value)}" for key, value in new.items()),
         )
     else:
-        line = text.find("\n", _value(column, "role").end_mark.index)
+        line = text.find("\n", node_at(column, "role").end_mark.index)
         at = len(text) if line < 0 else line
         indent = "\n" + " " * first.column
         added = "".join(f"{indent}{key}: {yaml_scalar(value)}" for key, value in new.items())
@@ -224,19 +221,5 @@ def _edited(text: str, where: tuple[str, ...], name: str, settings: Mapping[str,
 
 def _added(text: str, where: tuple[str, ...], name: str, settings: Mapping[str, str]) -> str:
     """The text with one more column, before the others."""
-    from ruamel.yaml import YAML
-
-    first = _section(YAML().compose(text), where).value[0][0].start_mark
+    first = node_at(compose(text), *where).value[0][0].start_mark
     return f"{text[: first.index]}{yaml_scalar(name)}: {yaml_flow(settings)}\n{' ' * first.column}{text[first.index :]}"
-
-
-def _section(root: object, where: tuple[str, ...]) -> Any:
-    """The node at a place."""
-    for key in where:
-        root = _value(root, key)
-    return root
-
-
-def _value(mapping: Any, key: str) -> Any:
-    """The node of a key. Keys are compared as a document's plain data has them: ``1`` is not ``"1"``."""
-    return next(value for name, value in mapping.value if name.value == key)

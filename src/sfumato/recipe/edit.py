@@ -27,7 +27,7 @@ def set_section(recipe: str, key: str, value: object) -> str:
     old = before.get(key)
     if isinstance(value, list):
         value = [_name(entry) if isinstance(entry, dict) and not any(entry.values()) else entry for entry in value]
-    pair = _pair(_compose(recipe), key)
+    pair = _pair(compose(recipe), key)
     if pair is None:
         text = recipe if value is None else f"{recipe.rstrip()}\n{_written(key, value)}\n"
     else:
@@ -69,10 +69,7 @@ def set_column(recipe: str, column: str, key: str, value: object) -> str:
     declared = columns[names[column]]
     settings = dict(declared) if isinstance(declared, dict) else {"role": declared}
     changed = {name: item for name, item in {**settings, key: value}.items() if item is not None}
-    section = _pair(_compose(recipe), "columns")
-    found = _pair(section[1], column) if section is not None else None
-    assert found is not None, "the parsed document has the column"
-    node = found[1]
+    node = node_at(compose(recipe), "columns", column)
     if _is_block(node):
         start, end = node.start_mark.index, _last(node)
         indent = "\n" + " " * int(node.start_mark.column)
@@ -144,7 +141,8 @@ def _name(entry: object) -> Any:
     return next(iter(entry)) if isinstance(entry, dict) and entry else entry
 
 
-def _compose(text: str) -> object:
+def compose(text: str) -> object:
+    """The nodes of a document, with their places in its text."""
     from ruamel.yaml import YAML
 
     return YAML().compose(text)
@@ -152,6 +150,15 @@ def _compose(text: str) -> object:
 
 def _pair(mapping: Any, key: str) -> tuple[Any, Any] | None:
     return next(((name, value) for name, value in mapping.value if name.value == key), None)
+
+
+def node_at(root: object, *keys: str) -> Any:
+    """The node at these keys, which are there. Keys are compared as plain data has them: ``1`` is not ``"1"``."""
+    for key in keys:
+        pair = _pair(root, key)
+        assert pair is not None, "the parsed document has the key"
+        root = pair[1]
+    return root
 
 
 def _is_block(node: Any) -> bool:
