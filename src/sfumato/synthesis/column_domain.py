@@ -83,6 +83,17 @@ class ColumnCells:
         starts = np.append(True, (np.diff(stretch) > 0) | alone[1:] | alone[:-1])
         return replace(self, edges=np.append(self.edges[:-1][starts], self.edges[-1]))
 
+    def refined(self, coarse: ColumnCells, noisy: npt.NDArray[np.float64], *, least: float) -> ColumnCells:
+        """Cells between these and coarser ones: as many in a coarse cell as have ``least`` of its noisy count each."""
+        if self.edges is None or coarse.edges is None:
+            return self
+        ends = np.searchsorted(self.edges, coarse.edges)
+        kept = [ends[-1:]]
+        for first, last, count in zip(ends[:-1], ends[1:], noisy[1:], strict=True):
+            parts = int(np.clip(count / least, 1, last - first))
+            kept.append(first + np.arange(parts) * (last - first) // parts)
+        return replace(self, edges=self.edges[np.sort(np.concatenate(kept))])
+
 
 def category_cells(name: str, dtype: pl.DataType, values: Sequence[object]) -> ColumnCells:
     """Cells for declared or learned categories."""

@@ -36,7 +36,9 @@ _ONE_WAY = {"mst": Fraction(1, 5), "adaptive": Fraction(3, 20)}
 _TOTAL = Fraction(1, 100)
 """Share of the budget for the number of rows, from which the cells of ranges and the shares of columns follow."""
 _CELL_DEVIATIONS = 4.0
-"""Standard deviations of noise that the cell of a range has on average."""
+"""Standard deviations of noise that the cell of a range has at least, if it has several values."""
+_SCOUT = Fraction(1, 4)
+"""Share of the budget of a range that finds its cells."""
 _PAIR_NOISE = 0.5
 """A pair of numbers has so many cells that its largest singular value of noise is about a quarter of the rows."""
 _BINS = (5, 40)
@@ -222,15 +224,14 @@ def _fit_table(
     total = rows.measure((0,), squared * _TOTAL)
     squared *= 1 - _TOTAL
     number = max(1.0, float(total.noisy[0]))
-    columns = {
-        name: cells if name in known else cells.coarser(_resolution(number, squared, len(columns), max_contribution))
-        for name, cells in columns.items()
-    }
+    alone = len(columns) <= max(1, len(known))
+    sizes = [cells.size for cells in columns.values()]
+    one_way = squared * (1 if alone else _column_share(plan, sizes, number, squared, max_contribution))
+    columns, spent = _cells_with_people(frame, columns, known, number, one_way, max_contribution, run.receipt)
     codes = [smallest(cells.encode(frame.get_column(name))) for name, cells in columns.items()]
     shape = [cells.size for cells in columns.values()]
     fine = PrivateCounts(codes, shape, max_contribution=max_contribution, receipt=run.receipt)
-    alone = len(columns) <= max(1, len(known))
-    one_way = squared * (1 if alone else _column_share(plan, shape, number, squared, max_contribution))
+    one_way, squared = one_way - spent, squared - spent
     measured = _measured_columns(fine, one_way)
     bins = plan.bins or _bins(number, squared - one_way, _pairs(plan, columns), max_contribution)
     merged, estimates = _merged(measured, columns, bins, known)
@@ -251,10 +252,37 @@ def _fit_table(
     return SynthesisModel(columns=columns, merged=merged, estimates=estimates, tree=tree, guarantee=run.guarantee)
 
 
-def _resolution(rows: float, squared: Fraction, columns: int, max_contribution: int) -> int:
-    """The number of cells of a range at which a cell has some standard deviations of noise on average."""
-    noise = max_contribution * sqrt(columns / float(squared))
-    return int(np.clip(rows / (_CELL_DEVIATIONS * noise), _BINS[0], 1 << 20))
+def _cells_with_people(
+    frame: pl.DataFrame,
+    columns: Mapping[str, ColumnCells],
+    known: Mapping[str, MergedCells],
+    rows: float,
+    squared: Fraction,
+    max_contribution: int,
+    receipt: Receipt,
+) -> tuple[dict[str, ColumnCells], Fraction]:
+    """Ranges in cells that have some standard deviations of noise each, and what was spent to find them.
+
+    A range is counted in equally wide cells that have so many people on average, with a part of the budget. Cells with
+    more people are split.
+    """
+    deviation = max_contribution * sqrt(len(columns) / float(squared))
+    least = _CELL_DEVIATIONS * deviation
+    most = max(_BINS[0], int(min(rows / least, 1e6)))
+    coarse = {name: cells.coarser(most) for name, cells in columns.items() if name not in known}
+    coarse = {name: cells for name, cells in coarse.items() if cells is not columns[name]}
+    if not coarse:
+        return dict(columns), Fraction(0)
+    codes = [smallest(cells.encode(frame.get_column(name))) for name, cells in coarse.items()]
+    counts = PrivateCounts(
+        codes, [cells.size for cells in coarse.values()], max_contribution=max_contribution, receipt=receipt
+    )
+    spent = squared * _SCOUT * len(coarse) / len(columns)
+    found = dict(zip(coarse, _measured_columns(counts, spent), strict=True))
+    return {
+        name: cells.refined(coarse[name], found[name].noisy, least=least) if name in coarse else cells
+        for name, cells in columns.items()
+    }, spent
 
 
 def _bins(rows: float, squared: Fraction, pairs: int, max_contribution: int) -> int:
