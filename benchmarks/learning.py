@@ -1,6 +1,7 @@
 """Private learning on UCI Adult (official split), and diffprivlib on the same rows: area under the ROC curve.
 
 python benchmarks/learning.py FOLDER [--peer PYTHON] [--record]
+python benchmarks/learning.py --regression [--record]       # R2 of linear regression on the Census file of the tests
 
 FOLDER holds train.csv.gz and test.csv.gz of UCI Adult. PYTHON is an interpreter with diffprivlib, which does not import
 beside a current scikit-learn; without it the peer is left out. Ten fits each, delta = 1e-6 (diffprivlib: delta = 0).
@@ -24,6 +25,7 @@ import numpy as np
 import polars as pl
 from record import Figures
 from sklearn.cluster import KMeans as PlainKMeans
+from sklearn.linear_model import LinearRegression as PlainRegression
 from sklearn.metrics import roc_auc_score
 
 from sfumato import learning
@@ -135,6 +137,21 @@ def main(folder: Path, peer: str | None) -> None:
             table.add(estimator=name, epsilon=epsilon, measure=measure, seconds=seconds, **interval(found), **other)
 
 
+def regression() -> None:
+    """Share of the variance of FICA in the Census file (1,080 rows, 10 features) that linear regression explains."""
+    rows = pl.read_csv(Path(__file__).parents[1] / "tests" / "samples" / "sdcmicro" / "CASCrefmicrodata.csv")
+    target, features = rows["FICA"].to_numpy().astype(float), rows.select(rows.columns[:10]).to_numpy().astype(float)
+    bounds = [(0.0, 10.0 ** np.ceil(np.log10(high))) for high in features.max(axis=0)]
+    exact = PlainRegression().fit(features, target).score(features, target)
+    forms = {"epsilon": "g", "runs": "", "mean": ".3f", "least": ".3f", "exact": ".3f"}
+    table = Figures("learning", "regression", forms, {"epsilon": "ε", "mean": "mean R²", "least": "least R²",
+                                                      "exact": "least squares"})  # fmt: skip
+    for epsilon in (0.1, 0.3, 1.0, 3.0, 10.0):
+        model = learning.LinearRegression(epsilon=epsilon, delta=1e-6, bounds=bounds, target_bounds=(0, 10_000))
+        found = [float(model.fit(features, target).score(features, target)) for _ in range(2 * RUNS)]
+        table.add(epsilon=epsilon, runs=2 * RUNS, mean=float(np.mean(found)), least=min(found), exact=exact)
+
+
 def _peer(
     python: str, train: pl.DataFrame, test: pl.DataFrame, labels: Any, truth: Any, categories: dict[str, list[str]],
     numbers: Any, inertia: float, kept: float,
@@ -167,4 +184,7 @@ def _peer(
 if __name__ == "__main__":
     words = sys.argv[1:]
     chosen = words[words.index("--peer") + 1] if "--peer" in words else None
-    main(Path(words[0]), chosen)
+    if "--regression" in words:
+        regression()
+    else:
+        main(Path(words[0]), chosen)

@@ -146,7 +146,8 @@ def test_linear_regression_with_a_budget_explains_most_of_a_real_file() -> None:
 
 
 def test_linear_regression_is_no_worse_than_a_noisy_mean() -> None:
-    """A budget too small for slopes leaves the noise of the mean; slopes of noise would lose far more than that."""
-    scores = explained(0.3, 15)
-    assert np.median(scores) > -0.3
+    """A budget too small for slopes leaves the noise of the mean. Without a measurement of the mean of its own, which
+    has a fifth of the noise of the moments, the medians were below -0.5 at epsilon 0.1."""
+    assert np.median(explained(0.1, 15)) > -0.25
+    assert np.median(explained(0.3, 15)) > -0.1
     assert np.median(explained(1, 15)) > 0.3

@@ -15,9 +15,15 @@ from sfumato.errors import BadParameter
 from sfumato.learning.base import PrivateEstimator
 from sfumato.learning.domain import FeatureDomain
 from sfumato.learning.moments import measured_scaling, noisy_moments, shortened
+from sfumato.learning.noisy_sums import FEATURE_STEPS, NoisySums
 
+_MEAN = Fraction(1, 10)
+"""Share of the budget for the number of rows and the sum of the target."""
 _SPREADS = Fraction(1, 5)
 """Share of the budget that finds where the numbers are."""
+_VISIBLE = 1 / 12
+"""Largest eigenvalue of the noise of the moments with which slopes are fitted. Numbers within three spreads have a mean
+square of 1/9: a slope is not visible where the noise is about as large."""
 _PENALTIES = (2.0, 4.0, 8.0, 16.0, 32.0, np.inf)
 """Ridge penalties that are tried, in units of noise·sqrt(width): the noise of the matrix has eigenvalues up to about
 twice that, so the smallest penalty keeps the normal equations positive definite. The last one predicts the mean."""
@@ -33,10 +39,12 @@ _TAUGHT = 0.7
 class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """Linear regression with differential privacy, from noisy sufficient statistics.
 
-    A fifth of the budget finds mean and spread of every number; features and target are clipped to three spreads and
-    scaled. The rest measures all second moments at once (AnalyzeGauss), on rows shortened to about a quarter of the
-    largest possible squared norm. The intercept is not penalized. The ridge penalty is chosen among multiples of the
-    noise, an infinite one included, so that a budget too small for slopes gives the noisy mean of the target.
+    A tenth of the budget measures the number of rows and the mean of the target. If the noise of the second moments
+    would hide all slopes, which follows from the noisy number of rows, the rest measures the mean again, and the model
+    predicts it. Otherwise a fifth of the budget finds mean and spread of every number; features and target are clipped
+    to three spreads and scaled. What is left measures all second moments at once (AnalyzeGauss), on rows shortened to
+    about a quarter of the largest possible squared norm. The intercept is not penalized. The ridge penalty is chosen
+    among multiples of the noise, an infinite one included.
 
     Parameters
     ----------
@@ -76,16 +84,26 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             target.in_steps(np.asarray(y, dtype=np.float64)[:, None], constant=True),
         ])  # fmt: skip
         numbers, sums = np.append(domain.numbers, True), self._charge()
-        scaling = measured_scaling(design, numbers, share=_SPREADS, sums=sums)
         # Numbers within three spreads have a mean square of 1/9; indicators of a category have 1 for each feature.
         count = int(np.count_nonzero(numbers))
         norm = 1 + domain.squared_norm + 1 - count + -(-count // 4)
+        [column] = target.columns
+        half = (column.high - column.low) / 2  # type: ignore[union-attr]
+        first = _sum_and_rows(design, _MEAN, sums)
+        hidden = sums.deviation(distance=norm**2 * FEATURE_STEPS**4, share=1 - _MEAN - _SPREADS) / FEATURE_STEPS**2
+        if hidden * sqrt(design.shape[1]) > _VISIBLE * max(1.0, first[1]):
+            total, rows_seen = float(_MEAN) * first + float(1 - _MEAN) * _sum_and_rows(design, 1 - _MEAN, sums)
+            mean_target = float(np.clip(total / max(1.0, rows_seen), -1, 1))
+            self.coef_ = np.zeros(design.shape[1] - 2)
+            self.intercept_ = (mean_target + 1) * half + column.low  # type: ignore[union-attr]
+            self.range_ = (self.intercept_, self.intercept_)
+            return self
+        scaling = measured_scaling(design, numbers, share=_SPREADS, sums=sums)
         moments, _, noise = noisy_moments(
-            shortened(scaling.steps(design), norm=norm), norm=norm, share=1 - _SPREADS, sums=sums
+            shortened(scaling.steps(design), norm=norm), norm=norm, share=1 - _MEAN - _SPREADS, sums=sums
         )
         slopes = _slopes(moments, _penalty(moments, noise))
-        scales, [column] = scaling.scale[:-1], target.columns
-        half = (column.high - column.low) / 2  # type: ignore[union-attr]
+        scales = scaling.scale[:-1]
         weights = slopes * scales[-1] / scales[:-1]
         mean = moments[-1, :-1] * scales + scaling.center[:-1]
         self.coef_ = weights * half
@@ -98,6 +116,12 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """The predicted target of every row, within ``range_``."""
         rows = self._fitted_rows(X)
         return np.asarray(np.clip(self._domain().scaled(rows) @ self.coef_ + self.intercept_, *self.range_))
+
+
+def _sum_and_rows(design: Floats, share: Fraction, sums: NoisySums) -> Floats:
+    """The noisy sum of the scaled target, and the noisy number of rows. One row moves each of them by at most one."""
+    exact = design[:, -2:].sum(axis=0).astype(np.int64)
+    return sums.measure(exact, distance=2 * FEATURE_STEPS**2, share=share) / FEATURE_STEPS
 
 
 def _centered(moments: Floats) -> Floats:
