@@ -236,7 +236,8 @@ def _explanation(shown: Mapping[str, Any]) -> Explanation:
     if "cost" not in shown:
         return Explanation(policy=shown["policy"], notes=tuple(shown["notes"][1:]))
     return Explanation(
-        cost=shown["cost"], groups=shown["groups"], bounding=shown["bounding"], needed=shown["needed"],
+        cost=shown["cost"], replaced=shown.get("replaced", ""), groups=shown["groups"],
+        bounding=shown["bounding"], needed=shown["needed"],
         noises=tuple(NoiseSummary(**noise) for noise in shown["noise"]),
         confidence=Fraction(str(shown["confidence"])), notes=tuple(shown["notes"]),
     )  # fmt: skip
