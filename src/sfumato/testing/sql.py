@@ -134,6 +134,9 @@ QUESTIONS: tuple[str, ...] = (
     # other spellings
     "SELECT floor, COUNT(*) FROM v, w WHERE v.ward = w.ward AND cost > 20 GROUP BY floor",
     "SELECT sex, SUM(cost) FROM p, v, w WHERE p.u = v.u AND v.ward = w.ward AND floor = 2 GROUP BY sex",
+    "SELECT COUNT(*) FROM v, w WHERE v.ward = w.ward AND n = floor",
+    "SELECT sex, COUNT(*) FROM p WHERE NOT EXISTS (SELECT * FROM (SELECT u AS who, cost FROM v) WHERE who = u"
+    " AND cost > 30) GROUP BY sex",
     "SELECT sex, COUNT(v.u) FROM v RIGHT JOIN p USING (u) GROUP BY sex",
     "SELECT COUNT(*), COUNT(v.u) FROM v RIGHT JOIN p ON v.u = p.u AND v.code = 'A'",
     "SELECT sex, COUNT(*), COUNT(v.u) FROM p LEFT JOIN v ON p.u = v.u AND v.code = 'A' AND v.cost > 30 GROUP BY sex",

@@ -104,7 +104,7 @@ class Binder:
         for join in select.args.get("joins") or ():
             if not join.args.get("on") and not join.args.get("using"):
                 item = self._item(join.this, views)
-                left, right = _known(relation, alias), _known(item, join.this.alias_or_name)
+                left, right = _known(relation, alias), _known(item, join.this.alias_or_name, keys=True)
                 made = comma_join(join, conditions, partial(_sides, left=left, right=right))
                 self._joins.check(join if made is None else made)
                 relation = self._joins.bind(relation, alias, item, made or join)
@@ -397,11 +397,11 @@ def _expected(
     return most * min(Fraction(0), scalar.low), most * max(Fraction(0), scalar.high)
 
 
-def _known(relation: BoundRelation | PublicTable, alias: str) -> Callable[[exp.Column], bool]:
-    """Whether a column is one of a table or of rows."""
+def _known(relation: BoundRelation | PublicTable, alias: str, *, keys: bool = False) -> Callable[[exp.Column], bool]:
+    """Whether a column is one of a table or of rows; with ``keys``, of a public table those that it is joined on."""
     if isinstance(relation, BoundRelation):
         return lambda column: bool(relation.columns.find(column.table, column.name))
-    names = {name.lower() for name in relation.frame.columns}
+    names = {name.lower() for name in (relation.key if keys else relation.frame.columns)}
     return lambda column: column.table.lower() in ("", alias.lower()) and column.name.lower() in names
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 
 from sqlglot import exp
 
@@ -61,7 +62,7 @@ def unit_test(node: exp.Expr, outer: BoundRelation, bind: Bind, views: Views, te
     """The rows of ``outer`` for whose unit a condition on a subquery holds."""
     bare, negated = _bare(node)
     if isinstance(bare, exp.Exists):
-        inner = bind(_uncorrelated(bare.this, outer, text), views)
+        inner = bind(_uncorrelated(bare.this, outer, text, bind, views), views)
     else:
         query = bare.args["query"]
         inner = bind(query.this if isinstance(query, exp.Subquery) else query, views)
@@ -78,7 +79,7 @@ def semi_join(node: exp.Expr, outer: BoundRelation, inner: BoundRelation, text: 
     return SemiJoin(left=outer.rows, right=inner.rows, anti=anti)
 
 
-def _uncorrelated(select: exp.Expr, outer: BoundRelation, text: str) -> exp.Expr:
+def _uncorrelated(select: exp.Expr, outer: BoundRelation, text: str, bind: Bind, views: Views) -> exp.Expr:
     """The subquery of EXISTS without the condition that its unit is the outer one, with the unit's column selected."""
     if isinstance(select, exp.Subquery):
         select = select.this
@@ -86,10 +87,19 @@ def _uncorrelated(select: exp.Expr, outer: BoundRelation, text: str) -> exp.Expr
     if where is None or select.args.get("group"):
         raise refuse(select, text, "EXISTS needs a SELECT that compares its unit with the outer one.", HINT)
     own, link = [], None
+
+    @cache
+    def known() -> ColumnScope:
+        """The columns of the subquery's tables."""
+        rows = select.copy()
+        rows.set("where", None)
+        rows.set("expressions", [exp.Star()])
+        return bind(rows, views).columns
+
     for part in split_conditions(where.this):
         bare, negated = _bare(part)
         sides = (bare.this, bare.expression) if isinstance(bare, exp.EQ) and not negated else ()
-        units = [side for side in sides if isinstance(side, exp.Column) and _is_outer_unit(side, outer, select)]
+        units = [side for side in sides if isinstance(side, exp.Column) and _is_outer_unit(side, outer, select, known)]
         if link is None and len(sides) == 2 and len(units) == 1:
             link = sides[1] if units[0] is sides[0] else sides[0]
         else:
@@ -102,13 +112,16 @@ def _uncorrelated(select: exp.Expr, outer: BoundRelation, text: str) -> exp.Expr
     return made
 
 
-def _is_outer_unit(column: exp.Column, outer: BoundRelation, select: exp.Expr) -> bool:
-    """Whether a column of a subquery's condition is the unit of the outer query: qualified by an outer table."""
+def _is_outer_unit(
+    column: exp.Column, outer: BoundRelation, select: exp.Expr, known: Callable[[], ColumnScope]
+) -> bool:
+    """Whether a column of a subquery's condition is the unit of the outer query: qualified by an outer table, or with a
+    name that no table of the subquery has."""
     inner = {table.alias_or_name.lower() for table in select.find_all(exp.Table)}
-    if not column.table or column.table.lower() in inner:
-        return False
     found = outer.columns.find(column.table, column.name)
-    return len(found) == 1 and found[0].unit
+    if column.table.lower() in inner or len(found) != 1 or not found[0].unit:
+        return False
+    return bool(column.table) or not known().find("", column.name)
 
 
 def public_values(select: exp.Expr, public: Mapping[str, PublicTable], text: str) -> list[object] | None:
