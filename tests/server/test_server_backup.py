@@ -21,6 +21,7 @@ from sfumato.errors import (
     LedgerRolledBack,
     NotSignedIn,
     OutputExists,
+    SfumatoError,
     WriteFailed,
 )
 from sfumato.ledger.ledger import Entry
@@ -410,3 +411,37 @@ def test_settings_come_from_options_then_environment_then_file(tmp_path: Path) -
     path.write_text("prot: 1\n")
     with pytest.raises(InvalidRecipe, match="prot"):
         load_settings(path, given={}, environment={})
+
+
+@pytest.mark.parametrize("where", ["file", "postgres"])
+def test_servers_that_start_at_once_begin_one_witness(
+    tmp_path: Path, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one comes when the first has entered that there is a witness, and not written it yet."""
+    place = str(tmp_path / "witness.jsonl") if where == "file" else request.getfixturevalue("postgresql")
+    services = [hospital_service(tmp_path), QueryService.open(tmp_path / "state")]
+    witnesses = [Witness(service.state, witness_store(service.state, place)) for service in services]
+    refused: list[Exception] = []
+
+    def start_second() -> None:
+        try:
+            witnesses[1].start()
+        except SfumatoError as refusal:
+            refused.append(refusal)
+
+    second = threading.Thread(target=start_second)
+    record = services[0].state.ledger.record_event
+
+    def recorded(about: str) -> object:
+        entry = record(about)
+        second.start()
+        second.join(0.5)
+        return entry
+
+    monkeypatch.setattr(services[0].state.ledger, "record_event", recorded)
+    witnesses[0].start()
+    second.join(30)
+    for witness in witnesses:
+        witness.stop()
+    assert refused == []
+    assert sum('"witness"' in entry.about for entry in services[0].state.ledger.entries()) == 1

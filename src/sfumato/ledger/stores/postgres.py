@@ -60,10 +60,8 @@ class PostgresStore:
             self._connection.close()
 
     @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[_Transaction]:
+    def write(self, *, durable: bool = True) -> Iterator[_Transaction]:  # all are durable: the server groups commits
         with self._transaction(_LOCK) as transaction:
-            if not durable:
-                transaction.query("SET LOCAL synchronous_commit = off")
             yield transaction
 
     @contextmanager
