@@ -24,7 +24,7 @@ _SLACK = 1e-12
 """Bounds are widened by this share of the largest distance, far above the rounding of a few dozen sums."""
 
 
-class Blocks(NamedTuple):
+class RecordBlocks(NamedTuple):
     """The records of each block, and its bounds around the centroid of all."""
 
     cells: Floats
@@ -41,7 +41,7 @@ class Blocks(NamedTuple):
     """Block of each record; -1 for one that was dropped."""
 
 
-def into_blocks(points: Floats, alive: Ints) -> Blocks:
+def into_blocks(points: Floats, alive: Ints) -> RecordBlocks:
     """Cut the living records into blocks: by their distance to the centroid, then at medians of the widest column."""
     d = points.shape[1]
     centre = points[alive].sum(axis=0) / len(alive)
@@ -78,7 +78,7 @@ def into_blocks(points: Floats, alive: Ints) -> Blocks:
     around = np.column_stack([points[order] - centre, radius[order]])
     lows = np.minimum.reduceat(around, starts[:-1], axis=0).T.copy()
     highs = np.maximum.reduceat(around, starts[:-1], axis=0).T.copy()
-    return Blocks(cells, ids, centre, lows, highs, held, home)
+    return RecordBlocks(cells, ids, centre, lows, highs, held, home)
 
 
 @kernel()
