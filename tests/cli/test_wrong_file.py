@@ -78,3 +78,8 @@ def test_help_cuts_no_line(capsys: pytest.CaptureFixture[str]) -> None:
         assert main([*words, "--help"]) == 0
         commands = capsys.readouterr().out.partition("Commands:")[2]
         assert not [line for line in commands.splitlines() if line.endswith("...")], words
+
+
+def test_a_percentage_for_a_budget_is_answered_with_the_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", "none.yaml", "SELECT COUNT(*) FROM t", "--epsilon", "5%"]) == 2
+    assert "is not a number: write 0.05." in capsys.readouterr().err

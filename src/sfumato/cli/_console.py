@@ -63,12 +63,14 @@ class _Number(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
         from sfumato.errors import BadParameter
+        from sfumato.params import percent_hint
         from sfumato.rationals import rational
 
         try:
             rational(value)
         except BadParameter:
-            self.fail("is not a number such as 0.05 or 1/3.", param, ctx)
+            hint = percent_hint(value) or " such as 0.05 or 1/3"
+            self.fail(f"is not a number{hint}.", param, ctx)
         return value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,7 @@ from sfumato.wording import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 _FIRST = 3
 """Figures on the first page."""
@@ -245,6 +247,17 @@ def page_html(template: str, **context: Any) -> str:
     return page.render(style=Markup(sheet), policy=policy, **context)  # the sheet is our own file, not data
 
 
+def _code(sentence: object) -> Markup:
+    """A sentence as HTML: escaped, with what stands between backquotes as code.
+
+    >>> _code("Set `limits: {risk: ...}` & run <again>.")
+    Markup('Set <code>limits: {risk: ...}</code> &amp; run &lt;again&gt;.')
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(str(sentence)))))
+
+
 @cache
 def environment() -> Environment:
     """The template engine of all pages: it escapes every string of the data."""
@@ -262,6 +275,7 @@ def environment() -> Environment:
         "percent": formatting.percent,
         "number": formatting.number,
         "readable_name": formatting.readable_name,
+        "code": _code,
     }
     environment.globals |= {
         "counted": counted,
