@@ -27,7 +27,7 @@ from sfumato.attacks import Attack, AttackScenario, evaluate_attack, risk
 from sfumato.attacks.inference.membership import Membership
 from sfumato.attacks.inference.model_inference import ModelInference
 from sfumato.attacks.inference.singling_out import SinglingOut
-from sfumato.attacks.record_linkage.rare_values import RareValues
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.attacks.record_linkage.view_linkage import ViewLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Data
@@ -137,7 +137,7 @@ def replaced(frame: pl.DataFrame, share: float) -> pl.DataFrame:
 def linkage(folder: Path) -> None:
     draw = np.random.default_rng(11)
     eia = pl.read_csv(folder / "sdcmicro" / "EIA.csv").select(pl.selectors.numeric()).to_numpy()[:, -10:].astype(float)
-    few, views, rare = numbers(eia[:2000]), ViewLinkage(), RareValues()
+    few, views, posterior = numbers(eia[:2000]), ViewLinkage(), PosteriorLinkage()
     swapped = masked(few, RankSwap(p=15))
     identity("EIA, rank swapping p = 15", "ranks, one-to-one", few, swapped, by_rank_assignment, views)
     scaled = numbers((eia - eia.mean(axis=0)) / eia.std(axis=0))
@@ -155,7 +155,7 @@ def linkage(folder: Path) -> None:
     answers = pl.read_csv(folder / "genetic-benchmark" / "mach2019_int.csv.gz")[:2000]
     for name, frame, share in (("survey", keys, 0.3), ("survey", keys, 0.8), ("MACH", answers, 0.4)):
         release = f"{name}, {share:.0%} of the cells exchanged".replace("%", " %")
-        identity(release, "equal values by rarity", frame, replaced(frame, share), by_rarity, rare)
+        identity(release, "equal values by rarity", frame, replaced(frame, share), by_rarity, posterior)
     blank = draw.random((2000, 10)) < 0.3
     noisy = eia[:2000] + draw.normal(0, 3, (2000, 10)) * eia[:2000].std(axis=0)
     sides = [
@@ -165,7 +165,7 @@ def linkage(folder: Path) -> None:
         )
         for part in (eia[:2000], noisy)
     ]
-    identity("EIA with blanks, noise 300 %", "pattern of blanks", sides[0], sides[1], by_blanks, rare)
+    identity("EIA with blanks, noise 300 %", "pattern of blanks", sides[0], sides[1], by_blanks, posterior)
     where = AttackScenario(
         original=dataset(few),
         release=Release(table=Table(frame=swapped), manifest={}),

@@ -19,7 +19,7 @@ from sfumato.attacks.inference.value_presence import ValuePresence
 from sfumato.attacks.record_linkage.assignment import Assignment
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
-from sfumato.attacks.record_linkage.rare_values import RareValues
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 
 RUNS, ROWS = 40, 150
 ATTACKS = (
@@ -30,7 +30,7 @@ ATTACKS = (
     Assignment(),
     Membership(),
     ValuePresence(),
-    RareValues(),
+    PosteriorLinkage(),
 )
 
 

@@ -42,7 +42,6 @@ from sfumato.attacks.base import Predicate as Predicate
 from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage as ProbabilisticLinkage
 from sfumato.attacks.record_linkage.profile_linkage import ProfileLinkage as ProfileLinkage
 from sfumato.attacks.record_linkage.rare_terms import RareTerms as RareTerms
-from sfumato.attacks.record_linkage.rare_values.attack import RareValues as RareValues
 from sfumato.attacks.query.reconstruction import Reconstruction as Reconstruction
 from sfumato.attacks.query.refusals import Refusals as Refusals
 from sfumato.attacks.evaluation.outcome import Risk as Risk

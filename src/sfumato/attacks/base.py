@@ -71,8 +71,6 @@ class Stage(IntEnum):
     """Distances learned from known matches."""
     ANY_COLUMNS = 7
     """Columns that nobody declared as known."""
-    KEPT_VALUES = 8
-    """Exact values that the masking kept."""
     SEEDS = 9
     """Random numbers of the masking."""
     OTHER = 10

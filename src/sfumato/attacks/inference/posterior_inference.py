@@ -14,7 +14,7 @@ from sfumato.attacks.inference._class_votes import tolerance_windows, votes_with
 from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.attacks.posterior.candidates import best_pairs
 from sfumato.attacks.posterior.evidence import collect
-from sfumato.attacks.posterior.matching import one_to_one, probabilities
+from sfumato.attacks.posterior.matching import probabilities
 from sfumato.attacks.posterior.secrets import Channel
 from sfumato.attacks.remasking import WEAK_MASKING
 from sfumato.deadline import batches, split_deadline
@@ -42,7 +42,8 @@ class PosteriorInference(Inference):
     column was perturbed itself (noise, PRAM, swapping, microaggregation), each row votes for the values that may have
     been masked to the released one (Bayes' rule, with a prior estimated from the release and from similar rows). The
     guess is the value with the most votes; for numbers with a ``tolerance``, the value within the tolerance of most
-    votes. An attacker who does not know the steps takes the value of the row assigned to the person.
+    votes. An attacker who does not know the steps learns
+    from the files how columns were changed.
 
     Perturbations of the sensitive column are assumed to be independent of those of the other columns.
     """
@@ -77,12 +78,7 @@ class PosteriorInference(Inference):
         pairs, done = best_pairs(evidence, half)
         if done == 0:
             raise OutOfTime("Stopped: time was up before any target was processed.", fix="Allow more time.")
-        if evidence.unscaled:
-            # How far values were moved is not known, so that only the order of the rows is: the assigned one votes.
-            row, _ = one_to_one(pairs, rng.child("ties").generator)
-            chance = _MEMBERSHIP_PRIOR * (pairs.row == row[pairs.person])
-        else:
-            chance = _MEMBERSHIP_PRIOR * probabilities(pairs)
+        chance = _MEMBERSHIP_PRIOR * probabilities(pairs)
         amount = self.tolerance > 0 and view.release.table.column(view.secret).dtype.is_numeric()
         channel = Channel.of(view, progress, amount=amount)
         windows = tolerance_windows(channel.values, self.tolerance)

@@ -9,7 +9,7 @@ person, so the probability of each is that for anybody.
 | changed by no published step, or coarsened truthfully | 1 if the released label contains the known value, else 0 |
 | changed by one step that states its channel | the channel (:mod:`sfumato.masking.channel`) |
 | changed by several steps, or by one without a channel | estimated by rerunning the steps (:class:`Likelihood`) |
-| steps not known | distances of values and of ranks; a label that fits, unless it was changed |
+| steps not known | a mixture of usual ones, learned from the files (:mod:`sfumato.attacks.posterior.unknown`) |
 | order of rows kept | that of the row's place if the removed rows were removed at random |
 """
 
@@ -23,9 +23,9 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import View
-from sfumato.attacks.candidate_rows import Match, compare, match
-from sfumato.attacks.features import numbers
+from sfumato.attacks.candidate_rows import Match, match
 from sfumato.attacks.likelihood import Likelihood
+from sfumato.attacks.posterior.unknown import UnknownColumn, learned, unknown_column
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import method_of
@@ -43,13 +43,7 @@ _RANK_CELLS = 200
 _GRID = 0.05
 """Step, in standard deviations of the noise, of the grid on which the density of released values is computed."""
 _MOST_CELLS = 2_000_000
-"""Points of that grid, and cells of a table of labels."""
-_KEPT_LABELS = 0.8
-"""Probability that a label was not changed, where the steps are not known."""
-_LARGEST = 1e150
-"""Numbers with a larger standard deviation than this, or a smaller than one over it, are compared by rank alone."""
-_FAR = 1e4
-"""Upper bound of standardized differences, so that squares in single precision do not overflow."""
+"""Points of that grid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +77,8 @@ class RowEvidence:
     """Columns whose channel was estimated by rerunning the published steps, or by distance."""
     rounds: int = 0
     """How often the published steps were rerun for them."""
-    unscaled: bool = False
-    """Whether distances are among the evidence whose scale, that of the perturbation, is not known."""
+    unknown: tuple[tuple[UnknownColumn, Singles], ...] = ()
+    """Columns whose masking is not known, and the logarithms of their likelihood ratios."""
 
     def block(self, part: slice) -> Singles:
         """The scores of some targets with every row."""
@@ -94,6 +88,8 @@ class RowEvidence:
             scores += table[known[part]][:, released]
         for points in self.points:
             scores += self._distances(points, part)
+        for column, log in self.unknown:
+            scores += column.log_ratio(log, part)
         for known, released in self.equal:
             scores[known[part][:, None] != released[None, :]] += IMPOSSIBLE
         if self.position is not None:
@@ -111,6 +107,8 @@ class RowEvidence:
             scores += table[known[person], released[row]]
         for points in self.points:
             scores += self._distance(points.known[person], points.released[row], points.spread, person)
+        for column, log in self.unknown:
+            scores += column.log_pairs(log, person, row)
         for known, released in self.equal:
             scores[known[person] != released[row]] += IMPOSSIBLE
         if self.position is not None:
@@ -182,12 +180,12 @@ def collect(view: View, progress: Progress) -> RowEvidence:
     collected = _Terms(view)
     for channel in channels:
         collected.add(channel)
-    estimated = collected.estimate(rest, progress) if rest else ()
+    learned_names = collected.estimate(rest, progress) if rest else ()
     if matched is None and collected.empty and view.position is None:
         raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
     if matched is not None:
         collected.bonus += np.log(np.maximum(matched.weights(np.arange(len(collected.bonus))), 1e-300))
-    used = {*stated, *estimated, *(name for name in exact if matched is not None and name not in matched.left_out)}
+    used = {*stated, *learned_names, *(name for name in exact if matched is not None and name not in matched.left_out)}
     return RowEvidence(
         targets=view.targets.height,
         rows=view.release.table.rows,
@@ -199,9 +197,9 @@ def collect(view: View, progress: Progress) -> RowEvidence:
         points=tuple(collected.points),
         forgiving=view.blanks_unknown or bool(coarsened(view)),
         position=view.position,
-        estimated=estimated,
+        estimated=learned_names,
         rounds=collected.rounds,
-        unscaled=collected.unscaled,
+        unknown=tuple(collected.unknown),
     )
 
 
@@ -244,12 +242,12 @@ class _Terms:
         self.equal: list[tuple[Ints, Ints]] = []
         self.tables: list[tuple[Ints, Ints, Singles]] = []
         self.points: list[_Points] = []
+        self.unknown: list[tuple[UnknownColumn, Singles]] = []
         self.rounds = 0
-        self.unscaled = False
 
     @property
     def empty(self) -> bool:
-        return not (self.equal or self.tables or self.points)
+        return not (self.equal or self.tables or self.points or self.unknown)
 
     def add(self, channel: StepChannel) -> None:
         if isinstance(channel, EqualChannel):
@@ -277,7 +275,9 @@ class _Terms:
             raise TypeError(type(channel))
 
     def estimate(self, names: tuple[str, ...], progress: Progress) -> tuple[str, ...]:
-        """Add columns without a channel: by rerunning the published steps, else by distance."""
+        """Add columns without a channel: by rerunning the published steps, else by what is learned from the files."""
+        if not self._view.steps:
+            return tuple(self.learn(names, progress))
         view = replace(self._view, knows=names)
         labels = {name for name in coarsened(view) if view.release.table.column(name).dtype == pl.String}
         simulated = replace(view, knows=tuple(name for name in names if name not in labels))
@@ -295,80 +295,28 @@ class _Terms:
                     table = learned.table[place]
                     self.tables.append((known[:, place], seen[:, place], table))
                     done.append(scale.name)
-        for name in names:
-            if name not in done and (self._distance(name) or self._label(name)):
-                done.append(name)
+        done += self.learn(tuple(name for name in names if name not in done), progress)
         return tuple(done)
 
-    def _distance(self, name: str) -> bool:
-        """Add a column of numbers by the difference of its values and of their ranks, each with half the weight.
-
-        Values say more after noise, ranks after swapping or a change of scale, and the method is not known.
-        """
-        known, released = self._view.targets.get_column(name), self._view.release.table.column(name)
-        if released.dtype == pl.String or not (known.dtype.is_numeric() or known.dtype.is_temporal()):
-            return False
-        before, after = numbers(known), numbers(released)
-        if before is None or after is None or not np.isfinite(before).any():
-            return False
-        before, after = (np.where(np.isfinite(values), values, np.nan) for values in (before, after))
-        if not np.nanmin(after, initial=np.inf) < np.nanmax(after, initial=-np.inf):
-            return False
-        many = 2 * np.isfinite(before).sum() >= np.isfinite(after).sum()
-        own = before if many and np.nanmin(before) < np.nanmax(before) else after
-        self.unscaled = True
-        scales = (_standardized, _ranked)
-        for scale in scales:
-            left, right = scale(before, own), scale(after, after)
-            if left is not None and right is not None:
-                pair = left[:, None] / len(scales) ** 0.5, right[:, None] / len(scales) ** 0.5
-                self.add(PointChannel(columns=(name,), known=pair[0], released=pair[1]))
-        return True
-
-    def _label(self, name: str) -> bool:
-        """Add a column of labels: the released one contains the known value unless it was changed."""
+    def learn(self, names: tuple[str, ...], progress: Progress) -> list[str]:
+        """Add columns whose masking is not known, with weights learned from all of them together."""
         view = self._view
-        known, released = view.targets.get_column(name), view.release.table.column(name)
-        if known.n_unique() * released.n_unique() > _MOST_CELLS:
-            return False
         published = view.release.manifest.get("columns", {}) if view.transparent else {}
-        compared = compare(
-            known,
-            released,
-            published.get(name, {}).get("hierarchy"),
-            blanks_unknown=view.blanks_unknown,
-            recoding=view.recodings.get(name),
-        )
-        if not compared.named or len(compared.labels) < 2:
-            return False
-        fits = np.zeros((len(compared.values), len(compared.labels)))
-        fits[np.repeat(np.arange(len(compared.values)), np.diff(compared.starts)), compared.fits] = 1.0
-        share = np.bincount(compared.released, minlength=len(compared.labels)) / len(compared.released)
-        fitting = fits * share
-        total = np.maximum(fitting.sum(axis=1, keepdims=True), 0.5 / len(compared.released))
-        table = _KEPT_LABELS * fitting / total + (1 - _KEPT_LABELS) * share
-        weight = np.bincount(compared.known, minlength=len(compared.values)) / len(compared.known)
-        log = np.log(np.maximum(table, np.exp(IMPOSSIBLE)))
-        self.add(
-            TableChannel(columns=(name,), known=compared.known, released=compared.released, log=log, weight=weight)
-        )
-        return True
-
-
-def _standardized(values: Floats, among: Floats) -> Floats | None:
-    """Values in units of the standard deviation; None if it is no ordinary number."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle, spread = np.nanmean(among), np.nanstd(among)
-        if not 1 / _LARGEST < spread < _LARGEST:
-            return None
-        return np.asarray(np.clip((values - middle) / spread, -_FAR, _FAR))
-
-
-def _ranked(values: Floats, among: Floats) -> Floats:
-    """Ranks among the others in units of their standard deviation."""
-    ordered = np.sort(among[np.isfinite(among)])
-    middle = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
-    return np.where(np.isfinite(values), middle / len(ordered) * 12**0.5, np.nan)
+        made = [
+            unknown_column(
+                view.targets.get_column(name),
+                view.release.table.column(name),
+                published.get(name, {}).get("hierarchy"),
+                recoding=view.recodings.get(name),
+                blanks_unknown=view.blanks_unknown,
+            )
+            for name in names
+        ]
+        columns = [column for column in made if column is not None]
+        if columns:
+            columns = learned(view.targets.height, view.release.table.rows, columns, progress)
+        self.unknown += [(column, column.log) for column in columns]
+        return [column.name for column in columns]
 
 
 def _log_density(known: Floats, released: Floats) -> Floats:

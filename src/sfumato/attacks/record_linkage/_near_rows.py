@@ -40,11 +40,10 @@ def near_rows(
     return np.where(same, rows, -1), np.where(same, distance, np.inf)
 
 
-def different_rows(near: Ints, cost: Floats, draw: np.random.Generator, unlinked: Floats | None = None) -> Ints:
+def different_rows(near: Ints, cost: Floats, draw: np.random.Generator) -> Ints:
     """A different row for each target at minimum total cost; its nearest one if all its near rows went to others.
 
-    Costs are ascending; a row at infinite cost cannot be given. ``unlinked`` is the cost of giving a target none of its
-    near rows, beyond that of the nearest; more than that of any row if omitted.
+    Costs are ascending; a row at infinite cost cannot be given.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
@@ -59,7 +58,7 @@ def different_rows(near: Ints, cost: Floats, draw: np.random.Generator, unlinked
     used, column = np.unique(near[person, place], return_inverse=True)
     pairs = csr_array(
         (
-            np.concatenate([positive, positive.max() + np.ones(people) if unlinked is None else unlinked + 1.001]),
+            np.concatenate([positive, positive.max() + np.ones(people)]),
             (np.concatenate([person, np.arange(people)]), np.concatenate([column, len(used) + np.arange(people)])),
         ),
         shape=(people, len(used) + people),

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 
 class PosteriorLinkage(Linking):
-    """An attacker who knows the method multiplies the evidence of all known columns and rows of a person.
+    """An attacker multiplies the evidence of all known columns and rows of a person.
 
     The score of a released row for a person is the sum over all known columns of log P(released | known), less what it
     is for anybody. Ranges and unchanged values are either possible or not; noise, swapping, PRAM, fuzzy
     microaggregation and shifted dates have the likelihood that follows from their published parameters (their
     channel); other methods are rerun to estimate it. Where a released column groups the rows of a person or household,
-    the scores of the rows are added and the whole group is linked. Where the order of rows was kept, the place in the
+    the scores of the rows are added and the whole group is linked. Without published steps, how often each column kept
+    its values and how far it moved them is learned from the files: rare values that were kept, near ranks and near
+    values all count. Where the order of rows was kept, the place in the
     file is evidence too. Different people get different rows: the assignment with the largest total score is computed.
 
     Confidence is the probability of the pair under all assignments, so it can be compared with the share of correct
@@ -56,10 +58,10 @@ class PosteriorLinkage(Linking):
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        """Where more is known than that released values are true: perturbations, groups of rows, or the order."""
+        """Where values may have been perturbed, or rows are grouped, or their order was kept."""
         if scenario.synthetic or scenario.release_row is None or not scenario.known:
             return ()
-        perturbed = bool(scenario.steps) and len(scenario.unperturbed) < len(scenario.known)
+        perturbed = not scenario.steps or len(scenario.unperturbed) < len(scenario.known)
         ordered = scenario.release.manifest.get("order") == "kept"
         return (cls(),) if perturbed or ordered or scenario.household is not None else ()
 
