@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, risk
-from sfumato.attacks.posterior.unknown import UnknownColumn, learned, unknown_column
+from sfumato.attacks.posterior.unknown import MixtureColumn, learned, unknown_column
 from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
@@ -127,7 +127,7 @@ def test_the_default_battery_holds_the_attack_unless_values_are_synthetic() -> N
     assert not any(isinstance(attack, PosteriorLinkage) for attack in default_attacks(synthetic))
 
 
-def columns_of(known: pl.DataFrame, released: pl.DataFrame) -> list[UnknownColumn]:
+def columns_of(known: pl.DataFrame, released: pl.DataFrame) -> list[MixtureColumn]:
     made = (
         unknown_column(known[name], released[name], None, recoding=None, blanks_unknown=False) for name in known.columns
     )

@@ -25,7 +25,7 @@ import polars as pl
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import Match, match
 from sfumato.attacks.likelihood import Likelihood
-from sfumato.attacks.posterior.unknown import UnknownColumn, learned, unknown_column
+from sfumato.attacks.posterior.unknown import MixtureColumn, learned, unknown_column
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import method_of
@@ -77,7 +77,7 @@ class RowEvidence:
     """Columns whose channel was estimated by rerunning the published steps, or by distance."""
     rounds: int = 0
     """How often the published steps were rerun for them."""
-    unknown: tuple[tuple[UnknownColumn, Singles], ...] = ()
+    unknown: tuple[tuple[MixtureColumn, Singles], ...] = ()
     """Columns whose masking is not known, and the logarithms of their likelihood ratios."""
 
     def block(self, part: slice) -> Singles:
@@ -242,7 +242,7 @@ class _Terms:
         self.equal: list[tuple[Ints, Ints]] = []
         self.tables: list[tuple[Ints, Ints, Singles]] = []
         self.points: list[_Points] = []
-        self.unknown: list[tuple[UnknownColumn, Singles]] = []
+        self.unknown: list[tuple[MixtureColumn, Singles]] = []
         self.rounds = 0
 
     @property

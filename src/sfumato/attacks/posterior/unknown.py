@@ -59,7 +59,7 @@ _LEAST = 1e-4
 
 
 @dataclass(kw_only=True)
-class UnknownColumn:
+class MixtureColumn:
     """One column: cells of known and released values, and the likelihood ratio of each pair of cells by component."""
 
     name: str
@@ -76,7 +76,7 @@ class UnknownColumn:
     exact: int = -1
     """The component of kept values, if it is one."""
 
-    def moved(self) -> UnknownColumn:
+    def moved(self) -> MixtureColumn:
         """The same column for another start: most values were moved, if they can be."""
         weights, kept = self.weights.copy(), self.kept
         if len(weights) > _MOVED:
@@ -133,7 +133,7 @@ class UnknownColumn:
         self.weights[0] = max(self.weights[0], _LEAST)
 
 
-def learned(targets: int, rows: int, columns: list[UnknownColumn], progress: Progress) -> list[UnknownColumn]:
+def learned(targets: int, rows: int, columns: list[MixtureColumn], progress: Progress) -> list[MixtureColumn]:
     """Learn the weights of all columns together from some of the targets, who come in random order.
 
     Where values were exchanged, equal values mislead at first: learning starts with and without kept values, and the
@@ -164,7 +164,7 @@ def learned(targets: int, rows: int, columns: list[UnknownColumn], progress: Pro
 
 def unknown_column(
     known: pl.Series, released: pl.Series, hierarchy: object, *, recoding: object, blanks_unknown: bool
-) -> UnknownColumn | None:
+) -> MixtureColumn | None:
     """A column with its components; None if it says nothing."""
     if released.n_unique() < 2:
         return None
@@ -227,18 +227,18 @@ def unknown_column(
             part[blank_before] = 1.0
     weights = np.array(start) / (sum(start) + kept)
     stacked = np.stack(parts).astype(np.float32)
-    return UnknownColumn(
+    return MixtureColumn(
         name=known.name, known=left, released=right, parts=stacked, weights=weights, equal=equal,
         kept=kept / (sum(start) + kept), exact=exact,
     )  # fmt: skip
 
 
-def _by_code(known: pl.Series, released: pl.Series) -> UnknownColumn | None:
+def _by_code(known: pl.Series, released: pl.Series) -> MixtureColumn | None:
     """A text with many values: kept or replaced."""
     equal = _codes(known, released)
     if not np.isin(equal[0], equal[1]).any():
         return None
-    return UnknownColumn(
+    return MixtureColumn(
         name=known.name, known=np.zeros(len(known), np.int64), released=np.zeros(len(released), np.int64),
         parts=np.ones((1, 1, 1), np.float32), weights=np.array([0.5]), equal=equal, kept=0.5,
     )  # fmt: skip
