@@ -76,7 +76,7 @@ CREATE TABLE sfumato_schema (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT sfumato_schema_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO "sfumato_schema" VALUES('0002');
+INSERT INTO "sfumato_schema" VALUES('0001');
 CREATE TABLE sfumato_server_approvals (
 	request TEXT NOT NULL, 
 	by_name TEXT NOT NULL, 

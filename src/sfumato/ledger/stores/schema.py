@@ -16,7 +16,7 @@ from sfumato.errors import LedgerBroken
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-REVISION = "0002"
+REVISION = "0001"
 """The newest script in ``migrations/versions``."""
 VERSION_TABLE = "sfumato_schema"
 
@@ -57,14 +57,5 @@ def migrate(engine: Engine, schema: SchemaVersion, *, lock: str) -> None:
         raise failure.orig or failure from None
     except CommandError:
         raise LedgerBroken(
-            "The database was written by a later version of sfumato, or by a development version before 0.2.",
-            fix="Use that version, or a newer one.",
+            "The database was written by a later version of sfumato.", fix="Use that version, or a newer one."
         ) from None
-
-
-def earlier_layout() -> LedgerBroken:
-    """The refusal to open a ledger whose accounts this version does not read. Nothing of it is changed."""
-    return LedgerBroken(
-        "The database holds a ledger of a development version before 0.2, whose accounts are not read.",
-        fix="See there what was spent, and set budgets in a new ledger that are smaller by that.",
-    )

@@ -6,8 +6,6 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.schema import SchemaItem
 
-from sfumato.ledger.stores.schema import earlier_layout
-
 revision = "0001"
 down_revision = None
 
@@ -17,8 +15,6 @@ _LONG = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    if any(name.endswith("_ledger") for name in sa.inspect(op.get_bind()).get_table_names()):
-        raise earlier_layout()
     op.create_table(
         "sfumato_ledger",
         _number(), _text("at"), _text("kind", sa.CheckConstraint(_KINDS)), _text("dataset"), _text("analyst"),
