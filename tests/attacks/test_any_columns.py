@@ -220,6 +220,18 @@ def test_a_consistent_release_without_manifest_is_judged_by_its_class_sizes() ->
         run(AnyColumns(most="all"), scenario(BODY, apart, unknown=True))
 
 
+@pytest.mark.parametrize("names", [("age", "sex"), ("age", "sex", "smokes"), ("ht", "wt", "age")])
+def test_of_a_sample_without_row_correspondence_nobody_is_found_who_is_not_in_it(names: tuple[str, ...]) -> None:
+    """Of each class one guess is right on average, however many people look alike who are not in the release."""
+    sample = BODY.select(names).sample(fraction=0.2, seed=3)
+    where = scenario(BODY, sample, unknown=True)
+    share = sample.n_unique() / ROWS
+    assert run(AnyColumns(most="all"), where).main.rate == pytest.approx(share)
+    assert evaluate_attack(Linkage(knows=names), where, rng=Rng(1)).main.rate == pytest.approx(share)
+    best = max(sample.n_unique(list(some)) for size in (1, 2, 3) for some in combinations(names, min(size, len(names))))
+    assert run(AnyColumns(), where).main.rate == pytest.approx(best / ROWS)
+
+
 def test_named_attacks_of_a_recipe_do_not_switch_it_off_and_studies_leave_it_out() -> None:
     done = sfumato.protect(RECIPE, BODY)
     assert [entry["attack"] for entry in done.attacks.entries()] == ["linkage", "any-columns", "any-columns"]

@@ -40,7 +40,7 @@ class ColumnCodes:
     size: int
     """Number of codes."""
     true: bool
-    """Whether the released value fits the known one for every person."""
+    """Whether the released value fits the known one for every person in the release."""
     exact: bool
     """Whether the column is true and each known value fits one code only: looking up the code is then the attack."""
 
@@ -136,8 +136,9 @@ def _coded(scenario: AttackScenario, known: pl.Series, own: Ints | None) -> Colu
         return None
     once = int(covered.counts.sum()) == len(covered.values)
     if own is None:
+        # Only columns whose released values may all be true are judged then. Who has no fitting row is not released.
         points = _most_specific(*covered.by_value(), covered.counts)[covered.known]
-        true = bool((points >= 0).all())
+        true = True
     else:
         fitting = covered.covers(covered.known, labels[own])
         points, true = np.where(fitting, labels[own], -1), bool(fitting.all())

@@ -89,7 +89,11 @@ def _count(released: Ints, known: Ints, sizes: Ints, keys: Ints, counts: Ints) -
 
 def class_sizes(people: CodedPeople, columns: Sequence[ColumnCodes]) -> Ints:
     """For each person the number of release rows with the codes that the known values point to; 0 if there is none, or
-    if their own row is not among them."""
+    if their own row is not among them.
+
+    Without row correspondence it is the number of people with these codes where they are more than the rows: of n
+    people with r rows each is in the release with probability r/n, and their row is then guessed with probability 1/r.
+    """
     return _Counter(people).sizes(columns)[0]
 
 
@@ -98,7 +102,8 @@ class _Counter:
 
     def __init__(self, people: CodedPeople) -> None:
         self.people, self.visits = people, 0
-        slots = 1 << max(4, int(2 * max(people.released_rows, 1) - 1).bit_length())
+        most = max(people.released_rows, len(people.rows) if people.own is None else 0, 1)
+        slots = 1 << max(4, int(2 * most - 1).bit_length())
         self._keys, self._counts = np.empty(slots, dtype=np.int64), np.empty(slots, dtype=np.int64)
 
     def sizes(self, columns: Sequence[ColumnCodes]) -> tuple[Ints, int]:
@@ -116,7 +121,12 @@ class _Counter:
             key, points = both[: people.released_rows], np.where(correct, both[people.released_rows :], -1)
         sizes = np.empty(len(points), dtype=np.int64)
         self.visits += len(key) + len(points)
-        return sizes, int(_count(key, points, sizes, self._keys, self._counts))
+        classes = int(_count(key, points, sizes, self._keys, self._counts))
+        if own is None:
+            alike = np.empty_like(sizes)
+            _count(points[points >= 0], points, alike, self._keys, self._counts)
+            sizes = np.where(sizes > 0, np.maximum(sizes, alike), 0)
+        return sizes, classes
 
     def count(self, columns: Sequence[ColumnCodes]) -> tuple[float, int]:
         """The expected share of people found, and the number of classes."""

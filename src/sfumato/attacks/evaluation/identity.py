@@ -5,6 +5,7 @@ names any row of the person, and a person is found if one of the guesses is corr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import polars as pl
 
 from sfumato.attacks.base import Attack, Guesses, View
 from sfumato.attacks.column_codes import consistent_columns
+from sfumato.attacks.column_search import class_sizes
 from sfumato.attacks.evaluation.model_selection import strongest
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.trial import (
@@ -124,9 +126,10 @@ def evaluate_identity(
         else:
             baseline = Arm(hits=len(rows) / size, trials=len(rows))
     else:
-        # Released values are true, so the true row is among the matching ones, and the attack chose one of them at
-        # random. The guess is correct with the probability that the attack states as its confidence.
-        hit = np.where(guesses.made, guesses.confidence, 0.0)
+        # Released values are true. If the person is in the release, their row is among the matching ones, and the
+        # attack chose one of them at random: the guess is then correct with the probability that the attack states
+        # as its confidence. People who look alike and have fewer rows than they are may not be in the release.
+        hit = np.where(guesses.made, np.minimum(guesses.confidence, _at_most(scenario, targets.knows, rows)), 0.0)
         if person is not None and own is not None:
             # at most all rows of the person are among the matching ones
             hit = np.minimum(1.0, hit * np.bincount(person)[own])
@@ -137,6 +140,16 @@ def evaluate_identity(
         truth = "row map" if scenario.lineage is not None else "aligned rows"
     planned = len(chosen) if person is None else len(np.unique(person[chosen]))
     return outcome_of(attack, targets, rows, guesses, hit, baseline, truth=truth, planned=planned, people=own)
+
+
+def _at_most(scenario: AttackScenario, knows: Sequence[str], rows: Rows) -> npt.NDArray[np.float64]:
+    """For each of these rows of the original the largest share of guesses that can be right: one over the number of
+    people who look alike, without row correspondence."""
+    found = None if scenario.auxiliary is not None else consistent_columns(scenario, knows)
+    share = np.ones(scenario.original.rows)
+    if found is not None:
+        share[found.rows] = 1 / np.maximum(class_sizes(found, found.columns), 1)
+    return share[rows]
 
 
 def _rows_together(scenario: AttackScenario, targets: Targets, person: Rows | None) -> Rows | None:
