@@ -41,7 +41,6 @@ ROOMS = {"commands": "cli", "demos": "demos", "report": "studies"}
 CIRCLES = tuple(
     frozenset(f"sfumato.{name}" for name in names.split())
     for names in (
-        "collecting collecting.frequencies",
         "data data.formats",
         "server server.accounts server.postgres server.rest",
     )

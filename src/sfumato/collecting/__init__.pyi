@@ -8,7 +8,7 @@ from sfumato.collecting.frequency_protocol import FrequencyProtocol as Frequency
 from sfumato.collecting.frequencies.generalized_randomized_response import GeneralizedRandomizedResponse as GeneralizedRandomizedResponse
 from sfumato.collecting.frequencies.hadamard_count_mean_sketch import HadamardCountMeanSketch as HadamardCountMeanSketch
 from sfumato.collecting.frequencies.hadamard_response import HadamardResponse as HadamardResponse
-from sfumato.collecting.heavy_hitters import HeavyHitters as HeavyHitters
+from sfumato.collecting.frequencies._heavy_hitters import HeavyHitters as HeavyHitters
 from sfumato.collecting.numbers.hybrid import Hybrid as Hybrid
 from sfumato.collecting.estimates import MeanEstimate as MeanEstimate
 from sfumato.collecting.number_protocol import NumberProtocol as NumberProtocol

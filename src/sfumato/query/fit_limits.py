@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.dp.loss import PrivacyLoss, sequential
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.query.results.postprocess import NoisyValue
@@ -57,9 +58,9 @@ def fit_limits(
     if not 0 < rational(share) < 1 or most < 1:
         raise BadParameter("`share` lies between 0 and 1 and `most` is at least 1.")
     each = rational(epsilon) / 3
-    keys = ", ".join(_quoted(name) for name in dict.fromkeys([unit, *by]))
-    inner = f"SELECT {keys}, COUNT(*) AS m FROM {_quoted(table)} GROUP BY {keys}"
-    outer = f"SELECT {_quoted(unit)}, MAX(m) AS n, COUNT(*) AS g FROM ({inner}) AS a GROUP BY {_quoted(unit)}"
+    keys = ", ".join(quoted_name(name) for name in dict.fromkeys([unit, *by]))
+    inner = f"SELECT {keys}, COUNT(*) AS m FROM {quoted_name(table)} GROUP BY {keys}"
+    outer = f"SELECT {quoted_name(unit)}, MAX(m) AS n, COUNT(*) AS g FROM ({inner}) AS a GROUP BY {quoted_name(unit)}"
     losses: list[PrivacyLoss] = []
 
     def ask(items: str) -> tuple[NoisyValue, ...]:
@@ -74,10 +75,6 @@ def fit_limits(
     )
     people, fitting = ask(f"COUNT(*), COUNT(*) FILTER (WHERE n <= {rows} AND g <= {groups})")
     return FittedLimits(rows=rows, groups=groups, kept=_ratio(fitting, people), loss=sequential(losses))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _ratio(part: NoisyValue, whole: NoisyValue) -> NoisyValue:

@@ -17,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.query._subset_sql import PeopleConditions, identifier, literal
+from sfumato.attacks.query._subset_sql import PeopleConditions
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import AnswerDenied, AnswerFailed, NotApplicable, OverBudget, QueryRefused
+from sfumato.query.dbapi import literal_text
 from sfumato.query.policy.base import SubsetResponder
 from sfumato.query.policy.subsets import Bits
 
@@ -46,13 +48,17 @@ class SecretBit:
     @property
     def condition(self) -> str:
         """The bit as an SQL condition."""
-        name = identifier(self.column)
-        return f"{name} = {literal(self.value)}" if self.threshold is None else f"{name} > {literal(self.threshold)}"
+        name = quoted_name(self.column)
+        return (
+            f"{name} = {literal_text(self.value)}"
+            if self.threshold is None
+            else f"{name} > {literal_text(self.threshold)}"
+        )
 
     @property
     def number(self) -> str:
         """The number whose sums are asked, as an SQL expression."""
-        return identifier(self.column) if self.sums else f"CASE WHEN {self.condition} THEN 1 ELSE 0 END"
+        return quoted_name(self.column) if self.sums else f"CASE WHEN {self.condition} THEN 1 ELSE 0 END"
 
     def scaled(self, total: float, people: int) -> float:
         """A sum over people, such that each person counts between 0 and 1, and above 0.5 iff the bit is 1."""
@@ -97,7 +103,7 @@ class SqlResponder(SubsetResponder):
     ) -> None:  # fmt: skip
         super().__init__(people.people)
         self._ask, self._clock = ask, clock
-        self.table, self.conditions, self.secret = identifier(table), people, secret
+        self.table, self.conditions, self.secret = quoted_name(table), people, secret
         self._until = math.inf if seconds is None else clock() + seconds
         self.stopped = False
         """Whether the time was up before everything was asked."""

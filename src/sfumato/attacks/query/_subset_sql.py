@@ -9,14 +9,15 @@ Reference: Cohen, Nissim (2020), Linear program reconstruction in practice, doi:
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import NotApplicable
+from sfumato.query.dbapi import literal_text
 from sfumato.query.policy.subsets import Bits, pack, unpack
 
 _PRIME = 1_000_003
@@ -51,7 +52,7 @@ class PeopleConditions:
         cap = min(most, _ARITHMETIC if self._numeric else _LISTED)
         self.number: str | None = columns[0] if len(columns) == 1 and dtype.is_numeric() else None
         """The column of numbers that identifies people, if it is one."""
-        self._name = identifier(columns[0])
+        self._name = quoted_name(columns[0])
         self._within = ""
         if self._numeric:
             if single.height > cap:
@@ -68,7 +69,7 @@ class PeopleConditions:
         self.rows: npt.NDArray[np.int64] = single["sfumato row"].to_numpy().astype(np.int64)
         self.people = single.height
         self._persons = [_person(dict(zip(columns, row, strict=True))) for row in single.select(columns).iter_rows()]
-        self._one = (self._name, [literal(row[0]) for row in single.select(columns).iter_rows()])
+        self._one = (self._name, [literal_text(row[0]) for row in single.select(columns).iter_rows()])
         self._listed = len(columns) == 1
         self._everybody = self.people == frame.height
         self._negated = not any(frame[name].null_count() for name in columns)
@@ -166,34 +167,6 @@ def _any(conditions: list[str]) -> str:
 
 def _person(values: dict[str, object]) -> str:
     return "(" + " AND ".join(
-        f"{identifier(name)} IS NULL" if value is None else f"{identifier(name)} = {literal(value)}"
+        f"{quoted_name(name)} IS NULL" if value is None else f"{quoted_name(name)} = {literal_text(value)}"
         for name, value in values.items()
     ) + ")"  # fmt: skip
-
-
-def identifier(name: str) -> str:
-    """A column name in SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(value: object) -> str:
-    """A value in SQL.
-
-    >>> literal("O'Hara"), literal(3), literal(True)
-    ("'O''Hara'", '3', 'TRUE')
-    """
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).upper()
-        case int() | float():
-            return repr(value)
-        case datetime.datetime():
-            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-        case datetime.date():
-            return f"DATE '{value.isoformat()}'"
-        case str():
-            return "'" + value.replace("'", "''") + "'"
-        case _:
-            raise TypeError(f"no SQL literal for {type(value).__name__}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores
 from sfumato.attacks.query._sql import SqlResponder
-from sfumato.attacks.query._subset_sql import identifier
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
 from sfumato.rng import Rng
@@ -48,8 +48,8 @@ class LeaveOneOut(TargetedQueryAttack):
         known = responder.conditions.number
         if known is None:
             return None
-        pair = f"{responder.secret.number}, {identifier(known)}"
-        texts = (f"REGR_SLOPE({pair})", f"REGR_INTERCEPT({pair})", f"AVG({identifier(known)})")
+        pair = f"{responder.secret.number}, {quoted_name(known)}"
+        texts = (f"REGR_SLOPE({pair})", f"REGR_INTERCEPT({pair})", f"AVG({quoted_name(known)})")
         slope, intercept, mean = (responder.ask_sql(responder.select(text, condition)) for text in texts)
         return None if slope is None or intercept is None or mean is None else size * (intercept + slope * mean)
 
