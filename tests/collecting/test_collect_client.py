@@ -17,7 +17,6 @@ from sfumato.collecting import FrequencyProtocol, Survey
 from sfumato.collecting.client_design import client_design
 from sfumato.collecting.collector import Collection
 from sfumato.collecting.device import randomize_answer
-from sfumato.collecting.random_source import RecordedSource
 from sfumato.errors import BadParameter
 from sfumato.registry import registry
 
@@ -40,6 +39,24 @@ questions:
   town: {domain: {values: [a, b, c, d, e, f, g, h, i, j]}, protocol: optimized-local-hashing}
   cigarettes: {domain: {low: 0, high: 60}}
 """
+
+
+class RecordedSource:
+    """Bytes given beforehand: for test vectors, never for a person's answer."""
+
+    def __init__(self, recorded: bytes) -> None:
+        self._recorded, self._position = recorded, 0
+
+    @property
+    def left(self) -> int:
+        """Bytes that were not taken yet."""
+        return len(self._recorded) - self._position
+
+    def take(self, size: int) -> bytes:
+        self._position += size
+        if self._position > len(self._recorded):
+            raise ValueError("the recorded random bytes are used up")
+        return self._recorded[self._position - size : self._position]
 
 
 def node() -> str:

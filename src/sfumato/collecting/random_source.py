@@ -2,7 +2,7 @@
 
 Large batches use AES-256 in counter mode with a fresh key from the operating system, as a cryptographic generator does,
 if the library `cryptography` is installed.
-A test may pass a :class:`RecordedSource`, so that the client in another language can be compared byte by byte.
+A test may pass bytes recorded beforehand, so that the client in another language can be compared byte by byte.
 """
 
 from __future__ import annotations
@@ -47,24 +47,6 @@ class _OsEntropy:
 
 
 OS_ENTROPY: RandomSource = _OsEntropy()
-
-
-class RecordedSource:
-    """Bytes given beforehand: for test vectors, never for a person's answer."""
-
-    def __init__(self, recorded: bytes) -> None:
-        self._recorded, self._position = recorded, 0
-
-    @property
-    def left(self) -> int:
-        """Bytes that were not taken yet."""
-        return len(self._recorded) - self._position
-
-    def take(self, size: int) -> bytes:
-        self._position += size
-        if self._position > len(self._recorded):
-            raise ValueError("the recorded random bytes are used up")
-        return self._recorded[self._position - size : self._position]
 
 
 def chosen(chance: int, count: int, source: RandomSource) -> Flags:

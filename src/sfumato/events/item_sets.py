@@ -119,17 +119,6 @@ class ItemSets:
             rank_of=rank_of,
         )
 
-    @classmethod
-    def of_frame(cls, frame: pl.DataFrame, *, unit: str, item: str) -> ItemSets:
-        """The item sets of an event table.
-
-        >>> sets = ItemSets.of_frame(pl.DataFrame({"u": [1, 1, 2, 2], "i": ["a", "b", "b", "b"]}), unit="u", item="i")
-        >>> sets.units, sets.items, sets.support.tolist()
-        (2, 2, [2, 1])
-        """
-        units, codes, distinct = event_codes(frame, unit, item)
-        return cls.of(units, codes, count=max(1, len(distinct)))
-
     @property
     def units(self) -> int:
         return len(self.starts) - 1

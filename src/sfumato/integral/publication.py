@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,10 @@ class Publication:
         }
 
 
+_Attempt = Callable[[Learner, Records], tuple[Publication, float]]
+"""Erase the people from some records: the decision about the new model, and its score."""
+
+
 def decide_publication(
     learner: Learner,
     records: Records,
@@ -139,50 +143,37 @@ def suggest_changes(
     Each change is tried on the data; only those that work are returned.
     """
 
-    def attempt(other: Learner, coding: Encoding) -> tuple[Publication, float]:
-        records = Records.of(frame, coding)
+    def attempt(other: Learner, records: Records) -> tuple[Publication, float]:
         old, new = other.fit(records, records.counts), other.fit(records, records.without(erased))
         decision = decide_publication(
             other, records, old, new, k=k, size=size, known=known, secrets=secrets, max_refits=max_refits
         )
         return decision, other.score(new, records)
 
-    batch = _batch(learner, Records.of(frame, encoding), erased, k=k, known=known, secrets=secrets, rng=Rng(seed))
+    plain = Records.of(frame, encoding)
+    batch = _batch(learner, plain, erased, k=k, known=known, secrets=secrets, rng=Rng(seed))
     if batch is not None:
         yield batch
     bins = max((len(column.edges) + 1 for column in encoding.features if column.edges is not None), default=1)
     for factor in range(2, bins // 2 + 1):
-        decision, score = attempt(learner, encoding.coarser(factor))
+        decision, score = attempt(learner, Records.of(frame, encoding.coarser(factor)))
         if decision.publish:
             if kept := max((len(one.edges) + 1 for one in encoding.coarser(factor).features if one.edges), default=0):
                 text = f"Mask first: recode every numeric column to {kept} bins, then learn both models."
                 yield Suggestion(change=text, score=score, detail=decision.reason)
             break
-    masked = _microaggregated(
-        learner, frame, encoding, erased, k=k, size=size, known=known, secrets=secrets, max_refits=max_refits
-    )
+    masked = _microaggregated(learner, frame, encoding, attempt)
     if masked is not None:
         yield masked
     for other in learner.coarser():
-        decision, score = attempt(other, encoding)
+        decision, score = attempt(other, plain)
         if decision.publish:
             text = f"Publish a coarser model: {other.part_name()} with {_difference(learner, other)}."
             yield Suggestion(change=text, score=score, detail=decision.reason)
             break
 
 
-def _microaggregated(
-    learner: Learner,
-    frame: pl.DataFrame,
-    encoding: Encoding,
-    erased: Sequence[int],
-    *,
-    k: int,
-    size: int,
-    known: Sequence[int],
-    secrets: Sequence[str],
-    max_refits: int,
-) -> Suggestion | None:
+def _microaggregated(learner: Learner, frame: pl.DataFrame, encoding: Encoding, attempt: _Attempt) -> Suggestion | None:
     """The weakest microaggregation after which the deletion may be published; for tables of up to 2,000 records."""
     if frame.height > _MOST_MASKED or all(one.categories is not None for one in encoding.features):
         return None
@@ -190,14 +181,10 @@ def _microaggregated(
         if 2 * group > frame.height:
             return None
         other = MicroaggregatedLearner.of(learner, encoding, frame, group=group)
-        records = other.records(frame)
-        old, new = other.fit(records, records.counts), other.fit(records, records.without(erased))
-        decision = decide_publication(
-            other, records, old, new, k=k, size=size, known=known, secrets=secrets, max_refits=max_refits
-        )
+        decision, score = attempt(other, other.records(frame))
         if decision.publish:
             text = f"Mask first: microaggregate every numeric column in groups of {group}, then learn both models."
-            return Suggestion(change=text, score=other.score(new, records), detail=decision.reason)
+            return Suggestion(change=text, score=score, detail=decision.reason)
     return None
 
 

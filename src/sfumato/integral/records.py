@@ -62,15 +62,3 @@ class Records:
     def without(self, rows: Sequence[int] | Codes) -> Codes:
         """The counts after deletion of these rows."""
         return self.counts - self.counts_of(rows)
-
-    def count_table(self, frame: pl.DataFrame) -> Codes:
-        """The counts of another table over the same cells; a record outside all cells is an error."""
-        order = {cell.tobytes(): number for number, cell in enumerate(self.cells)}
-        codes = np.ascontiguousarray(self.encoding.encode(frame))
-        numbers = [order.get(row.tobytes(), -1) for row in codes]
-        if -1 in numbers:
-            raise BadParameter(
-                f"{numbers.count(-1):,} rows lie in cells that the first table does not have.",
-                fix="Pass the second table as the universe of records that may be inserted.",
-            )
-        return np.bincount(numbers, minlength=len(self.cells))
