@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -553,12 +553,16 @@ ELSEWHERE = {
 """Modules that charge a ledger and read no file of their own."""
 
 
+@cache
 def charging_modules() -> set[str]:
     """Modules that charge a ledger: by `charge`, or by `charge_run` for a run as a whole."""
     found = set()
     for path in sorted(SOURCE.rglob("*.py")):
         module = ".".join(["sfumato", *path.relative_to(SOURCE).with_suffix("").parts])
-        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        text = path.read_text(encoding="utf-8")
+        if "charge" not in text:
+            continue
+        calls = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
         names = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
         if names & {"charge", "charge_run"}:
             found.add(module)

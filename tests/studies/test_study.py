@@ -46,6 +46,12 @@ def table() -> pl.DataFrame:
     return pl.DataFrame({"x": x, "y": x + draw.normal(size=150), "z": draw.normal(size=150)})
 
 
+@pytest.fixture(scope="module")
+def study() -> Study:
+    """The study of the plan: nothing changes it."""
+    return run_study(StudyPlan.parse(PLAN), table(), workers=1)
+
+
 def test_every_combination_is_a_candidate_with_a_recipe() -> None:
     plan = StudyPlan.parse(PLAN)
     names = [candidate.name for candidate in plan.candidates]
@@ -82,8 +88,7 @@ def test_columns_are_in_a_name_only_where_they_tell_candidates_apart() -> None:
     assert names == ["rank-swap columns=[x, y], p=2", "rank-swap p=5", "rank-swap p=2, columns=[z]"]
 
 
-def test_a_study_in_a_notebook_shows_the_map_and_the_table() -> None:
-    study = run_study(StudyPlan.parse(PLAN), table(), workers=1)
+def test_a_study_in_a_notebook_shows_the_map_and_the_table(study: Study) -> None:
     first, second = study._repr_html_(), study._repr_html_()
     assert first.count("<svg") == second.count("<svg") == 1
     assert re.search('<svg id="([^"]+)"', first)[1] != re.search('<svg id="([^"]+)"', second)[1]  # type: ignore[index]
@@ -91,15 +96,14 @@ def test_a_study_in_a_notebook_shows_the_map_and_the_table() -> None:
     assert first.count("<td>yes</td>") == sum(point.holds + point.efficient for point in study.points) > 0
 
 
-def test_a_study_without_risks_shows_the_table() -> None:
-    study = run_study(StudyPlan.parse(PLAN), table(), workers=1)
+def test_a_study_without_risks_shows_the_table(study: Study) -> None:
     unknown = replace(study, points=tuple(replace(point, risk=None, reason="none applies") for point in study.points))
     assert "<svg" not in unknown._repr_html_()
     assert "none applies" in unknown._repr_html_()
 
 
-def test_the_page_is_for_every_screen() -> None:
-    text = page(run_study(StudyPlan.parse(PLAN), table(), workers=1))
+def test_the_page_is_for_every_screen(study: Study) -> None:
+    text = page(study)
     start, _, shown = text.rpartition("<figure>")
     assert '<html lang="en">' in start
     assert 'name="viewport"' in start
@@ -130,8 +134,7 @@ def test_a_bad_plan_is_refused_with_all_its_problems(study: Any, words: str) -> 
         StudyPlan.parse({**PLAN, "study": study})
 
 
-def test_map_frontier_and_recommendation() -> None:
-    study = run_study(StudyPlan.parse(PLAN), table(), workers=1)
+def test_map_frontier_and_recommendation(study: Study) -> None:
     by_name = {point.candidate.name: point for point in study.points}
     low, high = by_name["rank-swap p=30"], by_name["rank-swap p=1"]
     assert low.risk is not None and high.risk is not None and low.risk < high.risk  # noqa: PT018
