@@ -76,3 +76,24 @@ def test_one_row_that_tells_is_enough_to_find_a_person() -> None:
     done = sfumato.protect({**RECIPE, "models": []}, frame, seed=1, n_targets=5000, unmet=True)
     entry = next(entry for entry in done.to_dict()["attacks"] if entry["attack"] == "linkage")
     assert (entry["risk"], entry["tried"]) == (pytest.approx(1.0), PEOPLE)
+
+
+def test_an_attack_that_learns_from_its_targets_has_a_baseline_of_people() -> None:
+    """With random known matches a hit is a person, too: there are never more hits than people."""
+    draw = np.random.default_rng(4)
+    frame = pl.DataFrame(
+        {"person": np.repeat(np.arange(4), 15), "age": draw.integers(20, 80, 60), "born": draw.integers(1940, 2000, 60)}
+    )
+    document = {
+        **{key: value for key, value in RECIPE.items() if key != "models"},
+        "columns": {"person": "drop", "age": "quasi", "born": "quasi"},
+        "steps": [{"noise": {"variance_ratio": 0.1, "columns": ["age"]}}],
+        "attacks": ["linkage"],
+        "limits": {"risk": 0.2},
+    }
+    done = sfumato.protect(document, frame, seed=1, n_targets=20, unmet=True)
+    learned = [entry for entry in done.to_dict()["attacks"] if entry["attack"] == "learned-linkage"]
+    assert learned
+    for entry in learned:
+        assert entry["risk"] is None or 0 <= entry["baseline"] <= 1
+        assert entry["risk"] is None or entry["tried"] <= 4

@@ -16,8 +16,8 @@ from sfumato.attacks.base import Attack, Guesses
 from sfumato.attacks.column_codes import CodedPeople, ColumnCodes, code_columns, common_columns, consistent_columns
 from sfumato.attacks.column_search import ColumnSet, class_sizes, search_columns
 from sfumato.attacks.evaluation.identity import correspondence_missing, evaluate_identity
-from sfumato.attacks.evaluation.outcome import Arm, Outcome
-from sfumato.attacks.evaluation.trial import outcome_of
+from sfumato.attacks.evaluation.outcome import Outcome
+from sfumato.attacks.evaluation.trial import outcome_of, random_row
 from sfumato.attacks.scenario import AttackScenario, Targets
 from sfumato.data.row_codes import number_rows
 from sfumato.errors import NotApplicable, OutOfTime
@@ -121,7 +121,7 @@ def _computed(
     targets = Targets(frame=scenario.original.table.frame.clear(), rows=people.rows, knows=())
     truth = "row map" if scenario.lineage is not None else "aligned rows"
     truth = "size of matching class" if people.own is None else truth
-    baseline = Arm(hits=count / size, trials=count)
+    baseline = random_row(count, size, person)
     planned = count if person is None else len(np.unique(person))
     outcome = outcome_of(
         attack, targets, people.rows, guesses, chance, baseline, truth=truth, planned=planned, people=person

@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 
 from sfumato.attacks.base import Attack, Guesses, View
-from sfumato.attacks.evaluation.outcome import Arm, Outcome
+from sfumato.attacks.evaluation.outcome import Outcome
 from sfumato.attacks.evaluation.trial import (
     draw_groups,
     named_people,
     outcome_of,
+    random_row,
     release_people,
     row_map_required,
     run_attack,
@@ -70,7 +71,7 @@ def evaluate_households(
         rows,
         kept,
         hit,
-        Arm(hits=len(rows) / scenario.release.table.rows, trials=len(rows)),
+        random_row(len(rows), scenario.release.table.rows, people),
         truth="row map" if scenario.lineage is not None else "aligned rows",
         planned=len(planned) if scenario.people is None else len(np.unique(scenario.people[planned])),
         people=people,

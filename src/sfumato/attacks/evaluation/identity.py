@@ -23,6 +23,7 @@ from sfumato.attacks.evaluation.trial import (
     in_release,
     named_people,
     outcome_of,
+    random_row,
     release_people,
     run_attack,
     sample,
@@ -117,14 +118,11 @@ def evaluate_identity(
         guesses = guesses.part(slice(end))  # time was up before all rows of the last person were processed
     rows = targets.rows[chosen][: len(guesses.made)]
     own = None if person is None else person[chosen][: len(rows)]
-    size = scenario.release.table.rows
-    baseline: Arm | None
+    baseline: Arm | None = random_row(len(rows), scenario.release.table.rows, own)
     if release_row is not None:
         hit = correct(guesses, chosen[: len(rows)])
         if fitted:
-            baseline = _fitted_baseline(attack, view, release_row[targets.rows[chosen]], rng, progress)
-        else:
-            baseline = Arm(hits=len(rows) / size, trials=len(rows))
+            baseline = _fitted_baseline(attack, view, release_row[targets.rows[chosen]], own, rng, progress)
     else:
         # Released values are true. If the person is in the release, their row is among the matching ones, and the
         # attack chose one of them at random: the guess is then correct with the probability that the attack states
@@ -133,7 +131,6 @@ def evaluate_identity(
         if person is not None and own is not None:
             # at most all rows of the person are among the matching ones
             hit = np.minimum(1.0, hit * np.bincount(person)[own])
-        baseline = Arm(hits=len(rows) / size, trials=len(rows))
     if release_row is None:
         truth = "size of matching class"
     else:
@@ -206,8 +203,10 @@ def _may_be_true(attack: Attack, scenario: AttackScenario) -> bool:
     return people is not None and len(people.columns) + len(people.constant) == len(knows)
 
 
-def _fitted_baseline(attack: Attack, view: View, true_rows: Rows, rng: Rng, progress: Progress) -> Arm | None:
-    """The same attack with random known matches, compared with these.
+def _fitted_baseline(
+    attack: Attack, view: View, true_rows: Rows, person: Rows | None, rng: Rng, progress: Progress
+) -> Arm | None:
+    """The same attack with random known matches, compared with these. With ``person`` a hit is a person, not a row.
 
     An attack that learns from its own targets is correct for some of them by overfitting alone. The random rows agree
     with the true ones in the columns that no published step perturbed, which need not be learned.
@@ -220,7 +219,11 @@ def _fitted_baseline(attack: Attack, view: View, true_rows: Rows, rng: Rng, prog
     except OutOfTime:
         return None
     assert guessed is not None
-    return Arm(hits=int((guessed == random_rows[: len(guessed)]).sum()), trials=len(guessed))
+    hit = guessed == random_rows[: len(guessed)]
+    if person is not None:
+        person = person[: len(hit)]
+        return Arm(hits=len(np.unique(person[hit[: len(person)]])), trials=len(np.unique(person)))
+    return Arm(hits=int(hit.sum()), trials=len(hit))
 
 
 def _random_rows(view: View, true_rows: Rows, draw: np.random.Generator) -> Rows:

@@ -138,6 +138,13 @@ def expected(hit: Floats) -> float:
     return float(round(total)) if abs(total - round(total)) < 1e-7 else total
 
 
+def random_row(rows: int, size: int, people: Rows | None) -> Arm:
+    """The expected success of whoever names a random one of ``size`` released rows: it is one of the person's with the
+    share of their rows. ``people`` is the person of each of the ``rows`` targets, where people have several.
+    """
+    return Arm(hits=rows / size, trials=rows if people is None else len(np.unique(people)))
+
+
 def outcome_of(
     attack: Attack,
     targets: Targets,
@@ -162,8 +169,6 @@ def outcome_of(
     certain = guesses.made & (guesses.confidence >= 1 - 1e-9)
     found, made, sure = _by_person(people, hit, guesses.made, certain)
     detail = dict(guesses.detail)
-    if people is not None and baseline is not None and baseline.trials == len(hit):
-        baseline = Arm(hits=baseline.hits, trials=len(found))  # a random row is one of the person's
     order = np.argsort(rows, kind="stable")
     if targets.outsiders:
         detail["outsiders"] = targets.outsiders

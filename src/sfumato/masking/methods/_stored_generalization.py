@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +11,11 @@ import polars as pl
 from sfumato.arrays import Mask
 from sfumato.data.row_codes import number_rows
 from sfumato.data.sql_quoting import quoted_text
-from sfumato.dataset import ROOT, Schema
+from sfumato.dataset import ROOT
 from sfumato.engines.stored_table import StoredTable
-from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, StoredChange
 from sfumato.masking.equivalence_classes import EquivalenceClasses
+from sfumato.masking.methods.generalize import Generalize, refuse_unsearchable
 from sfumato.masking.metric import metric_of
 from sfumato.masking.population import shared_population
 from sfumato.masking.stored_classes import (
@@ -28,9 +27,6 @@ from sfumato.masking.stored_classes import (
     with_population,
 )
 
-if TYPE_CHECKING:
-    from sfumato.masking.methods.generalize import Generalize
-
 
 def generalize_stored(step: Generalize, table: StoredTable, context: Context) -> StoredChange:
     """Levels, suppressed classes and values are the same as in memory.
@@ -39,12 +35,10 @@ def generalize_stored(step: Generalize, table: StoredTable, context: Context) ->
     the outcome names these levels (``raised``) and does not claim to be optimal.
     """
     quasi = table.empty.quasi
-    if not quasi:
-        raise NotApplicable("No column has the role `quasi`.", fix="Give the columns outsiders know that role.")
     track = tracked_columns(context.class_models, table.empty.sensitive, metric_of(step.metric).target)
     coded = [coded_column(table, name, level=step.lowest.get(name, 0)) for name in quasi]
+    refuse_unsearchable(table.schema, quasi, [c.name for c in coded if c.values.null_count()], context)
     coded, raised = raise_levels(table, coded, step.highest)
-    _refuse_overlap(table.schema, coded)
     classes = count_classes(table, coded, [coded_column(table, name) for name in track])
     population = shared_population(context.class_models, classes.combinations(table.schema, most=1))
     classes = with_population(classes, table.schema, population)
@@ -109,19 +103,6 @@ def _generalized(
         joins=f"LEFT JOIN {table.put('fate', fate)} AS f ON {on}",
         where="WHERE f.fate IS NULL OR f.fate <> 1" if drop else "",
     )
-
-
-def _refuse_overlap(schema: Schema, coded: Sequence[CodedColumn]) -> None:
-    """Refuse empty quasi-identifier cells that match every value: classes would overlap."""
-    for column in coded:
-        meaning = schema.column(column.name).missing
-        if meaning != "category" and column.values.null_count():
-            raise NotApplicable(
-                f"Empty cells of `{column.name}` are declared `{meaning}`, so classes overlap, which the search over "
-                "levels cannot handle.",
-                fix="Declare them `missing: category`, or fill them first.",
-                column=column.name,
-            )
 
 
 def _one_of_each(table: EquivalenceClasses, levels: Sequence[int], chosen: Mask) -> npt.NDArray[np.intp]:

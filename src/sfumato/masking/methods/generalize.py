@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.row_codes import number_rows
-from sfumato.dataset import Column, Data
+from sfumato.dataset import Column, Data, Schema
 from sfumato.dataset.hierarchy import ROOT
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
 from sfumato.masking.base import Context, Step, StoredChange
@@ -22,6 +22,7 @@ from sfumato.masking.metric import LossMetric, MetricName, metric_of
 from sfumato.masking.population import shared_population
 from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.space import LatticeSpace, Node
+from sfumato.masking.search.partition_check import columns_with_gaps, refuse_overlap
 from sfumato.rationals import floor_share
 from sfumato.release import Change
 from sfumato.wording import counted, did_you_mean
@@ -230,8 +231,10 @@ class Generalize(Step):
         return frame.filter(pl.Series(~whole)), np.flatnonzero(~whole), gone
 
 
-def _compressed(data: Data, context: Context, metric: LossMetric) -> EquivalenceClasses:
-    if not data.quasi:
+def refuse_unsearchable(schema: Schema, quasi: Sequence[str], gaps: Iterable[str], context: Context) -> None:
+    """Refuse a search without columns or models, or of classes that overlap. ``gaps`` are quasi-identifiers with
+    missing values."""
+    if not quasi:
         raise NotApplicable(
             "generalize: no column has the role `quasi`.", fix="Give the columns outsiders know that role."
         )
@@ -240,15 +243,11 @@ def _compressed(data: Data, context: Context, metric: LossMetric) -> Equivalence
             "generalize: the recipe has no privacy model.",
             fix="Add for example `models: [k-anonymity: 5]`.",
         )
-    for name in data.quasi:
-        meaning = data.schema.column(name).missing
-        if meaning != "category" and data.table.column(name).null_count():
-            raise NotApplicable(
-                f"generalize: empty cells of `{name}` are declared `{meaning}`: they match every value, so classes "
-                "overlap, which the search over levels cannot handle.",
-                fix="Declare them `missing: category`, or fill them first. `sfumato check` evaluates such tables.",
-                column=name,
-            )
+    refuse_overlap(schema, gaps, "generalize", matching=("wildcard", "suppressed"))
+
+
+def _compressed(data: Data, context: Context, metric: LossMetric) -> EquivalenceClasses:
+    refuse_unsearchable(data.schema, data.quasi, columns_with_gaps(data), context)
     track = tuple(dict.fromkeys((*data.sensitive, *([metric.target] if metric.target is not None else []))))
     return compress(data, track=track, population=shared_population(context.class_models, data))
 

@@ -26,7 +26,7 @@ from sfumato.masking.search.hierarchy_arrays import (
 )
 from sfumato.masking.search.local_recoding.clustering import cluster_units
 from sfumato.masking.search.merge_clusters import merge_until
-from sfumato.masking.search.partition_check import Conditions, columns_with_gaps, refuse_wildcards
+from sfumato.masking.search.partition_check import Conditions, columns_with_gaps, refuse_overlap
 from sfumato.release import Change
 
 
@@ -68,7 +68,7 @@ class LocalRecode(Step):
         return ((self, (*data.quasi, *data.sensitive)),)
 
     def apply(self, data: Data, context: Context) -> Change:
-        refuse_wildcards(data.schema, columns_with_gaps(data), self.part_name())
+        refuse_overlap(data.schema, columns_with_gaps(data), self.part_name())
         metric = metric_of(self.metric)
         table = compress(data)
         conditions = Conditions(table, context.class_models, method=self.part_name())

@@ -19,7 +19,7 @@ from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.search.mondrian.axes import Axes, Axis, axes_of
 from sfumato.masking.search.mondrian.kernels import BY, cut_cells, extents
-from sfumato.masking.search.partition_check import Conditions, columns_with_gaps, refuse_wildcards
+from sfumato.masking.search.partition_check import Conditions, columns_with_gaps, refuse_overlap
 from sfumato.progress import Progress
 from sfumato.release import Change
 
@@ -71,7 +71,7 @@ class Mondrian(Step):
         return ((self, (*data.quasi, *data.sensitive)),)
 
     def apply(self, data: Data, context: Context) -> Change:
-        refuse_wildcards(data.schema, columns_with_gaps(data), self.part_name())
+        refuse_overlap(data.schema, columns_with_gaps(data), self.part_name())
         self._check_columns(data)
         plain = _without_number_bands(data)
         table = compress(plain)
@@ -94,7 +94,7 @@ class Mondrian(Step):
         ordered = frozenset(name for name in data.quasi if data.kind(name) in _ORDERED)
         quasi, classes = count_for_models(table, context.class_models, without_hierarchy=ordered)
         missing = [column.name for column in quasi if column.values.null_count()]
-        refuse_wildcards(table.schema, missing, self.part_name())
+        refuse_overlap(table.schema, missing, self.part_name())
         kinds = tuple(data.kind(name) for name in classes.columns)
         boxes, labels, public, private = self._cut(classes, kinds, context)
         labelled = with_class_labels(table, quasi, classes, boxes.of, labels)

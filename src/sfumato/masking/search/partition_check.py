@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -88,14 +88,20 @@ class Conditions:
         return all(rule.table_holds(groups) for rule in self.rules if rule.about_table)
 
 
-def refuse_wildcards(schema: Schema, missing: Iterable[str], method: str) -> None:
-    """Refuse columns with ``missing`` values that match every value: equivalence classes would overlap."""
-    for name in missing:
-        if schema.column(name).missing == "wildcard":
+def refuse_overlap(
+    schema: Schema, gaps: Iterable[str], method: str, *, matching: Collection[str] = ("wildcard",)
+) -> None:
+    """Refuse columns with missing values that match every value: equivalence classes would overlap.
+
+    ``gaps`` are the columns with missing values, ``matching`` the meanings of them that the method cannot handle.
+    """
+    for name in gaps:
+        meaning = schema.column(name).missing
+        if meaning in matching:
             raise NotApplicable(
-                f"{method}: column `{name}` has empty cells that match every value, so rows cannot be put into classes "
-                "that do not overlap.",
-                fix="Declare `missing: category` for it, or use `suppress-cells`.",
+                f"{method}: empty cells of `{name}` are declared `{meaning}`, so they match every value and rows "
+                "cannot be put into classes that do not overlap.",
+                fix="Declare `missing: category` for it, fill them first, or use `suppress-cells`.",
                 column=name,
             )
 
