@@ -24,6 +24,8 @@ from sfumato.app.run_routes import lattice_key
 from sfumato.app.service import create_app, openapi
 from sfumato.app.work import WORK
 from sfumato.app.workspace import AppWorkspace
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.register import register
 from sfumato.progress import SILENT
 from sfumato.web import OneTimeTokens
 
@@ -313,6 +315,25 @@ def test_a_run_is_kept_published_when_its_limits_are_met_and_refused_otherwise(b
     assert browser.post("/api/publish", 400, folder="other")["error"]["code"] == "SFU-402"
     assert browser.opened("/api/package").status_code == 400
     assert not (people.parent / "other").exists()
+
+
+def test_what_is_published_is_in_the_register_and_a_run_is_not(browser: Browser, people: Path) -> None:
+    account = "sfumato: 1\ndataset: clinic\nledger: ledger.db\n"
+    people.with_name("sfumato.yaml").write_text(RECIPE.replace("sfumato: 1\n", account))
+    browser.post("/api/data/open", path=str(people))
+    run(browser)
+
+    def left() -> list[tuple[str, str]]:
+        return [(line.kind, line.name) for line in register(Ledger.open(people.with_name("ledger.db")))]
+
+    assert left() == []  # nobody but the owner has seen it
+    browser.post("/api/publish", folder="out")
+    assert left() == [("microdata", "out")]
+    browser.opened("/api/package")
+    assert left() == [("microdata", "out"), ("microdata", "release.zip")]
+    [one, other] = register(Ledger.open(people.with_name("ledger.db")))
+    assert one.sha256 == other.sha256  # the same files
+    assert one.verdicts == ("k-anonymity: holds",)
 
 
 def test_a_limit_that_any_columns_exceed_leaves_three_choices(browser: Browser) -> None:

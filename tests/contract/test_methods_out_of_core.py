@@ -75,8 +75,8 @@ def assert_same(folder: Path, *steps: Step, **more: Any) -> None:
     expected, rows = in_memory(*steps)
     done, stored = out_of_core(folder, *steps, **more)
     assert_frame_equal(stored, rows.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String)), check_exact=True)
-    assert list(done.steps) == [one.public() for one in expected.steps]
-    assert [_less(one) for one in done.private] == [_less(one.private()) for one in expected.steps]
+    assert [one.public() for one in done.steps] == [one.public() for one in expected.steps]
+    assert [_less(one.private()) for one in done.steps] == [_less(one.private()) for one in expected.steps]
     assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
 
 

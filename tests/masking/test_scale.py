@@ -108,8 +108,8 @@ def test_duckdb_writes_the_release_that_memory_gives(tmp_path: Path, settings: d
     found = pl.read_parquet(done.path)
     assert_alike(found, expected.data.table.frame)
     assert done.rows == found.height
-    assert done.steps[0]["levels"] == dict(expected.steps[0].change.public["levels"])
-    assert done.private[0]["suppressed_whole"] == expected.steps[0].change.private["suppressed_whole"]
+    assert done.steps[0].public()["levels"] == dict(expected.steps[0].change.public["levels"])
+    assert done.steps[0].private()["suppressed_whole"] == expected.steps[0].change.private["suppressed_whole"]
     assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
     assert done.holds
 
@@ -157,13 +157,13 @@ def test_pseudonyms_are_those_of_the_step_in_memory(tmp_path: Path) -> None:
     done = at_scale(tmp_path, people(), *steps)
     assert_alike(pl.read_parquet(done.path), expected.data.table.frame)
     assert "person" not in pl.read_parquet(done.path)["name"].str.join().item()
-    assert (tmp_path / "secret.key").read_text().strip() not in str(done.steps)
+    assert (tmp_path / "secret.key").read_text().strip() not in str([one.public() for one in done.steps])
 
 
 def test_identifiers_go_even_when_no_step_says_so(tmp_path: Path) -> None:
     done = at_scale(tmp_path, people(), Generalize(suppression=0.1))
     assert "name" not in pl.read_parquet(done.path).columns
-    assert done.steps[-1]["step"] == "remove"
+    assert done.steps[-1].public()["step"] == "remove"
     named = at_scale(tmp_path, people(), Remove(), Generalize(suppression=0.1), target=tmp_path / "other.parquet")
     assert "name" not in pl.read_parquet(named.path).columns
 
@@ -272,8 +272,8 @@ def test_a_population_and_a_metric_with_a_target_work_too(tmp_path: Path) -> Non
     expected = in_memory(people(), step, models=models)
     done = at_scale(tmp_path, people(), step, models=models)
     assert_alike(pl.read_parquet(done.path), expected.data.table.frame)
-    assert done.steps[0]["levels"] == dict(expected.steps[0].change.public["levels"])
-    assert done.private[0]["score"] == pytest.approx(expected.steps[0].change.private["score"])
+    assert done.steps[0].public()["levels"] == dict(expected.steps[0].change.public["levels"])
+    assert done.steps[0].private()["score"] == pytest.approx(expected.steps[0].change.private["score"])
     assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
     assert done.holds
 
@@ -296,11 +296,13 @@ def test_too_many_combinations_start_at_coarser_levels_and_say_so(tmp_path: Path
     step = Generalize(suppression=0.1)
     done = at_scale(tmp_path, people(), step, combinations=50)
     assert done.holds
-    assert done.steps[0]["optimal"] is False
-    assert done.steps[0]["raised"]["age"] >= 1
-    assert all(done.steps[0]["levels"][name] >= level for name, level in done.steps[0]["raised"].items())
+    assert done.steps[0].public()["optimal"] is False
+    assert done.steps[0].public()["raised"]["age"] >= 1
+    assert all(
+        done.steps[0].public()["levels"][name] >= level for name, level in done.steps[0].public()["raised"].items()
+    )
     # the same levels, asked for from the start, give the same release
-    expected = in_memory(people(), Generalize(suppression=0.1, lowest=done.steps[0]["raised"]))
+    expected = in_memory(people(), Generalize(suppression=0.1, lowest=done.steps[0].public()["raised"]))
     assert_alike(pl.read_parquet(done.path), expected.data.table.frame)
 
 
@@ -310,6 +312,8 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Pat
         at_scale(tmp_path, people(), general, Synthesize())
     with pytest.raises(NotApplicable, match="add-counterfeits needs all rows"):
         at_scale(tmp_path, people(), AddCounterfeits(fraction=0.1), general)
+    with pytest.raises(BadParameter, match="has no privacy model"):
+        at_scale(tmp_path, people(), general, models=())
     with pytest.raises(BadParameter, match="Did you mean `duckdb`"):
         at_scale(tmp_path, people(), general, engine="duckbd")
     with pytest.raises(UnknownColumn):

@@ -155,39 +155,33 @@ class Protection(ABC):
         if not unmet:
             self._refuse_unmet("not written")
         refuse_existing(target, force=force, kind=self.release_kind)
-        ledger, dataset = self.account or (None, None)
-        record = recorder(
-            ledger=ledger, dataset=dataset, kind=self.release_kind, name=target.name, plan=self.written_plan,
-            verdicts=[verdict.public() for verdict in self.evaluation.verdicts], why=self.purpose,
-            charges=[one.entry for one in self.guarantees if one.entry is not None],
+        record = release_recorder(
+            self.evaluation.manifest, kind=self.release_kind, name=target.name, plan=self.written_plan,
+            verdicts=[verdict.public() for verdict in self.evaluation.verdicts], account=self._named_account,
+            why=self.purpose,
         )  # fmt: skip
         with release_folders(target, promise=self.promise, force=force, record=record) as (public, private):
             manifest = self._write(public, private, suffix)
         return self.to_dict(target, manifest)
 
+    def keep(self, folder: Path) -> None:
+        """Write the release folder and its private folder, met or not, where nobody else reads them: nothing leaves, so
+        nothing is recorded."""
+        with release_folders(folder, promise=self.promise) as (public, private):
+            self._write(public, private, None)
+
     @contextmanager
     def written(self) -> Iterator[Path]:
-        """The release folder and its private folder in a temporary place. Nothing leaves, so nothing is recorded."""
+        """Both folders in a temporary place."""
         with TemporaryDirectory() as place:
             target = Path(place) / "release"
-            with release_folders(target, promise=self.promise) as (public, private):
-                self._write(public, private, None)
+            self.keep(target)
             yield target
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """The guarantees of differential privacy that the release states."""
         return guarantees_of(self.evaluation.manifest)
-
-    @property
-    def account(self) -> tuple[str | Path, str] | None:
-        """The ledger and the data set that the release is recorded in; None if none is named.
-
-        A release with a guarantee is recorded where it was charged, every other one in the ledger that its plan or the
-        document of its data set names.
-        """
-        named = [(one.ledger, one.dataset) for one in self.guarantees if one.ledger and one.dataset]
-        return next(((ledger, dataset) for ledger, dataset in named if dataset), self._named_account)
 
     @property
     def _named_account(self) -> tuple[str | Path, str] | None:
@@ -255,6 +249,30 @@ class PlainProtection(Protection):
         files = [path.name for path in public.path.iterdir()]
         public.text(README, Leaving(release_readme(self.release_kind, files, *outside.sentences), outside.why))
         return public.manifest(manifest, kind=self.release_kind)
+
+
+def release_recorder(
+    manifest: Mapping[str, Any],
+    *,
+    kind: str,
+    name: str,
+    plan: str,
+    verdicts: Sequence[Mapping[str, object]],
+    account: tuple[str | Path, str] | None,
+    why: str,
+) -> Callable[[Path], None] | None:
+    """What enters a release into the register of what left, when its folder is complete.
+
+    A release with a guarantee is recorded where it was charged, every other one in ``account``: the ledger and the data
+    set that its plan or the document of its data set names. None if neither names one.
+    """
+    guarantees = guarantees_of(manifest)
+    charged = [(one.ledger, one.dataset) for one in guarantees if one.ledger and one.dataset]
+    ledger, dataset = next(iter(charged), account or (None, None))
+    return recorder(
+        ledger=ledger, dataset=dataset, kind=kind, name=name, plan=plan, verdicts=verdicts, why=why,
+        charges=[one.entry for one in guarantees if one.entry is not None],
+    )  # fmt: skip
 
 
 def judge_release(kind: ReleaseKind, verb: Callable[..., T], release: object, options: Mapping[str, object]) -> T:

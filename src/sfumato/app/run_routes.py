@@ -6,7 +6,7 @@ import io
 import shutil
 import time
 import zipfile
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ from sfumato.app.documents import JobRequest, JobStatus, PairRequest, PublishReq
 from sfumato.app.project import RecipeProject, text_version
 from sfumato.app.runs import SIGNED, Run, SignOff, current_run, new_run, remove_other_runs
 from sfumato.app.workspace import AppWorkspace
-from sfumato.data import replacing_folder
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.errors import BadParameter, PolicyNotMet, SfumatoError
-from sfumato.release.folder import MICRODATA, private_folder, refuse_existing
+from sfumato.release.folder import MICRODATA, private_document, private_folder, refuse_existing
+from sfumato.release.public_folder import release_folders
 
 
 def run_routes(workspace: AppWorkspace) -> APIRouter:
@@ -117,13 +117,14 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
             )
         target = Path(workspace.need().recipe_path.parent, Path(request.folder).expanduser())
         refuse_existing(target, force=request.replace, kind=MICRODATA)
-        with ExitStack() as stack:
-            for source, place in ((private_folder(run.release), private_folder(target)), (run.release, target)):
-                folder = stack.enter_context(replacing_folder(place, force=request.replace))
-                shutil.copytree(source, folder, dirs_exist_ok=True)
-                if place != target:
-                    _write_sign_off(run, folder)
-                    folder.chmod(0o700)
+        folders = release_folders(
+            target, promise=run.promise, force=request.replace, record=_recorder(workspace, run, target.name)
+        )
+        with folders as (public, private):
+            shutil.copytree(run.release, public.path, dirs_exist_ok=True)
+            shutil.copytree(private_folder(run.release), private, dirs_exist_ok=True)
+            _write_sign_off(run, private)
+            private.chmod(0o700)
         return {"release": str(target), "private": str(private_folder(target))}
 
     @router.post("/api/sign-off")
@@ -140,6 +141,9 @@ def run_routes(workspace: AppWorkspace) -> APIRouter:
             raise PolicyNotMet(
                 "There is no release to hand over.", fix="Run the recipe until its models and limits are met."
             )
+        record = _recorder(workspace, run, "release.zip")
+        if record is not None:
+            record(run.release)
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(run.release.iterdir()):
@@ -158,6 +162,21 @@ def _current(workspace: AppWorkspace) -> Run:
         what = "recipe" if changed == "recipe" else "data file"
         raise BadParameter(f"The {what} has changed since the last run.", fix="Run the recipe again.")
     return run
+
+
+def _recorder(workspace: AppWorkspace, run: Run, name: str) -> Callable[[Path], None] | None:
+    """What enters a run into the register of what left, as `sfumato protect --out` does. A run that is only looked at
+    has not left."""
+    from sfumato.api.protection import release_recorder
+
+    recipe = workspace.need().recipe()
+    assert recipe is not None
+    judged = private_document(run.release)["verdicts"]
+    assert isinstance(judged, list)
+    return release_recorder(
+        run.manifest, kind=MICRODATA, name=name, plan=recipe.to_yaml(), verdicts=judged, account=recipe.account,
+        why=recipe.about.purpose or "",
+    )  # fmt: skip
 
 
 def _write_sign_off(run: Run, folder: Path) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from sfumato.data import replacing
 from sfumato.data.atomic import sha256
@@ -22,7 +23,8 @@ from sfumato.data.url import is_url
 from sfumato.data.yaml_documents import parse_yaml
 from sfumato.errors import BadParameter, SfumatoError
 from sfumato.recipe.about import INTERNAL
-from sfumato.release.folder import private_folder
+from sfumato.release.folder import load_manifest, private_folder
+from sfumato.release.public_folder import promised
 
 RUNS, CURRENT, FACTS, SIGNED = "runs", "current", "run.json", "sign-off.json"
 
@@ -60,6 +62,16 @@ class Run:
     def fingerprint(self) -> str:
         """SHA-256 of the manifest, which names every released file with its own."""
         return sha256(self.release / "release.json")
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The public manifest of its release."""
+        return load_manifest(self.release)
+
+    @property
+    def promise(self) -> bool:
+        """Whether its release promises differential privacy."""
+        return promised(self.manifest)
 
     @property
     def signed(self) -> SignOff | None:

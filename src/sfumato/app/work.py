@@ -60,7 +60,7 @@ def protect(
     data = data_of(source)
     key = stored_key(Path(before)) if before is not None else None
     made = run(parsed, key=key, n_targets=targets, seconds=seconds, progress=progress, workspace=Path(out))
-    made.save(Path(out, "release"), unmet=True)
+    made.keep(Path(out, "release"))
     finish_run(Path(out), recipe=run_version(text), location=source, data=data, unmet=made.unmet)
     return {"rows": made.rows, "unmet": list(made.unmet)}
 

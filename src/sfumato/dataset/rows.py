@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
 from sfumato.arrays import Ints
+
+if TYPE_CHECKING:
+    from sfumato.dataset.data import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +37,10 @@ class RowGroups:
 
 class Rows(Protocol):
     """Rows of a table with the roles of its columns."""
+
+    @property
+    def schema(self) -> Schema:
+        """The roles of the columns."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -9,12 +9,13 @@ from typing import Any
 from sfumato import __version__
 from sfumato.attacks import AttackScenario, Discloses
 from sfumato.dataset import Data
+from sfumato.dataset.rows import Rows
 from sfumato.deadline import quiet
-from sfumato.evaluation.check import Subject, run_checks
+from sfumato.evaluation.check import Subject, paired_rows, run_checks
 from sfumato.evaluation.cross_fit import with_folds
 from sfumato.evaluation.evaluation import Evaluation, evaluate
 from sfumato.evaluation.limits import limit_of
-from sfumato.masking.pipeline import MaskingResult
+from sfumato.masking.pipeline import MaskedRun, MaskingResult
 from sfumato.masking.pipeline import protect as run_steps
 from sfumato.measures import default_measures
 from sfumato.progress import SILENT, Progress
@@ -34,8 +35,12 @@ class Made:
 
     masked: MaskingResult
     release: Release
-    verdicts: tuple[Verdict, ...]
-    """Those of every check."""
+    judged: JudgedRun
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Those of every check."""
+        return self.judged.verdicts
 
 
 def make_release(recipe: Recipe, data: Data, *, rng: Rng, progress: Progress = SILENT) -> Made:
@@ -44,26 +49,48 @@ def make_release(recipe: Recipe, data: Data, *, rng: Rng, progress: Progress = S
     The verdicts are those of every registered check (:mod:`sfumato.evaluation.check`). Steps with a guarantee charge
     the account of the recipe; what never leaves is made with :meth:`Recipe.uncharged`.
     """
-    protected = run_steps(
+    masked = run_steps(
         data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, account=recipe.account,
         progress=progress,
     )  # fmt: skip
-    table, steps = protected.data.table.with_labels_in_use(), [step.public() for step in protected.steps]
+    judged = judge_run(recipe, masked, original=data, release=masked.data, lineage=masked.lineage)
+    release = Release(table=masked.data.table.with_labels_in_use(), manifest=judged.manifest)
+    return Made(masked=masked, release=release, judged=judged)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedRun:
+    """A run with the verdict of every check and the public manifest of its release."""
+
+    subject: Subject
+    verdicts: tuple[Verdict, ...]
+    manifest: dict[str, Any]
+
+
+def judge_run(
+    recipe: Recipe, masked: MaskedRun, *, original: Rows, release: Rows, lineage: Lineage | None, compare: bool = True
+) -> JudgedRun:
+    """Run every check on a run, wherever the rows lie, and describe its release.
+
+    The manifest says which columns leave unchanged, unless ``compare`` says that both tables are too large for that.
+    """
     subject = Subject(
-        release=protected.data,
-        original=data,
-        schema=data.schema,
-        models=protected.models,
-        model_verdicts=protected.model_verdicts,
-        step_verdicts=protected.step_verdicts,
-        steps=steps,
+        release=release,
+        original=original,
+        schema=original.schema,
+        models=masked.models,
+        model_verdicts=masked.model_verdicts,
+        step_verdicts=masked.step_verdicts,
+        steps=[step.public() for step in masked.steps],
         order=recipe.order,
-        lineage=protected.lineage,
+        lineage=lineage,
     )
-    verdicts = run_checks(subject)
-    unchanged = unchanged_columns(data.table, table, protected.lineage)
+    verdicts, unchanged = run_checks(subject), None
+    if compare and lineage is not None:
+        before, after, _ = paired_rows(original, release, original.schema, lineage, most=None)
+        unchanged = unchanged_columns(before.table, after, lineage)
     manifest = release_manifest(recipe, subject, verdicts, unchanged=unchanged)
-    return Made(masked=protected, release=Release(table=table, manifest=manifest), verdicts=verdicts)
+    return JudgedRun(subject=subject, verdicts=verdicts, manifest=manifest)
 
 
 def evaluate_release(

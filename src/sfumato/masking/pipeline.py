@@ -39,28 +39,35 @@ class StepResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskingResult:
-    """The masked data set with its row map, step results and verdicts."""
+class MaskedRun:
+    """The steps of a run with their outcomes, and the verdicts on what they guarantee and on the models, wherever the
+    rows lie. A release has more verdicts: :func:`sfumato.evaluation.check.run_checks`."""
 
-    data: Data
-    lineage: Lineage
     steps: tuple[StepResult, ...]
     models: tuple[PrivacyModel, ...] = ()
     """The models of the run: one that names no column is repeated for each sensitive column."""
-    step_verdicts: tuple[Verdict, ...] = ()
-    """What steps guarantee by themselves, counted again in the final table."""
+    step_verdicts: tuple[Verdict, ...] | None = ()
+    """What steps guarantee by themselves, counted again in the final table. None: not counted yet."""
     model_verdicts: tuple[Verdict, ...] = ()
     """One for each of the ``models``."""
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts on steps and models. A release has more: :func:`sfumato.evaluation.check.run_checks`."""
-        return (*self.step_verdicts, *self.model_verdicts)
+        """The verdicts on steps and models."""
+        return (*(self.step_verdicts or ()), *self.model_verdicts)
 
     @property
     def holds(self) -> bool:
         """Whether every model was checked and holds."""
         return all(verdict.holds for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskingResult(MaskedRun):
+    """The masked data set with its row map."""
+
+    data: Data
+    lineage: Lineage
 
 
 def run_steps(

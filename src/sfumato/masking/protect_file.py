@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -32,7 +32,7 @@ from sfumato.masking.evaluate import (
     rows_without_values,
 )
 from sfumato.masking.model import PrivacyModel, about_released, models_of_run
-from sfumato.masking.pipeline import run_steps
+from sfumato.masking.pipeline import MaskedRun, run_steps
 from sfumato.masking.stored_classes import CodedColumn, coded_column, count_classes, tracked_columns
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
@@ -43,24 +43,12 @@ MEMORY = "4GB"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProtectedFile:
-    """A large release that was written: the outcome of each step, and the verdicts on the file itself."""
+class ProtectedFile(MaskedRun):
+    """A large release that was written. The verdicts on models are from a second GROUP BY, over the file itself."""
 
     path: Path
     rows: int
     original_rows: int
-    steps: tuple[dict[str, Any], ...]
-    """For the release: name, parameters and public outcome of each step."""
-    private: tuple[dict[str, Any], ...]
-    """For the owner: everything."""
-    verdicts: tuple[Verdict, ...]
-    """From a second GROUP BY, over the file that was written; one for each of the ``models``."""
-    models: tuple[PrivacyModel, ...]
-    """The models of the run: one that names no column is repeated for each sensitive column."""
-
-    @property
-    def holds(self) -> bool:
-        return all(verdict.holds for verdict in self.verdicts)
 
 
 def protect_file(
@@ -150,9 +138,9 @@ def protect_file(
         path=path,
         rows=rows,
         original_rows=original.rows,
-        steps=tuple(result.public() for result in done),
-        private=tuple(result.private() for result in done),
-        verdicts=verdicts,
+        steps=done,
+        step_verdicts=None,
+        model_verdicts=verdicts,
         models=tuple(models),
     )
 

@@ -40,9 +40,14 @@ class InputTable:
         return path if path.exists() else None
 
     @property
+    def is_file(self) -> bool:
+        """Whether it is one file."""
+        return self.file is not None and self.file.is_file()
+
+    @property
     def fits(self) -> bool:
         """Whether it can be read whole: frames and databases always, files by their size."""
-        return self.file is None or not self.file.is_file() or size_hint(self.location).fits
+        return not self.is_file or size_hint(self.location).fits
 
     def table(self) -> Table:
         """The whole table in memory."""

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from sfumato.api.protection import PAGE, Protection
-from sfumato.data import Table, to_native, write
+from sfumato.data import Table, read, to_native, write
 from sfumato.data.atomic import sha256
 from sfumato.data.key_file import write_key
 from sfumato.data.text_folder import TEXT_FOLDER, write_text_folder
 from sfumato.dataset import Data
+from sfumato.errors import BadParameter
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
-from sfumato.release.folder import KEY, PRIVATE, TEXTS, write_lineage
+from sfumato.release.folder import KEY, LINEAGE, PRIVATE, TEXTS, load_lineage, write_lineage
 from sfumato.release.public_folder import Leaving, PublicFolder, Why, leaving_manifest, released
 from sfumato.reports import (
     CODEBOOK,
@@ -35,6 +41,9 @@ from sfumato.reports import (
 from sfumato.secret import SecretValue
 from sfumato.wording import counted
 
+if TYPE_CHECKING:
+    from sfumato.api.kinds.microdata.inputs import InputTable
+
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class MicrodataProtection(Protection):
@@ -49,9 +58,13 @@ class MicrodataProtection(Protection):
     key=done.key)``."""
     report_data: ReportData
     """The data of the report."""
+    column_names: tuple[str, ...]
+    """The names of the released columns."""
+    in_memory: Release | None
+    """The release, if it is in memory."""
 
     @property
-    def account(self) -> tuple[str | Path, str] | None:
+    def _named_account(self) -> tuple[str | Path, str] | None:
         return self.recipe.account
 
     @property
@@ -69,23 +82,22 @@ class MicrodataProtection(Protection):
         return self.judged_release
 
     @property
-    @abstractmethod
     def judged_release(self) -> Release:
         """The release for attacks, checks and measures, met or not. Do not publish it from here."""
+        return self.in_memory or Release(table=self._read(), manifest=self.evaluation.manifest)
+
+    @abstractmethod
+    def _read(self) -> Table:
+        """The released table, read into memory."""
 
     @property
     def promise(self) -> bool:
         return self.report_data.promised
 
     @property
-    @abstractmethod
     def rows(self) -> int:
         """The number of released rows."""
-
-    @property
-    @abstractmethod
-    def column_names(self) -> Sequence[str]:
-        """The names of the released columns."""
+        return int(self.evaluation.manifest["rows"])
 
     @property
     @abstractmethod
@@ -130,7 +142,7 @@ class MicrodataProtection(Protection):
         data = self._write_data(public, suffix)
         visible = self.report_data.external()
         public.text(README, Leaving(readme(visible, data=data.name), visible.why))
-        public.table(CODEBOOK, released(codebook(visible, self._table_in_memory())))
+        public.table(CODEBOOK, released(codebook(visible, None if self.in_memory is None else self.in_memory.table)))
         files = {path.name: sha256(path) for path in (data, public.path / README, public.path / CODEBOOK)}
         _, page = leaving_report(replace(visible, files=files))
         public.text(PAGE, page)
@@ -146,17 +158,13 @@ class MicrodataProtection(Protection):
         (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
         return manifest
 
-    def _table_in_memory(self) -> Table | None:
-        """The released table if it is in memory."""
-        return None
-
     @abstractmethod
     def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
         """Write the data file into the release folder."""
 
+    @abstractmethod
     def _write_lineage(self, folder: Path) -> None:
         """Write the secret row map into the private folder."""
-        write_lineage(self.lineage, folder)
 
     def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
         files = (manifest or {}).get("files", {})
@@ -178,24 +186,15 @@ class InMemoryProtection(MicrodataProtection):
 
     dataset: Data
     protected: MaskingResult
-    released: Release
     suffix: str = ".csv"
     """Format of the data file."""
 
     def _native(self) -> object:
-        return to_native(self.released.table)
+        return to_native(self._read())
 
-    @property
-    def judged_release(self) -> Release:
-        return self.released
-
-    @property
-    def rows(self) -> int:
-        return self.released.table.rows
-
-    @property
-    def column_names(self) -> Sequence[str]:
-        return self.released.table.columns
+    def _read(self) -> Table:
+        assert self.in_memory is not None
+        return self.in_memory.table
 
     @property
     def original(self) -> Data:
@@ -205,12 +204,62 @@ class InMemoryProtection(MicrodataProtection):
     def lineage(self) -> Lineage:
         return self.protected.lineage
 
-    def _table_in_memory(self) -> Table:
-        return self.released.table
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
+        table = self._read()
+        path = folder.place(f"data{suffix or self.suffix}", Why.RELEASED)
+        write(table, path)
+        if self.dataset.table.origin == TEXT_FOLDER and "text" in table.columns:
+            write_text_folder(table.frame["text"], folder.place(TEXTS, Why.RELEASED))
+        return path
+
+    def _write_lineage(self, folder: Path) -> None:
+        write_lineage(self.lineage, folder)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class InEngineProtection(MicrodataProtection):
+    """A file that an engine masked in a temporary folder, which ``save`` moves into the release folder."""
+
+    path: Path
+    folder: TemporaryDirectory[str]
+    """Removed with this object."""
+    source: InputTable
+
+    def _native(self) -> pl.LazyFrame:
+        return (
+            pl.scan_parquet(self.path) if self.path.suffix == ".parquet" else pl.scan_csv(self.path, infer_schema=False)
+        )
+
+    def _read(self) -> Table:
+        return read(self.path)
+
+    @property
+    def original(self) -> Data:
+        return Data.of(self.source.table(), self.recipe.schema)
+
+    @property
+    def lineage(self) -> Lineage:
+        lineage = load_lineage(self.path.with_name(LINEAGE))
+        assert lineage is not None
+        return lineage
 
     def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
-        path = folder.place(f"data{suffix or self.suffix}", Why.RELEASED)
-        write(self.released.table, path)
-        if self.dataset.table.origin == TEXT_FOLDER and "text" in self.released.table.columns:
-            write_text_folder(self.released.table.frame["text"], folder.place(TEXTS, Why.RELEASED))
-        return path
+        if suffix not in (None, self.path.suffix):
+            raise BadParameter(
+                f"The masked file was written as {self.path.suffix}.", fix=f"Run protect with suffix={suffix!r}."
+            )
+        folder.allow("the masked file", Why.RELEASED)
+        return _moved(self.path, folder.path)
+
+    def _write_lineage(self, folder: Path) -> None:
+        _moved(self.path.with_name(LINEAGE), folder).chmod(0o600)
+
+
+def _moved(file: Path, folder: Path) -> Path:
+    """The file under the same name in another folder."""
+    path = folder / file.name
+    try:
+        os.link(file, path)
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(file, path)
+    return path
