@@ -29,6 +29,7 @@ from sfumato.masking.models.delta_presence import DeltaPresence
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.masking.models.k_map import KMap
 from sfumato.masking.models.l_diversity import LDiversity
+from sfumato.masking.models.maximum_risk import MaximumRisk
 from sfumato.masking.models.p_sensitive import PSensitive
 from sfumato.masking.models.population_uniqueness import PopulationUniqueness
 from sfumato.masking.models.t_closeness import TCloseness
@@ -97,6 +98,32 @@ def test_crowds_are_all_rows_that_agree(rows: list[tuple[str | None, str | None,
     again = verify(models, seen)
     assert [v.worst for v in again] == [verdict.worst, diverse.worst]
     assert [v.failing for v in again] == [verdict.failing, diverse.failing]
+    mean = sum(1 / len(crowd) for crowd in wildcard_groups) / len(shown)
+    assert AverageRisk(limit=0.5).check(data).worst == pytest.approx(mean)
+
+
+_BOTH_FORMS: tuple[PrivacyModel, ...] = (
+    AverageRisk(limit=0.5), AlphaK(alpha=0.5, k=2), BetaLikeness(beta=1.0), DeltaDisclosure(delta=1.0),
+    LDiversity(l=2, kind="entropy"), LDiversity(l=2, kind="recursive", c=2.0), MaximumRisk(limit=0.4),
+    PSensitive(p=2, k=2), TCloseness(t=0.3),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(cells, cells, st.sampled_from("abc")), min_size=1, max_size=12),
+    meaning=st.sampled_from(MEANINGS),
+    model=st.sampled_from(_BOTH_FORMS),
+)
+def test_both_forms_of_a_model_agree_where_classes_overlap(
+    rows: list[tuple[str | None, str | None, str]], meaning: str, model: PrivacyModel
+) -> None:
+    data = table(rows, meaning)
+    ours = model.check(data)
+    seen = count_classes(data, quasi=("zip", "sex"), sensitive=("s",), missing={"zip": meaning, "sex": meaning})
+    [theirs] = verify([{model.part_name(): model.to_dict()}], seen)
+    assert (ours.state, ours.failing) == (theirs.state, theirs.failing)
+    assert ours.worst == pytest.approx(theirs.worst)
 
 
 @pytest.mark.parametrize("model", [TCloseness(t=0.2), DeltaDisclosure(delta=1.0), BetaLikeness(beta=0.5)])

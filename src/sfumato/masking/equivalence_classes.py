@@ -38,6 +38,8 @@ class ClassGroups:
     """By tracked column, a matrix (class, value): the number of rows of the class with that value."""
     population: Ints | None = None
     """People of the population per class, if a population is given."""
+    own_rows: Ints | None = None
+    """Rows that show exactly the values of each class, where classes overlap; None where these are the sizes."""
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -48,6 +50,7 @@ class ClassGroups:
             sizes=self.sizes[chosen],
             histograms={name: matrix[chosen] for name, matrix in self.histograms.items()},
             population=None if self.population is None else self.population[chosen],
+            own_rows=None if self.own_rows is None else self.own_rows[chosen],
         )
 
 

@@ -231,4 +231,5 @@ def wildcard_groups(table: EquivalenceClasses, data: Data, *, columns: Iterable[
         sizes=sizes,
         histograms=dict(zip(names, rest, strict=False)),
         population=None if own.population is None else rest[-1],
+        own_rows=own.sizes,
     )

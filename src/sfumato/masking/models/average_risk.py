@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
@@ -19,7 +20,8 @@ from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 class AverageRisk(PrivacyModel):
     """The mean prosecutor risk over all rows, 1 over the size of a row's equivalence class, is at most ``limit``.
 
-    The mean equals the number of classes over the number of rows. Single rows may still be unique; combine it with
+    The mean equals the number of classes over the number of rows. Where empty cells match every value, the size of a
+    row's class is the number of rows that match it. Single rows may still be unique; combine it with
     k-anonymity or maximum-risk. If rows may be suppressed, the smallest classes are suppressed first. Monotone under
     generalization (coarser tables have fewer classes) without suppression only.
     """
@@ -39,7 +41,8 @@ class AverageRisk(PrivacyModel):
 
     @staticmethod
     def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
-        mean = Fraction(len(counts.own_rows), sum(counts.own_rows))
+        alike = Counter(zip(counts.own_rows, counts.sizes, strict=True))
+        mean = sum(times * Fraction(own, size) for (own, size), times in alike.items()) / sum(counts.own_rows)
         return ConditionResult(
             worst=float(mean),
             wanted=parameters["limit"],
@@ -63,8 +66,18 @@ class _Mean(ModelRule):
         return np.ones(len(groups), dtype=np.bool_)
 
     def table_holds(self, groups: ClassGroups) -> bool:
-        classes, rows = int((groups.sizes > 0).sum()), int(groups.sizes.sum())
-        return classes * self._share.denominator <= self._share.numerator * rows
+        return self._mean(groups) <= self._share
 
     def worst(self, groups: ClassGroups) -> float:
-        return float((groups.sizes > 0).sum() / max(int(groups.sizes.sum()), 1))
+        return float(self._mean(groups))
+
+    def _mean(self, groups: ClassGroups) -> Fraction:
+        rows = groups.sizes if groups.own_rows is None else groups.own_rows
+        total = max(int(rows.sum()), 1)
+        if groups.own_rows is None:
+            return Fraction(int((groups.sizes > 0).sum()), total)
+        # classes overlap: a row matches more rows than show its values
+        sizes, position = np.unique(groups.sizes, return_inverse=True)
+        of_size = np.bincount(position, weights=rows).astype(np.int64)
+        shares = (Fraction(n, size) for n, size in zip(of_size.tolist(), sizes.tolist(), strict=True) if n)
+        return sum(shares, Fraction(0)) / total

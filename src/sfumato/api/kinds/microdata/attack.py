@@ -101,14 +101,7 @@ def attack_microdata(
     outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
     limits: tuple[LimitResult, ...] = ()
     if limit is not None:
-        subject = Subject(
-            release=released,
-            original=truth,
-            schema=truth.schema,
-            steps=opened.manifest.get("steps", ()),
-            order=str(opened.manifest.get("order", "shuffled")),
-            lineage=row_map,
-        )
+        subject = replace(found, lineage=row_map).subject(released, truth, truth.schema)
         for_people = judged_for_people(verdicts_of(SeveralRows(), subject))
         limits = judge_limits(same_limit(limit, outcomes), outcomes, for_people=for_people)
         outcomes = column_attribution(scenario, chosen, outcomes, limits, rng=rng, progress=progress)

@@ -53,7 +53,6 @@ def check_microdata(
             subject,
             models=[model for model in models if not isinstance(model, UnknownModel)],
             model_verdicts=_model_verdicts(entries, subject.release, columns, subject.original, population),
-            order=str(found.manifest.get("order", "kept")),
             earlier=[one if isinstance(one, Release) else load_release(one) for one in earlier],
         )
         return CheckResults(verdicts=run_checks(judged))

@@ -118,15 +118,20 @@ class Released:
             if self.original is not None:
                 opened = self.original.open(schema, original=True, engine=engine, memory=memory)
                 original = stack.enter_context(opened)
-            yield Subject(
-                release=release,
-                original=original,
-                schema=schema,
-                steps=self.manifest.get("steps", ()),
-                order=str(self.manifest.get("order", "shuffled")),
-                lineage=self.lineage,
-                foreign=not self.manifest,
-            )
+            yield self.subject(release, original, schema)
+
+    def subject(self, release: Rows, original: Rows | None, schema: Schema) -> Subject:
+        """Both tables as checks and attacks see them. Rows of a release that does not say so may be in the order of the
+        original."""
+        return Subject(
+            release=release,
+            original=original,
+            schema=schema,
+            steps=self.manifest.get("steps", ()),
+            order=str(self.manifest.get("order", "kept")),
+            lineage=self.lineage,
+            foreign=not self.manifest,
+        )
 
     @property
     def release(self) -> Release:
