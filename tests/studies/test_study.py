@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -457,3 +458,13 @@ def test_a_risk_that_is_unknown_for_want_of_time_says_so() -> None:
     plan = replace(StudyPlan.parse(PLAN), seeds=(1,), risk=None)
     points = points_of(plan, {(number, 1): cell for number in range(len(plan.candidates))})
     assert all("out of time" in found.reason for found in points)
+
+
+def test_a_file_larger_than_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table().write_csv(tmp_path / "t.csv")
+    (tmp_path / "study.yaml").write_text(json.dumps({**PLAN, "data": "t.csv"}))
+    monkeypatch.setattr(sys.modules["sfumato.data.scan"], "available_memory", lambda: 1000)
+    assert main(["study", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "out")]) == 2
+    assert "Study a sample of the rows" in capsys.readouterr().err

@@ -12,9 +12,11 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.data import size_hint
+from sfumato.data.url import file_and_options
 from sfumato.dataset import Data
 from sfumato.deadline import Deadline
-from sfumato.errors import BadParameter, OutOfTime, SfumatoError
+from sfumato.errors import BadParameter, OutOfMemory, OutOfTime, SfumatoError
 from sfumato.evaluation import make_release
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
@@ -95,6 +97,13 @@ def _original(plan: StudyPlan, data: object) -> Data:
     if source is None:
         raise BadParameter("`data` is required.", fix="Add `data:` to the study, or pass a file or a table.")
     options = dict(plan.recipe.source.options) if data is None and plan.recipe.source else {}
+    file = Path(file_and_options(source)[0]) if isinstance(source, str | Path) else None
+    if file is not None and file.is_file() and not (hint := size_hint(file)).fits:
+        raise OutOfMemory(
+            f"A study masks and attacks its table many times in memory: {source} needs about "
+            f"{hint.in_memory / 1e9:,.1f} GB, and {hint.available / 1e9:,.1f} GB are available.",
+            fix="Study a sample of the rows; `sfumato protect` then masks the whole file with an engine.",
+        )
     steps = [step for candidate in plan.candidates for step in candidate.steps]
     return replace(plan.recipe, steps=steps).open(source.table if isinstance(source, Data) else source, **options)
 
