@@ -201,3 +201,48 @@ def test_a_graph_that_fails_its_model_is_not_called_publishable(
     lines = capsys.readouterr().err
     assert "Not met:" in lines
     assert "Publish:" not in lines
+
+
+def graph_recipe(folder: Path, **changes: Any) -> Path:
+    """Friends with a node table in which `born` gives the age away."""
+    draw = np.random.default_rng(1)
+    age = draw.integers(20, 80, 60)
+    nodes = pl.DataFrame({"id": range(60), "age": age, "born": 2026 - age, "town": draw.choice(["a", "b"], 60)})
+    nodes.write_csv(folder / "nodes.csv")
+    pairs = {tuple(sorted(map(int, draw.integers(0, 60, 2)))) for _ in range(150)}
+    pl.DataFrame([p for p in pairs if p[0] != p[1]], schema=["a", "b"], orient="row").write_csv(folder / "edges.csv")
+    document = {
+        "sfumato": 1,
+        "graph": {"edges": "edges.csv", "nodes": "nodes.csv", "key": "id"},
+        "columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [20, 60]}}, "born": COLUMNS["height"],
+                    "town": "quasi"},
+        "models": [{"k-anonymity": 3}, {"k-degree-anonymity": 2}],
+        "steps": ["mondrian", {"anonymize-degrees": 2}],
+        **changes,
+    }  # fmt: skip
+    (folder / "g.yaml").write_text(json.dumps(document))
+    return folder / "g.yaml"
+
+
+def test_a_limit_on_a_graph_is_judged_by_the_default_attacks_whichever_are_listed(tmp_path: Path) -> None:
+    plan = graph_recipe(tmp_path, attacks=["link-disclosure"], limits={"risk": 0.6})
+    done = sfumato.protect(plan, seed=1, n_targets=10, unmet=True)
+    judged = {entry["attack"] for entry in done.to_dict()["attacks"] if entry["discloses"] == "identity"}
+    assert {"degree-matching", "weisfeiler-lehman", "linkage"} <= judged
+    [limit] = done.limits
+    assert limit.met is False
+    free = sfumato.protect(graph_recipe(tmp_path, attacks=["link-disclosure"]), seed=1, n_targets=10, unmet=True)
+    assert "weisfeiler-lehman" not in {entry["attack"] for entry in free.to_dict()["attacks"]}
+
+
+def test_the_folder_of_a_graph_is_checked_and_attacked_as_protect_was(tmp_path: Path) -> None:
+    plan = graph_recipe(tmp_path)
+    done = sfumato.protect(plan, seed=1, n_targets=10, unmet=True)
+    done.save(tmp_path / "out", unmet=True)
+    ours = {verdict.model: verdict.state for verdict in done.verdicts}
+    assert str(ours["derived columns"]) == "fails"
+    assert {v.model: v.state for v in sfumato.check(tmp_path / "out", original=plan)} == ours
+    unchecked = {v.model: str(v.state) for v in sfumato.check(tmp_path / "out")}
+    assert unchecked["derived columns"] == "not checked"
+    attacked = sfumato.attack(tmp_path / "out", original=plan, seed=1, n_targets=10).to_dict()["attacks"]
+    assert {entry["attack"] for entry in attacked} == {entry["attack"] for entry in done.to_dict()["attacks"]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from sfumato.dataset import Data, Role
 from sfumato.deadline import check_deadline, quiet
 from sfumato.errors import BadParameter
 from sfumato.evaluation.evaluation import evaluate
+from sfumato.evaluation.limits import limit_of
 from sfumato.evaluation.make_release import make_release
 from sfumato.evaluation.run import measured
 from sfumato.graphs.base import GraphChange, apply_step
@@ -31,7 +32,7 @@ from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.registry import registry
-from sfumato.release import Release, Verdict
+from sfumato.release import Lineage, Release, Verdict
 from sfumato.rng import Rng
 
 
@@ -60,13 +61,10 @@ def protect_graph(recipe: GraphRecipe, graph: Graph, rng: Rng, progress: Progres
     """Mask the node table, protect the edges, and give every node a random number."""
     kept, frame, table = np.arange(graph.size), pl.DataFrame(), None
     verdicts: tuple[Verdict, ...] = ()
-    if recipe.table is not None:
-        key = graph.nodes.columns[0]
-        attributes = Table(frame=graph.nodes.drop(key))
-        columns = {name: column for name, column in recipe.table.schema.columns.items() if name != key}
-        schema = replace(recipe.table.schema, columns=columns)
-        dataset = Data.of(attributes, schema)
-        refuse_undecided(schema, attributes.frame, recipe=recipe.path)
+    dataset = node_data(recipe, graph)
+    if recipe.table is not None and dataset is not None:
+        schema = dataset.schema
+        refuse_undecided(schema, dataset.table.frame, recipe=recipe.path)
         made = make_release(replace(recipe.table, schema=schema), dataset, rng=rng.child("nodes"), progress=progress)
         kept, frame, verdicts = made.masked.lineage.rows, made.release.table.frame, made.verdicts
         table = dataset, made.release, kept
@@ -96,6 +94,31 @@ def protect_graph(recipe: GraphRecipe, graph: Graph, rng: Rng, progress: Progres
         graph=released, lineage=kept[order], clusters=change.clusters, labels=labels, symmetry=symmetry,
         steps=tuple(steps), verdicts=(*verdicts, *found), manifest=manifest, table=table,
     )  # fmt: skip
+
+
+def node_data(recipe: GraphRecipe, graph: Graph) -> Data | None:
+    """The original node table with its roles, without the column that names the nodes; None if it is not released."""
+    if recipe.table is None:
+        return None
+    key, schema = graph.nodes.columns[0], recipe.table.schema
+    columns = {name: column for name, column in schema.columns.items() if name != key}
+    return Data.of(Table(frame=graph.nodes.drop(key)), replace(schema, columns=columns))
+
+
+def node_release(manifest: Mapping[str, Any], nodes: pl.DataFrame, recipe: GraphRecipe | None) -> Release:
+    """The node table of a released graph as a release of its own, for the checks and attacks of tables.
+
+    Rows are in the order of the node numbers, which are drawn at random.
+    """
+    table, own = (None if recipe is None else recipe.table), manifest["graph"]
+    about = {
+        **({} if table is None else {"recipe": table.public()}),
+        "columns": manifest["columns"],
+        "models": manifest["models"][len(own["models"]) :],
+        "steps": manifest["steps"][len(own["steps"]) :],
+        "order": "shuffled",
+    }
+    return Release(table=Table(frame=nodes), manifest=about)
 
 
 def _manifest(
@@ -147,10 +170,7 @@ def table_scenario(release: GraphRelease) -> AttackScenario | None:
     """The node table as other attacks see it; None without one."""
     if release.table is None or release.clusters is not None:
         return None
-    from sfumato.release import Lineage
-
     dataset, published, _ = release.table
-    # Rows are seen in the order of the node numbers, which are drawn at random.
     shown = Release(table=Table(frame=release.graph.nodes), manifest={**published.manifest, "order": "shuffled"})
     return AttackScenario(original=dataset, release=shown, lineage=Lineage(release.lineage))
 
@@ -166,7 +186,7 @@ def attack_release(
     progress: Progress = SILENT,
 ) -> Results:
     """Attack the edges, and the node table where it is released. An attack that does not apply is never a risk of 0."""
-    chosen = tuple(attacks) or tuple(recipe.attacks) or default_graph_attacks()
+    chosen = tuple(attacks) or _battery(recipe)
     scenario = graph_scenario(recipe, original, release)
 
     def prepared(number: int, attack: GraphAttack) -> AttackRun:
@@ -181,8 +201,8 @@ def attack_release(
     if nodes is not None and not attacks:
         assert recipe.table is not None
         outcomes += evaluate(
-            nodes, attacks=recipe.table.attacks, rng=rng, n_targets=n_targets, attribute_columns=False,
-            progress=quiet(progress),
+            nodes, attacks=recipe.table.attacks, limits=recipe.limits, rng=rng, n_targets=n_targets,
+            attribute_columns=False, progress=quiet(progress),
         ).attacks  # fmt: skip
     return outcomes
 
@@ -205,6 +225,15 @@ def measure_release(
         return measure.part_name(), lambda: measure.compute(pair, stream, quiet(progress))
 
     return measured([prepared(*item) for item in enumerate(chosen)], progress)
+
+
+def _battery(recipe: GraphRecipe) -> tuple[GraphAttack, ...]:
+    """The attacks that the recipe lists, else the default ones. As for tables (:mod:`sfumato.evaluation.battery`), a
+    limit is judged with the default attacks of its kind, whichever are listed."""
+    default, limited = default_graph_attacks(), recipe.limits.items()
+    listed = tuple(recipe.attacks) or default
+    more = (one for one in default if one not in listed and limit_of(one.discloses) in limited)
+    return (*listed, *more)
 
 
 def default_graph_attacks() -> tuple[GraphAttack, ...]:

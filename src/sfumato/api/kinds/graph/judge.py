@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -12,10 +12,9 @@ import polars as pl
 from sfumato.api.kinds.graph.protection import GraphProtection
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.attacks.graph._base import GraphAttack
-from sfumato.data.table import Table
 from sfumato.deadline import stopping
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat
-from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release
+from sfumato.evaluation.graph import GraphRelease, attack_release, measure_release, node_data, node_release
 from sfumato.evaluation.graph_counts import check_graph_files
 from sfumato.graphs.clusters import Clusters
 from sfumato.graphs.edge_labels import labelled_graph
@@ -25,7 +24,6 @@ from sfumato.params import Part
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe.graph_recipe import GraphRecipe
 from sfumato.registry import registry
-from sfumato.release import Release
 from sfumato.release.folder import load_lineage, load_manifest, private_folder
 from sfumato.rng import Rng
 
@@ -40,31 +38,18 @@ def check_graph(release: str | Path, *, original: Original | None = None) -> Che
     """
     place = Path(release)
     manifest = load_manifest(place)
-    models = manifest["graph"].get("models", {})
-    verdicts = check_graph_files(place, models)
-    known = {verdict.model for verdict in verdicts}
-    others = [entry for entry in manifest.get("models", ()) if not set(entry) <= known]
-    if others:
+    verdicts = check_graph_files(place, manifest["graph"].get("models", {}))
+    if manifest["columns"]:
         from sfumato.api.kinds.microdata.check import check_microdata
 
-        released = Release(table=Table(frame=pl.read_csv(place / "nodes.csv").drop("node")), manifest={})
-        nodes = None if original is None else _original(original)[1].nodes
-        verdicts += check_microdata(
-            released,
-            original=None if nodes is None else nodes.drop(nodes.columns[0]),
-            lineage=load_lineage(place),
-            recipe=_node_recipe(manifest, others),
-        ).verdicts
+        recipe, graph = (None, None) if original is None else _original(original)
+        nodes = None if recipe is None or graph is None else node_data(recipe, graph)
+        shown = node_release(manifest, pl.read_csv(place / "nodes.csv").drop("node"), recipe)
+        verdicts += check_microdata(shown, original=nodes, lineage=load_lineage(place)).verdicts
     return CheckResults(verdicts=tuple(verdicts))
 
 
-def _node_recipe(manifest: Mapping[str, object], models: Sequence[Mapping[str, object]]) -> Any:
-    from sfumato.recipe import Recipe
-
-    return Recipe.parse({"sfumato": 1, "columns": manifest["columns"], "models": list(models)})
-
-
-def _loaded(folder: Path) -> GraphRelease:
+def _loaded(folder: Path, recipe: GraphRecipe, original: Graph) -> GraphRelease:
     manifest = load_manifest(folder)
     lineage = load_lineage(folder)
     if lineage is None:
@@ -72,7 +57,7 @@ def _loaded(folder: Path) -> GraphRelease:
             f"There is no node map in {private_folder(folder)}.",
             fix="Attacks and measures need the private folder that `sfumato protect` wrote beside the release.",
         )
-    clusters, labels = None, None
+    clusters, labels, table = None, None, None
     if manifest["graph"]["released"] == "clusters":
         kinds = folder / "kinds.csv"
         clusters = Clusters.from_tables(
@@ -92,7 +77,12 @@ def _loaded(folder: Path) -> GraphRelease:
         frame = nodes.drop("node")
         ends = ends.with_columns(pl.col("source", "target").cast(pl.Int64) - 1)
         graph = labelled_graph(ends, size=nodes.height, nodes=frame if frame.width else None)
-    return GraphRelease(graph=graph, lineage=lineage.rows, clusters=clusters, labels=labels, manifest=manifest)
+        dataset = node_data(recipe, original)
+        if dataset is not None:
+            table = dataset, node_release(manifest, frame, recipe), lineage.rows
+    return GraphRelease(
+        graph=graph, lineage=lineage.rows, clusters=clusters, labels=labels, manifest=manifest, table=table
+    )
 
 
 P = TypeVar("P", bound=Part)
@@ -116,7 +106,8 @@ def attack_graph(
     progress: Progress = AUTO,
 ) -> AttackResults:
     """Attack a released graph. ``original`` is the recipe that names the original tables."""
-    (parsed, graph), loaded = _original(original), _loaded(Path(release))
+    parsed, graph = _original(original)
+    loaded = _loaded(Path(release), parsed, graph)
     chosen: tuple[GraphAttack, ...] = _named("graph-attack", attacks, GraphAttack)
     outcomes = attack_release(
         parsed, graph, loaded, Rng(seed), attacks=chosen, n_targets=n_targets, progress=stopping(progress, seconds)
@@ -133,7 +124,8 @@ def measure_graph(
     progress: Progress = AUTO,
 ) -> MeasureResults:
     """Measure a released graph against its original."""
-    (parsed, graph), loaded = _original(original), _loaded(Path(release))
+    parsed, graph = _original(original)
+    loaded = _loaded(Path(release), parsed, graph)
     chosen: tuple[GraphMeasure, ...] = _named("graph-measure", measures, GraphMeasure)
     results = measure_release(parsed, graph, loaded, Rng(seed), measures=chosen, progress=progress)
     return MeasureResults(results=tuple(results))
