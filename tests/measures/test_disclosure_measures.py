@@ -10,7 +10,7 @@ from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.measures import MeasureResult, ReleasePair, judge
 from sfumato.measures.base import Measure
-from sfumato.measures.disclosure._classes import classes
+from sfumato.measures.classes import classes
 from sfumato.measures.disclosure.prosecutor import against_population
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release

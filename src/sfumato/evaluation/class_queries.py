@@ -19,11 +19,8 @@ from sfumato.engines.stored_table import ROW, StoredTable
 class FileClasses:
     """Equivalence classes of a masked file, without suppressed rows."""
 
-    count: int = 0
-    rows: int = 0
-    smallest: int = 0
-    unique: int = 0
-    """Rows that are alone in their class."""
+    count: int
+    rows: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +53,11 @@ class ClassCounter:
     def classes(self, columns: Sequence[str]) -> FileClasses:
         """The classes by some columns. If all rows are suppressed, they are one class."""
         names, hidden = self._grouping(columns)
-        count, rows, smallest, unique = self._row(
+        count, rows = self._row(
             f"WITH sizes AS (SELECT COUNT(*) AS n, {hidden} AS hidden FROM {self._source} GROUP BY {names}) "
-            "SELECT COUNT(*) AS classes, COALESCE(SUM(n), 0) AS n, COALESCE(MIN(n), 0) AS least, "
-            f"COALESCE(SUM(CASE WHEN n = 1 THEN 1 ELSE 0 END), 0) AS alone FROM sizes {_visible('sizes')}"
+            f"SELECT COUNT(*) AS classes, COALESCE(SUM(n), 0) AS n FROM sizes {_visible('sizes')}"
         )
-        return FileClasses(count=int(count), rows=int(rows), smallest=int(smallest), unique=int(unique))
+        return FileClasses(count=int(count), rows=int(rows))
 
     def found(self, columns: Sequence[str]) -> tuple[float, int]:
         """The expected number of people found by these columns, and the number of people with a visible row.

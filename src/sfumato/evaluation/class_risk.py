@@ -29,11 +29,11 @@ from sfumato.engines.stored_table import StoredTable
 from sfumato.errors import NotApplicable, OutOfMemory
 from sfumato.evaluation.battery import battery_of
 from sfumato.evaluation.check import Subject, paired_rows
-from sfumato.evaluation.class_queries import ClassCounter, FileClasses
+from sfumato.evaluation.class_queries import ClassCounter
 from sfumato.evaluation.evaluation import Evaluation
 from sfumato.evaluation.run import CELL_BYTES
-from sfumato.measures import ClassSizes, Measure, Prosecutor, Uniqueness
-from sfumato.measures.base import MeasureResult
+from sfumato.measures import Measure, MeasureResult
+from sfumato.measures.classes import ClassMeasure
 from sfumato.recipe import Limits
 from sfumato.release import Release, Verdict
 
@@ -62,7 +62,7 @@ def evaluate_counts(
     return Evaluation(
         manifest=manifest,
         attacks=counted_attacks(subject, manifest, attacks, limits, control=True),
-        measures=class_measures(subject.release, subject.schema, measures),
+        measures=class_measures(subject, measures),
         verdicts=tuple(verdicts),
         limit_set=limits,
     )
@@ -166,22 +166,17 @@ def class_attacks(
     )
 
 
-def class_measures(table: StoredTable, schema: Schema, measures: Sequence[Measure]) -> tuple[MeasureResult, ...]:
-    """Measures that follow from the class sizes of a release; others have a reason and no value."""
-    quasi = [name for name in schema.names(Role.QUASI) if name in table.columns]
-    classes = ClassCounter(table=table).classes(quasi) if quasi else FileClasses()
-    values = {
-        ClassSizes.part_name(): float(classes.smallest),
-        Uniqueness.part_name(): classes.unique / max(classes.rows, 1),
-        Prosecutor.part_name(): classes.count / max(classes.rows, 1),
-    }
-    nothing = "" if classes.rows else _EMPTY if quasi else "The release has no quasi-identifier column."
+def class_measures(subject: Subject, measures: Sequence[Measure]) -> tuple[MeasureResult, ...]:
+    """Measures that follow from the classes of a release; others have a reason and no value."""
     results = []
     for measure in measures:
         name = measure.part_name()
-        value = values.get(name)
-        reason = _ROWS_NEEDED.format(what=f"`{name}`") if value is None else nothing
-        results.append(MeasureResult(measure=name, value=None if reason else value, reason=reason))
+        try:
+            if not isinstance(measure, ClassMeasure):
+                raise NotApplicable(_ROWS_NEEDED.format(what=f"`{name}`"))
+            results.append(measure.of_rows(subject.release, subject.original, subject.schema))
+        except NotApplicable as refusal:
+            results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))
     return tuple(results)
 
 

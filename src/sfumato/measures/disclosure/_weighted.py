@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sfumato.dataset import Data, Role
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import ReleasePair
-from sfumato.measures.disclosure._classes import classes, quasi_of
+from sfumato.measures.classes import classes, quasi_of
 from sfumato.measures.disclosure._population import individual_risk
 
 

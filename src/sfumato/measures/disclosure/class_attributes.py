@@ -10,7 +10,7 @@ import polars as pl
 from sfumato.arrays import Ints
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
-from sfumato.measures.disclosure._classes import released_classes
+from sfumato.measures.classes import released_classes
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

@@ -8,20 +8,17 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.measures.base import About, Measure, MeasureResult, Picture, ReleasePair
-from sfumato.measures.disclosure._classes import classes, quasi_of, released_classes
-from sfumato.progress import SILENT, Progress
-from sfumato.rng import Rng
+from sfumato.measures.base import MeasureResult, Picture
+from sfumato.measures.classes import ClassCounts, ClassMeasure
 
 
-class ClassSizes(Measure):
+class ClassSizes(ClassMeasure):
     """The smallest equivalence class of the release, and the histogram of class sizes before and after.
 
     A class is the set of rows with the same quasi-identifiers. The value is the size of the smallest class (the k of
     k-anonymity). Suppressed rows, all of whose quasi-identifiers are ``*``, are counted apart.
     """
 
-    about: ClassVar[About] = About.DISCLOSURE
     better: ClassVar[Literal["low", "high"]] = "high"
     label: ClassVar[str] = "smallest equivalence class"
     meaning: ClassVar[str] = "The smallest number of records that share the same values of all quasi-identifiers."
@@ -32,26 +29,17 @@ class ClassSizes(Measure):
     before_key: ClassVar[str] = "smallest_before"
     picture: ClassVar[Picture] = Picture.CLASS_SIZES
 
-    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        released = released_classes(pair)
-        names = quasi_of(pair.original)
-        before = classes(
-            pair.original.table.frame, names, {name: pair.original.schema.column(name).missing for name in names}
-        )
-        detail = {
-            "average": released.rows / len(released.fit) if len(released.fit) else None,
-            "classes": len(released.fit),
-            "suppressed": released.suppressed,
-            "histogram": histogram(released.fit, released.own),
-            "smallest_before": int(before.fit.min()) if len(before.fit) else None,
-            "average_before": before.rows / len(before.fit) if len(before.fit) else None,
-            "classes_before": len(before.fit),
-            "histogram_before": histogram(before.fit, before.own),
-        }
-        if len(released.fit) == 0:
-            return MeasureResult(
-                measure=self.part_name(), value=None, detail=detail, reason="Every row of the release is suppressed."
-            )
+    def of_classes(self, released: ClassCounts, before: ClassCounts | None) -> MeasureResult:
+        detail: dict[str, object] = {"suppressed": released.suppressed}
+        for end, found in (("", released), ("_before", before)):
+            sizes = None if found is None or not len(found.fit) else found
+            detail |= {
+                f"average{end}": None if sizes is None else sizes.rows / len(sizes.fit),
+                f"classes{end}": 0 if sizes is None else len(sizes.fit),
+                f"histogram{end}": [] if sizes is None else histogram(sizes.fit, sizes.own),
+                f"smallest{end}": None if sizes is None else int(sizes.fit.min()),
+            }
+        del detail["smallest"]
         return MeasureResult(measure=self.part_name(), value=float(released.fit.min()), detail=detail)
 
 

@@ -14,7 +14,7 @@ from sfumato.arrays import Floats, Ints
 from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
-from sfumato.measures.disclosure._classes import quasi_of
+from sfumato.measures.classes import quasi_of
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 

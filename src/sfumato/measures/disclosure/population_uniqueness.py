@@ -8,13 +8,11 @@ from pydantic import Field
 
 from sfumato.errors import NotApplicable
 from sfumato.masking.population_uniques import Sizes, pitman, snb, zayatz
-from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
-from sfumato.measures.disclosure._classes import released_classes
-from sfumato.progress import SILENT, Progress
-from sfumato.rng import Rng
+from sfumato.measures.base import MeasureResult
+from sfumato.measures.classes import ClassCounts, ClassMeasure
 
 
-class PopulationUniquenessMeasure(Measure):
+class PopulationUniquenessMeasure(ClassMeasure):
     """The estimated share of the population whose quasi-identifiers nobody else has, seen from the released sample.
 
     Three estimators, all in ``detail``: Zayatz (the sample's class sizes stand for the population's), Pitman (the
@@ -23,7 +21,6 @@ class PopulationUniquenessMeasure(Measure):
     slide negative binomial. They are estimates from a model: with a population file, journalist risk counts instead.
     """
 
-    about: ClassVar[About] = About.DISCLOSURE
     main: ClassVar[str] = "fraction"
     examples = ({"fraction": 0.1},)
     reference: ClassVar[str] = (
@@ -36,10 +33,7 @@ class PopulationUniquenessMeasure(Measure):
     estimator: Literal["dankar", "zayatz", "pitman", "snb"] = "dankar"
     """Which estimate is the value."""
 
-    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        released = released_classes(pair)
-        if released.rows == 0:
-            return MeasureResult(measure=self.part_name(), value=None, reason="Every row of the release is suppressed.")
+    def of_classes(self, released: ClassCounts, before: ClassCounts | None) -> MeasureResult:
         sample = Sizes.of(released.own, self.fraction)
         detail: dict[str, Any] = {"sample_unique": sample.unique / sample.rows, "fraction": self.fraction}
         for name, estimate in (("zayatz", zayatz), ("pitman", pitman), ("snb", snb)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -12,14 +13,14 @@ from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import match
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
-from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
-from sfumato.measures.disclosure._classes import classes, quasi_of, released_classes
+from sfumato.measures.base import MeasureResult, ReleasePair
+from sfumato.measures.classes import ClassCounts, ClassMeasure
 from sfumato.params import InputFile
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 
-class Prosecutor(Measure):
+class Prosecutor(ClassMeasure):
     """The expected share of people found by an adversary who knows their quasi-identifiers: mean of 1 / class size.
 
     The prosecutor knows that the person is in the release. With a ``population`` two weaker ones are counted too:
@@ -28,7 +29,6 @@ class Prosecutor(Measure):
     rows, not over classes; suppressed rows are left out and counted.
     """
 
-    about: ClassVar[About] = About.DISCLOSURE
     label: ClassVar[str] = "prosecutor risk"
     meaning: ClassVar[str] = (
         "Average probability of picking the right record for somebody who is known to be in the release."
@@ -46,28 +46,29 @@ class Prosecutor(Measure):
     population: InputFile | None = None
     """File about the whole population, with the quasi-identifiers, of which the release holds a part."""
 
-    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        released = released_classes(pair)
-        if released.rows == 0:
-            return MeasureResult(measure=self.part_name(), value=None, reason="Every row of the release is suppressed.")
-        each = 1 / released.size
-        names = quasi_of(pair.original)
-        before = classes(
-            pair.original.table.frame, names, {name: pair.original.schema.column(name).missing for name in names}
-        )
+    def of_classes(self, released: ClassCounts, before: ClassCounts | None) -> MeasureResult:
+        if self.population is not None:
+            raise NotApplicable("A population is compared with rows in memory only.", fix="Leave `population` out.")
+        each = 1 / released.fit
         detail: dict[str, object] = {
             "largest": float(each.max()),
             "limit": self.limit,
-            "above": float((each > self.limit).mean()),
-            "expected": float(each.sum()),
+            "above": released.share(each > self.limit),
+            "expected": released.expected,
             "suppressed": released.suppressed,
-            "before": float((1 / before.size).mean()) if before.rows else None,
+            "before": before.expected / before.rows if before is not None and before.rows else None,
         }
-        if self.population is not None:
-            from sfumato.data import read
+        return MeasureResult(measure=self.part_name(), value=released.expected / released.rows, detail=detail)
 
-            detail.update(against_population(pair, read(self.population)))
-        return MeasureResult(measure=self.part_name(), value=float(each.mean()), detail=detail)
+    def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+        if self.population is None:
+            return super().compute(pair, rng, progress)
+        from sfumato.data import read
+
+        found = self.model_copy(update={"population": None}).compute(pair, rng, progress)
+        if found.value is None:
+            return found
+        return replace(found, detail={**found.detail, **against_population(pair, read(self.population))})
 
 
 def against_population(pair: ReleasePair, population: Table) -> dict[str, object]:

@@ -16,7 +16,7 @@ from sfumato.data.row_codes import number_rows
 from sfumato.dataset import Data
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
-from sfumato.measures.disclosure._classes import quasi_of
+from sfumato.measures.classes import quasi_of
 from sfumato.progress import SILENT, Progress, Tick
 from sfumato.rng import Rng
 

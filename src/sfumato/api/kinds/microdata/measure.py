@@ -8,7 +8,6 @@ from pathlib import Path
 from sfumato.api.kinds.microdata.inputs import open_release
 from sfumato.api.results import MeasureResults
 from sfumato.dataset import Schema
-from sfumato.engines.stored_table import StoredTable
 from sfumato.evaluation import run_measures
 from sfumato.evaluation.class_risk import class_measures, fits_in_memory
 from sfumato.measures import Measure, ReleasePair, default_measures
@@ -41,7 +40,6 @@ def measure_microdata(
     if engine != "memory":
         with found.opened(schema, engine=engine, memory=memory) as subject:
             if not fits_in_memory(memory, subject.release, subject.original):
-                assert isinstance(subject.release, StoredTable)
-                return MeasureResults(results=class_measures(subject.release, schema, chosen))
+                return MeasureResults(results=class_measures(subject, chosen))
     pair = ReleasePair(original=found.truth(schema), release=found.release, lineage=found.lineage)
     return MeasureResults(results=tuple(run_measures(pair, chosen, rng=Rng(seed), progress=progress)))
