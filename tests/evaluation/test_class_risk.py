@@ -134,6 +134,22 @@ def test_altered_quasi_identifiers_have_no_class_risk(people: Path, monkeypatch:
     assert all(isinstance(found[name], Outcome) for name in ("linkage", "attribute-linkage", "any-columns"))
 
 
+def test_nobody_knows_a_pseudonym(people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pl.read_parquet(people).with_columns(name=pl.format("p{}", pl.int_range(pl.len())), pay=pl.lit(1.0))
+    frame.write_parquet(people)
+    named = {**RECIPE, "columns": {**RECIPE["columns"], "name": "identifier"}}
+    named["steps"] = [{"pseudonymize": {"key": str(tmp_path / "key")}}, *RECIPE["steps"]]
+    small = sfumato.protect(named, people, engine="memory", n_targets=200)
+    monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
+    large = sfumato.protect(named, people, engine="duckdb", n_targets=200, key=small.key)
+    risks = [
+        {entry.setting: entry.main.rate for entry in done.evaluation.attacks if getattr(entry, "any_columns", False)}
+        for done in (small, large)
+    ]
+    assert all("name" not in entry.knows for entry in large.evaluation.attacks if isinstance(entry, Outcome))
+    assert risks[0] == pytest.approx(risks[1], abs=0.02)  # rows that show nothing are looked for in memory only
+
+
 def test_a_release_without_quasi_identifiers_is_judged(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.evaluation.class_risk.CELL_BYTES", 10**9)
     plain = {**RECIPE, "columns": {"illness": "sensitive"}, "models": [], "steps": [{"round": {"base": 10, "columns":

@@ -32,6 +32,7 @@ from sfumato.evaluation.check import Subject, paired_rows
 from sfumato.evaluation.class_queries import ClassCounter
 from sfumato.evaluation.evaluation import Evaluation
 from sfumato.evaluation.run import CELL_BYTES
+from sfumato.masking.base import method_of
 from sfumato.measures import Measure, MeasureResult
 from sfumato.measures.classes import ClassMeasure
 from sfumato.recipe import Limits
@@ -156,7 +157,8 @@ def class_attacks(
     if altered is None:
         outcomes.append(_altered_values(AnyColumns.part_name(), Discloses.IDENTITY, "columns"))
     else:
-        outcomes += file_columns(counter, [name for name in table.columns if name not in altered], _TRUTH)
+        unknown = altered | _meaningless(manifest)
+        outcomes += file_columns(counter, [name for name in table.columns if name not in unknown], _TRUTH)
     if schema.unit is None:
         return tuple(outcomes)
     by_people = (Discloses.IDENTITY,) if people is not None else ()
@@ -263,6 +265,12 @@ def _altered(manifest: Mapping[str, Any]) -> frozenset[str] | None:
             return None
         altered.update(step["columns"])
     return frozenset(altered)
+
+
+def _meaningless(manifest: Mapping[str, Any]) -> frozenset[str]:
+    """Released columns whose values nobody outside can know, such as pseudonyms."""
+    steps = (step for step in manifest.get("steps", ()) if method_of(step).meaningless_values)
+    return frozenset(name for step in steps for name in step.get("columns", ()))
 
 
 _NEARLY_ALL = 0.9

@@ -97,6 +97,9 @@ class Step(Part):
     leaves_values: ClassVar[bool] = False
     """Whether the values of all quasi-identifiers stay unchanged."""
 
+    meaningless_values: ClassVar[bool] = False
+    """Whether the released values of the columns that it names mean nothing to outsiders, such as pseudonyms."""
+
     formal_guarantee: ClassVar[bool] = False
     """Whether the release has a guarantee about one person, such as differential privacy. The table is then read as
     the recipe declares it (:mod:`sfumato.data.declared`): nothing about it is found by looking at rows."""

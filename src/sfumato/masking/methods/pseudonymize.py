@@ -39,6 +39,7 @@ class Pseudonymize(Step):
     truthful = True
     simulable = False
     leaves_values = True
+    meaningless_values = True
     out_of_core = True
     main = "key"
     examples = ({"key": "pseudonyms.key"},)
