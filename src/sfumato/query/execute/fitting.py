@@ -5,7 +5,18 @@ from __future__ import annotations
 from math import isqrt
 
 from sfumato.engines.aggregation import CountRows, Largest, Total
-from sfumato.engines.expressions import Arithmetic, Cast, Compare, Expression, Not, all_of, constant
+from sfumato.engines.expressions import (
+    Arithmetic,
+    Cast,
+    Compare,
+    Expression,
+    Not,
+    all_of,
+    any_of,
+    constant,
+    equal,
+    when,
+)
 from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
 from sfumato.query.execute.grouped_rows import ValueTables, group_columns, grouped, grouped_rows, inline_values
@@ -23,9 +34,15 @@ def fitting_sql(plan: NoisePlan, listed: ValueTables = inline_values) -> Stateme
     """Number of units that the limits fit, and number of the others: see ``contribution_bounding.fits_limits``."""
     rows, _ = fitting_limits(plan)
     unit, keys = plan.query.rows.unit(), group_columns(plan.query)
-    number: Expression = CountRows() if rows else constant(1)
-    each = grouped((("m", number),), Subquery(grouped_rows(plan.query, (), listed)), (*unit, *keys))
+    numbers: Items = (("m", CountRows() if rows else constant(1)),)
     items, fits = fitting_test(plan, whole_column("m"))
+    columns: Items = ()
+    if plan.query.assumed:
+        beyond = whole_column("beyond")
+        columns = (("beyond", when(any_of(*plan.query.assumed), constant(1), constant(0))),)
+        numbers, items = ((*some, ("beyond", Largest(beyond, False))) for some in (numbers, items))
+        fits = all_of(fits, equal(beyond, constant(0)))
+    each = grouped(numbers, Subquery(grouped_rows(plan.query, columns, listed)), (*unit, *keys))
     counts = tuple((name, CountRows(where=test)) for name, test in fitting_numbers(fits))
     return Select(counts, Subquery(grouped(items, Subquery(each), unit)))
 

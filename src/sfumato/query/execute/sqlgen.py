@@ -143,9 +143,10 @@ def with_fitting_row(rows: list[tuple[Any, ...]]) -> list[tuple[object, ...]]:
 
 
 def tells_fitting(plan: NoisePlan) -> bool:
-    """Whether the statement also counts the units that the limits fit and cut."""
+    """Whether the statement also counts the units that the limits fit and cut, which it tells by numbers of rows."""
     query = plan.query
-    return plan.bounding != "row" and query.fitting is not None and bool(query.keys and query.public_keys)
+    numbered = query.keys and query.public_keys and not query.assumed
+    return plan.bounding != "row" and query.fitting is not None and bool(numbered)
 
 
 def _number_of_rows(plan: NoisePlan) -> Expression:
@@ -239,7 +240,7 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
     source = Select((*unit, *place, *numbers), Subquery(grouped_rows(query, tuple(columns), listed)))
     terms = tuple(_term(m, plan) for _, m in _chosen(query) if not m.place)
     groups, private = (0, len(keys)) if keys and not numbered else (query.combinations or 1, 0)
-    limits = fitting_limits(plan) if query.fitting is not None else None
+    limits = fitting_limits(plan) if query.fitting is not None and not query.assumed else None
     return Bounded(source=source, groups=groups, ends=ends, terms=terms, keys=private, limits=limits)
 
 

@@ -24,7 +24,12 @@ def counted_once(query: Query) -> bool:
 
 
 def can_be_cut(query: Query, groups: int) -> bool:
-    """Whether any unit can exceed the limits: not one with a single row, nor one that is counted once in all groups."""
+    """Whether any unit can exceed the limits: not one with a single row, nor one that is counted once in all groups.
+
+    A person's own sum exceeds them where it is clipped to what the declared limits can add up to.
+    """
+    if query.assumed:
+        return True
     if query.rows.by_row or query.rows.unbounded_joins == 0:
         return False
     return not counted_once(query) or query.groups is None or groups < query.groups

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from sfumato.engines.expressions import Expression
 from sfumato.query.plan.aggregates import Aggregate, FittingUnits
 from sfumato.query.plan.canonical import canonical_form
 from sfumato.query.plan.outputs import Output
@@ -52,6 +53,8 @@ class Query:
     target: ErrorTarget | None = None
     confidence: Fraction = DEFAULT_CONFIDENCE
     """Probability with which intervals and stated errors hold: that of the ERROR clause."""
+    assumed: tuple[Expression, ...] = ()
+    """Conditions of rows whose number is clipped to bounds that only the declared limits imply."""
     possible: tuple[int, ...] | None = None
     """Numbers of the groups that can have rows, among all combinations of public keys; None: all."""
 
@@ -86,4 +89,4 @@ class Query:
         Queries with the same rows, keys in any order, and aggregates have the same fingerprint. Which groups are
         possible follows from rows and keys.
         """
-        return canonical_form(self.rows, self.keys, (self.aggregates, self.limits))
+        return canonical_form(self.rows, self.keys, (self.aggregates, self.limits, self.assumed))

@@ -65,7 +65,7 @@ def kept_text(kept: NoisyValue | None) -> str:
             return (
                 f"The limits cut {few:.2%} to {many:.2%} of the people, who may hold any share of a sum: answers are "
                 "biased and have no intervals. Use larger `rows` and `groups`; `Session.fit_limits` chooses them "
-                "privately."
+                "privately. Sums of one person are clipped to what the declared limits add up to: use CLIP there."
             )
         case "not shown":
             return (

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sfumato.dataset import Kind
-from sfumato.engines.expressions import TRUE, Arithmetic, Expression, all_of, constant
+from sfumato.engines.expressions import TRUE, Arithmetic, Compare, Expression, all_of, any_of, constant
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.aggregates import (
     Aggregate,
@@ -42,6 +42,8 @@ class AggregateCompiler:
 
     def __init__(self, reader: ExpressionCompiler) -> None:
         self.aggregates: list[Aggregate] = []
+        self.assumed: list[Expression] = []
+        """Conditions of rows whose number is clipped to bounds that only the declared limits imply."""
         self._reader = reader
 
     @staticmethod
@@ -99,11 +101,21 @@ class AggregateCompiler:
     def _bounded(self, node: exp.Expr) -> Scalar:
         scalar = self._reader.number(node)
         if scalar.expected is not None and (scalar.low is None or scalar.high is None):
-            scalar = replace(scalar, low=scalar.expected[0], high=scalar.expected[1])
+            low, high = scalar.expected
+            scalar = replace(scalar, low=low, high=high)
+            self._assume(scalar, low, high)
         reason = bounds_problem(scalar)
         if reason:
             raise self._reader.refuse(node, reason, "Use CLIP(x, low, high), or declare a domain for the column.")
         return scalar
+
+    def _assume(self, scalar: Scalar, low: Fraction, high: Fraction) -> None:
+        """Note that values beyond these ends are cut, by more than rows are rounded to a grid."""
+        x, near = scalar.as_double(), (high - low) / (1 << 16)
+        below, above = (constant(float(end)) for end in (low - near, high + near))
+        beyond = all_of(present(scalar), any_of(Compare("<", x, below), Compare(">", x, above)))
+        if beyond not in self.assumed:
+            self.assumed.append(beyond)
 
     def _quantile(self, node: exp.Expr, inner: exp.Expr, rank: Fraction, condition: Expression) -> Output:
         scalar, scale, family = dated_number(self._reader, inner), None, "number"

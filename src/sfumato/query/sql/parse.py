@@ -113,6 +113,7 @@ class _Measured(OutputBinder):
             outputs=outputs,
             steps=(*(() if held is None else (Keep(held),)), *last),
             aggregates=tuple(self._calls.aggregates),
+            assumed=tuple(self._calls.assumed),
             limits=_limits(relation),
             possible=possible_groups(relation.rows, [(k.scalar, k.values) for k in keys], catalog.public),
         )
