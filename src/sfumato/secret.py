@@ -7,8 +7,10 @@ that a leak fails a test instead of appearing in a log file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any, Generic, NoReturn, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from sfumato.errors import SecretAccessRefused
 
@@ -28,6 +30,18 @@ class Permit:
         return f"<{type(self).__name__} for {self.purpose}>"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a secret value is, for the certificate of what is made of it. It is public."""
+
+    kind: str
+    """The rule that bounds what one unit moves: see ``proof.rules.RUNS``."""
+    of: Literal["rows", "units"] = "rows"
+    """Whether a unit has up to the bounded number of rows in it, or one."""
+    numbers: Mapping[str, Fraction | int] = field(default_factory=dict)
+    """Whatever the rule takes, such as the squared norm of a row."""
+
+
 class SecretValue(Generic[T]):
     """A value that only :meth:`open` with a permit returns.
 
@@ -37,10 +51,11 @@ class SecretValue(Generic[T]):
     42
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "measured")
 
-    def __init__(self, value: T) -> None:
+    def __init__(self, value: T, *, measured: Measured | None = None) -> None:
         self._value = value
+        self.measured = measured
 
     def open(self, permit: Permit) -> T:
         """The value, for the purpose that the permit names."""

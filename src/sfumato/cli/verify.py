@@ -1,4 +1,4 @@
-"""Verify the certificate of a private answer, or the installation itself."""
+"""Verify the certificate of an answer or a release, or the installation itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ PERSON = "analyst"
 @click.option("--self", "installation", is_flag=True, help="Check this installation instead, in about a minute.")
 @json_option
 def command(certificate: Path | None, ledger: str | None, key: str | None, installation: bool, as_json: bool) -> int:
-    """Verify CERTIFICATE, which `sfumato query --certificate FILE` wrote, or the JSON of an answer.
+    """Verify CERTIFICATE, which `sfumato query --certificate FILE` wrote, or what holds one: the JSON of an answer, the
+    folder of a release with a guarantee, or a model.
 
     Every bound and every loss is derived again by the numbered rules of the documentation (docs/proof.md), with code
     that imports nothing else of sfumato. Exit code 1 if the certificate does not prove what it states.

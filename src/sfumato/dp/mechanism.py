@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field
 from sfumato.arrays import Array
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.receipt import Receipt, require
+from sfumato.dp.spending import Draw
 from sfumato.errors import BadParameter, NoReceipt
 from sfumato.params import Part
 from sfumato.rationals import Number, rational
@@ -127,10 +128,12 @@ class Mechanism(Part):
         """
         return None
 
-    def _open(self, value: SecretValue[Any], receipt: Receipt, loss: PrivacyLoss) -> Any:
+    def _open(self, value: SecretValue[Any], receipt: Receipt, distance: Number) -> Any:
+        """The value, after the receipt was used for the loss at a distance in the sense of :meth:`loss_at`."""
         if not isinstance(value, SecretValue):
             raise NoReceipt("A mechanism takes secret values only.", fix="Wrap the true value: `SecretValue(value)`.")
-        return value.open(require(receipt, loss))
+        draw = Draw(mechanism=self, loss=self.loss_at(distance), measured=value.measured)
+        return value.open(require(receipt, draw.loss, draw))
 
 
 def tail(confidence: Number, outputs: int) -> Fraction:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from sfumato.dp.contribution_bounds import Bounds, Enforced
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
+from sfumato.dp.spending import RunAccount, Spending
 from sfumato.errors import BadParameter, UnitsDiffer
 from sfumato.ledger.exact_budget import cost_amount
 from sfumato.ledger.parts import DataPart
 
 if TYPE_CHECKING:
     from sfumato.dp.receipt import Receipt
+    from sfumato.ledger.entries import Entry
     from sfumato.ledger.ledger import Ledger
 
 OWNER = "owner"
@@ -107,6 +109,20 @@ class Charge:
     @property
     def _converted(self) -> bool:
         return self.bounds is not None and self.unit != self.bounds.unit
+
+    def account(self, measure: PrivacyMeasure, *, dataset: str, unit: str, entry: Entry | None) -> RunAccount | None:
+        """What the certificate of a run as a whole is made from; None for what is no run. ``unit`` is the account's."""
+        if not self.key.startswith(RUN):
+            return None
+        place: dict[str, int | str] | None = None
+        if entry is not None:
+            place = {"number": entry.number, "previous": entry.previous, "hash": entry.hash}
+        bounding = "row" if self.bounds is None else "cut" if isinstance(self.bounds, Enforced) else "promised"
+        return RunAccount(
+            dataset=dataset, unit=unit, name=self.key.removeprefix(RUN).rpartition(" ")[0], key=self.key,
+            cost=self.cost(measure), bounding=bounding, rows=1 if self.bounds is None else self.bounds.rows,
+            by_row=self._converted, entry=place, spent=Spending(covers=self.of_unit(measure)),
+        )  # fmt: skip
 
 
 def charge_run(charge: Charge, *, ledger: Ledger | str | Path | None, dataset: str | None) -> Receipt:

@@ -72,6 +72,7 @@ from sfumato.ledger.parts import DataPart
 from sfumato.ledger.register import ReleaseRecord
 from sfumato.ledger.stores.store import Store, Transaction
 from sfumato.ledger.verification import verify_entries
+from sfumato.proof.certificate import signed
 from sfumato.rationals import Number, rational
 
 __all__ = ["Balance", "Entry", "Ledger", "Store", "Transaction"]
@@ -216,7 +217,13 @@ class Ledger:
                 transaction.query(insert, entry.number, charge.what.replace("\x00", "\\0"))
             if records is not None:
                 _remember_charge(transaction, analyst, records(entry))
-        return issue(covers, dataset=dataset, entry=entry.number, kept=self.kept, ledger=self.where)
+        account = charge.account(own.loss.measure, dataset=dataset, unit=unit, entry=entry if self.kept else None)
+        if account is not None and self.kept:
+            account.sign = self._signed
+        return issue(covers, dataset=dataset, entry=entry.number, kept=self.kept, ledger=self.where, account=account)
+
+    def _signed(self, certificate: dict[str, object]) -> dict[str, object]:
+        return signed(certificate, self.signing_key())
 
     def move(self, *, dataset: str, to: str) -> Entry:
         """Close the account of a data set for good, because it is charged in another ledger from now on.

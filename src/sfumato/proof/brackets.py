@@ -17,7 +17,7 @@ _FAR = 18
 
 
 def sqrt(value: Fraction) -> tuple[Fraction, Fraction]:
-    """UnitChange of the square root, 2**-320 apart.
+    """Bounds of the square root, 2**-320 apart.
 
     >>> low, high = sqrt(Fraction(2))
     >>> low**2 <= 2 <= high**2
@@ -53,7 +53,7 @@ def exp(power: Fraction) -> tuple[Fraction, Fraction]:
 
 @lru_cache(maxsize=4096)
 def ln(value: Fraction) -> tuple[Fraction, Fraction]:
-    """UnitChange of the natural logarithm: Halley's steps from a float, verified by :func:`exp`."""
+    """Bounds of the natural logarithm: Halley's steps from a float, verified by :func:`exp`."""
     if value <= 0:
         raise ValueError("a logarithm needs a number above 0")
     near = Fraction(log(value.numerator) - log(value.denominator))
@@ -82,7 +82,7 @@ _PI = Fraction(16 * _arctan(5) - 4 * _arctan(239), _ONE)
 
 @lru_cache(maxsize=4096)
 def normal(x: Fraction) -> tuple[Fraction, Fraction]:
-    """UnitChange of the distribution function Phi of the standard normal distribution.
+    """Bounds of the distribution function Phi of the standard normal distribution.
 
     Phi(x) = 1/2 + phi(x) · (x + x³/3 + x⁵/(3·5) + x⁷/(3·5·7) + ...) for x > 0, whose terms are all positive. Each of
     at most 2,000 terms is cut by less than 2**-320; phi(x) < 1 and its factors are known to 2**-240.

@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.proof.losses import NotProved, StatedLoss, compose, implies
-from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, most_sums, reach_of, reads_part
+from sfumato.proof.losses import (
+    NotProved,
+    Pure,
+    StatedLoss,
+    compose,
+    implies,
+    of_group,
+    repeated,
+    sampled_within,
+)
+from sfumato.proof.rules import MECHANISMS, Fields, UnitChange, copies_of, most_sums, moved_in, reach_of, reads_part
 from sfumato.proof.signature import public_key, sign, signature_holds
 
 FORMAT = "sfumato-certificate-1"
@@ -106,7 +115,11 @@ def _check(whole: Fields, rules: list[str]) -> None:
     charges = whole.each("charges")
     if not charges:
         raise NotProved("certificate.charges", "there are none")
-    totals = [_check_charge(charge, by_row=whole.value("unit") == "row", rules=rules) for charge in charges]
+    totals = [
+        _check_run(charge, by_row=whole.value("unit") == "row", rules=rules) if "run" in charge.stated
+        else _check_charge(charge, by_row=whole.value("unit") == "row", rules=rules)
+        for charge in charges
+    ]  # fmt: skip
     _covered(totals, StatedLoss.read(whole.value("loss"), "certificate.loss"), "certificate.loss", exact=True)
     if sealed(whole.stated)["sha256"] != whole.value("sha256"):
         raise NotProved("certificate.sha256", "the contents were changed")
@@ -136,7 +149,8 @@ def _covered(losses: list[StatedLoss], stated: StatedLoss, node: str, *, exact: 
         raise NotProved(node, "does not cover the losses below it")
 
 
-def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
+def _check_place(charge: Fields) -> None:
+    """The entry of the ledger that a charge names."""
     entry = Fields.read(charge.value("entry"), f"{charge.node}.entry")
     # A server states the hash alone: number and predecessor would tell how much others ask.
     if set(entry.stated) != {"hash"}:
@@ -145,6 +159,10 @@ def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLo
         text = entry.value(name)
         if not isinstance(text, str) or len(text) != 64 or set(text) - set("0123456789abcdef"):
             raise NotProved(f"{entry.node}.{name}", "is not a SHA-256")
+
+
+def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
+    _check_place(charge)
     plans = charge.each("plans")
     if not plans:
         raise NotProved(f"{charge.node}.plans", "there are none")
@@ -189,6 +207,90 @@ def _check_plan(plan: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
     stated = StatedLoss.read(plan.value("loss"), f"{plan.node}.loss")
     _covered(reserved, stated, f"{plan.node}.loss")
     return stated
+
+
+def _check_run(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
+    """A run as a whole: tables, synthetic data, a model. What was drawn was charged at once, before."""
+    if charge.value("entry") is not None:  # a run without a ledger that is kept
+        _check_place(charge)
+    run = Fields.read(charge.value("run"), f"{charge.node}.run")
+    bounding, rows, per = run.value("bounding"), run.whole("rows"), run.value("loss_of")
+    if per not in ("row", "unit"):
+        raise NotProved(f"{run.node}.loss_of", "is neither row nor unit")
+    if by_row and (bounding, rows, per) != ("row", 1, "unit"):
+        raise NotProved(f"{run.node}.rows", "each row is a unit")
+    if not by_row:  # B8 is an assumption of the caller, which the result names
+        if bounding not in ("cut", "promised") or (bounding == "promised" and per == "row"):
+            raise NotProved(f"{run.node}.bounding", "contributions of a unit with many rows are not bounded")
+        rules.append("B7" if bounding == "cut" else "B8")
+    spent = _check_spent(Fields.read(run.value("spent"), f"{run.node}.spent"), 1 if per == "row" else rows, rules)
+    if per == "row":
+        spent = of_group(spent, rows, run.node)
+        rules.append("G1")
+    stated = StatedLoss.read(charge.value("loss"), f"{charge.node}.loss")
+    _covered([spent], stated, f"{charge.node}.loss")
+    return stated
+
+
+def _check_spent(node: Fields, rows: int, rules: list[str]) -> StatedLoss:
+    """A receipt: it covers what was drawn and split off."""
+    covers, losses = StatedLoss.read(node.value("covers"), f"{node.node}.covers"), []
+    if "exchange" in node.stated:
+        _check_samples(node, covers, rows, rules)
+        return covers
+    for one in node.each("over"):
+        if "covers" in one.stated:
+            losses.append(_check_spent(one, rows, rules))
+        else:
+            losses.append(repeated(_check_run_draw(one, rows, rules), one.whole("times")))
+    if losses:
+        _covered(losses, covers, f"{node.node}.covers")
+    return covers
+
+
+def _check_run_draw(draw: Fields, rows: int, rules: list[str]) -> StatedLoss:
+    """The loss of one draw of a run, by the rule of its mechanism from the rule of what it measures."""
+    what = Fields.read(draw.value("measures"), f"{draw.node}.measures")
+    noise = Fields.read(draw.value("noise"), f"{draw.node}.noise")
+    name = noise.value("mechanism")
+    if name not in MECHANISMS:
+        raise NotProved(noise.node, f"there is no rule for the mechanism `{name}`")
+    rule, law, _ = MECHANISMS[name]
+    if draw.value("rule") != rule:
+        raise NotProved(draw.node, f"a mechanism `{name}` loses by rule {rule}")
+    if "grid" in noise.stated and (1 / noise.positive("grid")).denominator != 1:
+        raise NotProved(f"{noise.node}.grid", "one step is not a whole number of grid steps")
+    stated = StatedLoss.read(draw.value("loss"), f"{draw.node}.loss")
+    problem = law(noise, moved_in(what, rows, name)).problem(stated)
+    if problem:
+        raise NotProved(f"{draw.node}.loss", f"by rule {rule}, {problem}")
+    rules += [rule, what.value("rule")]
+    return stated
+
+
+def _check_samples(node: Fields, covers: StatedLoss, rows: int, rules: list[str]) -> None:
+    """A1: steps of normal noise, each on a Poisson sample of the rows, of which a unit has up to ``rows``."""
+    given = Fields.read(node.value("exchange"), f"{node.node}.exchange")
+    rate, steps, most = given.positive("rate"), given.whole("steps"), given.positive("squared_mu")
+    if given.value("rule") != "A1" or rate > 1:
+        raise NotProved(given.node, "there is no such rule")
+    for receipt in node.each("over"):
+        _check_spent(receipt, rows, rules)
+        for draw in receipt.each("over"):
+            if "rule" not in draw.stated or draw.value("rule") != "M4":
+                raise NotProved(draw.node, "rule A1 is about normal noise")
+            if StatedLoss.read(draw.value("loss"), draw.node).rho > most / 2:
+                raise NotProved(draw.node, "the noise of a step is smaller than stated")
+            steps -= draw.whole("times")
+    if steps < 0:
+        raise NotProved(given.node, "there are more draws than steps")
+    touched = 1 - (1 - rate) ** rows
+    if not sampled_within(touched, most, given.whole("steps"), covers.size, covers.delta):
+        raise NotProved(f"{node.node}.covers", "does not follow by rule A1")
+    problem = Pure(epsilon=covers.size, draws=1, chance=covers.delta).problem(covers)
+    if problem:
+        raise NotProved(f"{node.node}.covers", problem)
+    rules.append("A1")
 
 
 def _rules_of(node: Fields) -> list[str]:
@@ -259,6 +361,9 @@ def _check_draw(
 
 def _check_chain(whole: Fields, ledger: Iterable[Mapping[str, object]]) -> None:
     """H1: every hash of the ledger again, and in it the entry of each charge with its cost."""
+    for charge in whole.each("charges"):
+        if charge.value("entry") is None:
+            raise NotProved(f"{charge.node}.entry", "was charged to no ledger that is kept")
     charges = {
         Fields.read(charge.value("entry"), charge.node).value("hash"): charge for charge in whole.each("charges")
     }
@@ -287,7 +392,12 @@ def _check_entry(whole: Fields, charge: Fields, entry: Mapping[str, Any]) -> Non
     if (entry["kind"], entry["dataset"], entry["unit"]) != ("spend", whole.value("dataset"), whole.value("unit")):
         raise NotProved(node, "the entry is not a charge about this data set and unit")
     totals = json.loads(entry["totals"])
-    if totals.get("plan") != digest(charge.value("plans")):
+    if "run" in charge.stated:
+        run = Fields.read(charge.value("run"), charge.node)
+        cut = f"cut at {run.whole('rows')} per {entry['unit']}" if run.value("bounding") == "cut" else None
+        if entry["about"] != run.value("key") or (cut is not None and entry["bounds"] != cut):
+            raise NotProved(f"{charge.node}.run", "the ledger was charged for another run")
+    elif totals.get("plan") != digest(charge.value("plans")):
         raise NotProved(f"{charge.node}.plans", "the ledger was charged for another plan")
     about, part = charge.stated.get("part"), totals.get("part")
     if about != (None if part is None else {name: part[name] for name in ("partition", "name")}):

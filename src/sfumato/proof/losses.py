@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log1p
+from math import comb, log1p
 from typing import Any
 
 from sfumato.proof.brackets import exp, ln, normal, sqrt
@@ -91,6 +91,27 @@ def compose(losses: Sequence[StatedLoss]) -> StatedLoss:
     )
 
 
+def repeated(loss: StatedLoss, times: int) -> StatedLoss:
+    """Theorem C1: what that many draws of the same loss add up to."""
+    return StatedLoss(
+        measure=loss.measure, size=loss.size * times, delta=min(Fraction(1), loss.delta * times), rho=loss.rho * times,
+        squared_mu=None if loss.squared_mu is None else loss.squared_mu * times,
+        curve_delta=min(Fraction(1), loss.curve_delta * times),
+    )  # fmt: skip
+
+
+def of_group(loss: StatedLoss, size: int, node: str) -> StatedLoss:
+    """Theorem G1: what ``size`` rows of one unit lose together; derived for rho without a delta alone."""
+    if size == 1:
+        return loss
+    if loss.measure != "rho" or loss.delta or loss.curve_delta:
+        raise NotProved(node, "group privacy is derived for a loss in rho without a delta")
+    mu = None if loss.squared_mu is None else loss.squared_mu * size**2
+    return StatedLoss(
+        measure="rho", size=loss.size * size**2, delta=ZERO, rho=loss.rho * size**2, squared_mu=mu, curve_delta=ZERO
+    )
+
+
 def implies(loss: StatedLoss, other: StatedLoss) -> bool:
     """Whether a guarantee follows from another in every number that it states (Theorems C2 to C4)."""
     if loss.rho > other.rho or loss.curve_delta > other.curve_delta:
@@ -138,6 +159,28 @@ def concentrated_within(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bo
         return False
     a = Fraction(order)
     return a * rho + ln((a - 1) / a)[1] + (inverse - ln(a)[0]) / (a - 1) <= epsilon
+
+
+_ORDERS = (*range(2, 65), 72, 80, 96, 112, 128, 160, 192, 224, 256)
+
+
+def sampled_within(rate: Fraction, squared_mu: Fraction, steps: int, epsilon: Fraction, delta: Fraction) -> bool:
+    """Theorem A1: whether so many steps of normal noise on Poisson samples are (epsilon, delta)-private, at an order
+    that proves it."""
+    if not 0 < rate <= 1 or not 0 < delta < 1:
+        return False
+    inverse = ln(1 / delta)[1]
+    for order in _ORDERS:
+        if order * (order - 1) * squared_mu > 180_000:
+            return False
+        total = sum(
+            comb(order, k) * (1 - rate) ** (order - k) * rate**k * exp(k * (k - 1) * squared_mu / 2)[1]
+            for k in range(order + 1)
+        )
+        tail = ln(Fraction(order - 1, order))[1] + (inverse - ln(Fraction(order))[0]) / (order - 1)
+        if steps * ln(Fraction(total))[1] / (order - 1) + tail <= epsilon:
+            return True
+    return False
 
 
 def pure_within(epsilon: Fraction, squared_mu: Fraction) -> bool:

@@ -277,6 +277,10 @@ class UnitChange:
     groups: int
     change: Fraction
     parts: int
+    keys: int = 0
+    """Most keys of one unit; 0: as many as groups."""
+    alone: Fraction | None = None
+    """The most that a key has which only this unit has; None: ``change``."""
 
 
 def _drawn(noise: Fields, least: Fraction) -> Fraction:
@@ -308,14 +312,16 @@ def _laplace_tail(parts: int, distance: Fraction) -> Fraction:
 def _thresholded_laplace(noise: Fields, by: UnitChange) -> Law:
     """M2: as M1 for keys that others have; a key of one unit alone passes the limit with a small probability."""
     scale, grid = noise.positive("scale"), noise.positive("grid")
-    drawn, steps = _drawn(noise, scale / grid), ((noise.positive("limit") - by.change) / grid).__ceil__()
+    alone = by.change if by.alone is None else by.alone
+    drawn, steps = _drawn(noise, scale / grid), ((noise.positive("limit") - alone) / grid).__ceil__()
     _same_parts(noise, by)
     if by.parts == 1 and steps > 0:
         chance = exp(-steps / drawn)[1] / (1 + exp(-1 / drawn)[0])
     else:  # each noise on the grid is below a real one plus one step
         distance = (steps - by.parts) / drawn
         chance = Fraction(1) if distance < 0 else _laplace_tail(by.parts, distance)
-    return Pure(epsilon=by.change / scale, draws=by.groups, chance=by.groups * min(chance, Fraction(1)))
+    chance = min(chance, Fraction(1))
+    return Pure(epsilon=by.change / scale, draws=by.groups, chance=(by.keys or by.groups) * chance)
 
 
 def _gaussian(noise: Fields, by: UnitChange) -> Law:
@@ -410,3 +416,57 @@ MECHANISMS: dict[str, tuple[str, Callable[[Fields, UnitChange], Law], frozenset[
     "top-keys": ("M10", _top_keys, frozenset({"count"})),
 }
 """The rule of each mechanism and the aggregates that it may measure."""
+
+
+# --- S, of runs as a whole: what one unit with ``rows`` rows moves in what a draw measures ----------------------------
+
+
+def _cells(what: Fields, rows: int) -> UnitChange:
+    """S6: each row adds 1 to at most one of the counts of disjoint cells."""
+    return UnitChange(1, Fraction(rows), 1)
+
+
+def _vectors(what: Fields, rows: int) -> UnitChange:
+    """S7: each row adds a vector of a squared L2 norm of at most ``norm``."""
+    return UnitChange(what.whole("norm"), Fraction(rows), 1)
+
+
+def _scores(what: Fields, rows: int) -> UnitChange:
+    """S8: a row moves each score by at most ``weight``: the L1 distance of a marginal from a fixed one, times it."""
+    return UnitChange(1, what.positive("weight") * rows, 1)
+
+
+def _values(what: Fields, rows: int) -> UnitChange:
+    """S9: the rows of a unit have at most as many values, and add as many to all of their counts together."""
+    return UnitChange(1, Fraction(rows), 1, keys=rows, alone=Fraction(rows))
+
+
+def _items(what: Fields, rows: int) -> UnitChange:
+    """S10: a unit adds 1 to at most ``most`` counts; a count that it alone lifts to the first limit is that limit."""
+    return UnitChange(what.whole("most"), Fraction(1), 1, alone=Fraction(what.whole("alone")))
+
+
+_NORMAL = frozenset({"gaussian", "rounded-gaussian"})
+RUNS: dict[str, tuple[str, Callable[[Fields, int], UnitChange], frozenset[str]]] = {
+    "cells": ("S6", _cells, _NORMAL | {"laplace"}),
+    "vectors": ("S7", _vectors, _NORMAL),
+    "scores": ("S8", _scores, frozenset({"exponential"})),
+    "values": ("S9", _values, frozenset({"thresholded-laplace"})),
+    "items": ("S10", _items, frozenset({"thresholded-laplace"})),
+}
+"""Of each kind of measurement of a run: its rule, and the mechanisms that may measure it."""
+
+
+def moved_in(what: Fields, rows: int, mechanism: str) -> UnitChange:
+    """What one unit moves in a measurement of a run, of which it has up to ``rows`` rows."""
+    kind, of = what.value("kind"), what.value("of")
+    if kind not in RUNS:
+        raise NotProved(what.node, f"there is no rule for the measurement `{kind}`")
+    name, rule, mechanisms = RUNS[kind]
+    if what.value("rule") != name:
+        raise NotProved(what.node, f"a measurement `{kind}` is bounded by rule {name}")
+    if mechanism not in mechanisms:
+        raise NotProved(what.node, f"a mechanism `{mechanism}` does not measure `{kind}`")
+    if of not in ("rows", "units"):
+        raise NotProved(f"{what.node}.of", "is neither rows nor units")
+    return rule(what, rows if of == "rows" else 1)

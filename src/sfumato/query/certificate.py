@@ -15,8 +15,8 @@ from sfumato import __version__
 from sfumato.dataset.part_column import PartColumn
 from sfumato.dp.curve import Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
-from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.top_keys import TopKeys
+from sfumato.dp.spending import exact, plain, stated_loss, stated_noise
 from sfumato.ledger.accounts import part_of
 from sfumato.ledger.entries import Entry
 from sfumato.params import part_name
@@ -43,7 +43,7 @@ def certificate_of(charges: Iterable[Charged], *, dataset: str, unit: str) -> di
     return sealed({
         "certificate": FORMAT, "dataset": dataset, "unit": unit, "neighbours": NEIGHBOURS,
         "versions": {"sfumato": __version__}, "charges": once,
-        "loss": _loss(sequential(_stated(charge["loss"]) for charge in once)),
+        "loss": stated_loss(sequential(_stated(charge["loss"]) for charge in once)),
     })  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def charge_record(entry: Entry, cost: PrivacyLoss, stated: Sequence[Mapping[str,
     place = {"number": entry.number, "previous": entry.previous, "hash": entry.hash}
     part = part_of(entry.totals)
     about = {} if part is None else {"part": {"partition": part.partition, "name": part.name}}
-    return {"entry": place, **about, "loss": _loss(cost), "plans": list(stated)}
+    return {"entry": place, **about, "loss": stated_loss(cost), "plans": list(stated)}
 
 
 def plan_rows(plan: CertifiedPlan) -> PlanNode:
@@ -68,25 +68,10 @@ def plan_rows(plan: CertifiedPlan) -> PlanNode:
     return (plan.cells if isinstance(plan, CubePlan) else plan).query.rows
 
 
-def _loss(loss: PrivacyLoss) -> dict[str, str | None]:
-    curve = loss.composable()
-    return {
-        "measure": str(loss.measure), "size": _exact(loss.size), "delta": _exact(loss.delta), "rho": _exact(curve.rho),
-        "squared_mu": None if curve.gaussian is None else _exact(curve.gaussian), "curve_delta": _exact(curve.delta),
-    }  # fmt: skip
-
-
 def _stated(loss: dict[str, object]) -> PrivacyLoss:
     read = StatedLoss.read(loss, "loss")
     curve = Curve(rho=read.rho, gaussian=read.squared_mu, delta=read.curve_delta)
     return PrivacyLoss(measure=PrivacyMeasure(read.measure), size=read.size, delta=read.delta, curve=curve)
-
-
-def _exact(number: Fraction) -> str:
-    """A rational as text: decimal, or hexadecimal where Python refuses to write so many digits."""
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) < 10_000:
-        return str(number)
-    return f"{number.numerator:#x}/{number.denominator:#x}"
 
 
 def _plan(plan: CertifiedPlan, parts: Mapping[str, PartColumn]) -> dict[str, Any]:
@@ -107,7 +92,7 @@ def _plan(plan: CertifiedPlan, parts: Mapping[str, PartColumn]) -> dict[str, Any
     return {
         "rows_from": _node(cells.query.rows, parts),
         "bounding": cells.bounding, "rows": cells.rows, "groups": cells.groups,
-        "draws": draws, "reserved": [_loss(part) for part in reserved], "loss": _loss(plan.cost),
+        "draws": draws, "reserved": [stated_loss(part) for part in reserved], "loss": stated_loss(plan.cost),
     }  # fmt: skip
 
 
@@ -145,8 +130,8 @@ def _draw(plan: NoisePlan, measurement: Measurement, over: str) -> dict[str, Any
     reach = 1 if index is None else aggregates[index].sensitivity(plan.rows)
     return {
         "rule": _rule(MECHANISMS, kind), "over": over, "reach": reach, "parts": measurement.parts,
-        "measures": _KEYS if index is None else _measures(aggregates[index]), "noise": _noise(mechanism),
-        "loss": _loss(measurement.loss), "reservation": measurement.reservation,
+        "measures": _KEYS if index is None else _measures(aggregates[index]), "noise": stated_noise(mechanism),
+        "loss": stated_loss(measurement.loss), "reservation": measurement.reservation,
     }  # fmt: skip
 
 
@@ -164,7 +149,8 @@ def _sums(workload: Workload) -> dict[str, Any]:
     return {
         "rule": _rule(MECHANISMS, mechanism.part_name()), "over": "sums", "sums": sums,
         "reach": count.sensitivity(workload.bounds.rows), "parts": 1, "measures": _measures(count),
-        "noise": _noise(mechanism), "loss": _loss(mechanism.loss_at(workload.sensitivity)), "reservation": 0,
+        "noise": stated_noise(mechanism), "loss": stated_loss(mechanism.loss_at(workload.sensitivity)),
+        "reservation": 0,
     }  # fmt: skip
 
 
@@ -172,22 +158,8 @@ def _measures(aggregate: Aggregate) -> dict[str, object]:
     """The kind of an aggregate with its whole and rational fields: bounds, grids and ranks, all of them declared."""
     kind = part_name(type(aggregate).__name__)
     values = {field.name: getattr(aggregate, field.name) for field in fields(aggregate)}  # type: ignore[arg-type]
-    numbers = {name: _plain(value) for name, value in values.items() if isinstance(value, int | Fraction)}
-    return {**numbers, "kind": kind, "rule": _rule(REACHES, kind), "step": _exact(aggregate.step)}
-
-
-def _noise(mechanism: Mechanism) -> dict[str, object]:
-    """The mechanism with all its parameters, and those of its sampler."""
-    given = {name: _plain(getattr(mechanism, name)) for name in type(mechanism).model_fields}
-    steps = getattr(mechanism, "steps", None)
-    drawn = {} if steps is None else {"drawn": _exact(steps())}
-    return {**given, "mechanism": mechanism.part_name(), **drawn}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return _exact(value) if isinstance(value, Fraction) else value
+    numbers = {name: plain(value) for name, value in values.items() if isinstance(value, int | Fraction)}
+    return {**numbers, "kind": kind, "rule": _rule(REACHES, kind), "step": exact(aggregate.step)}
 
 
 def _rule(rules: dict[str, Any], kind: str) -> str | None:

@@ -17,6 +17,7 @@ from sfumato.dp.contribution_bounds import Bounds, Promised
 from sfumato.dp.curve import Curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate
 from sfumato.dp.receipt import UNKEPT_COST, Receipt
+from sfumato.dp.spending import RunAccount
 from sfumato.errors import BadParameter
 from sfumato.release.verdict import State, Verdict
 from sfumato.wording import counted
@@ -63,6 +64,10 @@ class Guarantee:
     """The entry of the ledger; None if no ledger was named."""
     ledger: str = field(default="", compare=False, repr=False)
     """Where the ledger is, so that what leaves is recorded in it. It is never published."""
+    account: RunAccount | None = field(default=None, compare=False, repr=False)
+    """What the certificate is made from, which covers what was drawn until then."""
+    stated: Mapping[str, object] | None = field(default=None, compare=False, repr=False)
+    """The certificate as it was read from a file."""
     parameters: Mapping[str, str | int | float | Sequence[str]] = field(default_factory=dict)
     """Public parameters of the mechanism that a reader needs, such as thresholds."""
 
@@ -74,9 +79,20 @@ class Guarantee:
 
     def charged(self, receipt: Receipt) -> Guarantee:
         """The same guarantee with the entry of the ledger that was charged, if the ledger is kept."""
+        own = replace(self, account=receipt.account)
         if not receipt.kept:
-            return self
-        return replace(self, entry=receipt.entry, dataset=receipt.dataset, ledger=receipt.ledger)
+            return own
+        return replace(own, entry=receipt.entry, dataset=receipt.dataset, ledger=receipt.ledger)
+
+    @property
+    def certificate(self) -> Mapping[str, object] | None:
+        """The certificate of the run, which ``sfumato verify`` checks.
+
+        None where a draw of it has no rule, and for other neighbours, as where totals are published exactly.
+        """
+        if self.neighbours != ALL_ROWS:
+            return None
+        return self.stated if self.account is None else self.account.certificate()
 
     def under(self, bounds: Bounds | None) -> Guarantee:
         """The same guarantee, which says so where a bound was promised and not enforced."""
@@ -156,6 +172,7 @@ class Guarantee:
             "replaced": {"epsilon": float(self.replaced.size), "delta": float(self.replaced.delta)},
             "covered": list(self.covered), "not_covered": list(self.not_covered), "proof": self.proof,
             "charged": self.entry is not None, "dataset": self.dataset, "entry": self.entry, **self.parameters,
+            "certificate": self.certificate,
         }  # fmt: skip
 
     @classmethod
@@ -170,6 +187,7 @@ class Guarantee:
         stated: dict[str, Any] = {key: given[key] for key in given if key in known}
         stated |= {key: tuple(stated[key]) for key in ("covered", "not_covered")}
         return cls(
+            stated=plain.get("certificate"),
             loss=replace(approximate(Fraction(plain["epsilon"]), Fraction(plain["delta"])), curve=curve),
             parameters={key: value for key, value in given.items() if key not in known},
             **stated,
@@ -188,7 +206,15 @@ class Guarantee:
             ("Not covered", "; ".join(self.not_covered)),
             ("Proof", self.proof),
             ("Charged", self.recorded),
+            ("Certificate", self._certified),
         )
+
+    @property
+    def _certified(self) -> str:
+        return (
+            "none: there is no rule for this run" if self.certificate is None else
+            "every bound and loss can be derived again from the plan: `sfumato verify` (docs/proof.md)"
+        )  # fmt: skip
 
     @property
     def _replaced_words(self) -> str:
@@ -201,7 +227,7 @@ class Guarantee:
         return f"{name}-differential privacy for one {self.unit}{rows} ({self.neighbours}); {self.recorded}."
 
 
-_LOSS = frozenset({"model", "epsilon", "delta", "mu", "rho", "curve_delta", "charged", "replaced"})
+_LOSS = frozenset({"model", "epsilon", "delta", "mu", "rho", "curve_delta", "charged", "replaced", "certificate"})
 """Keys of :meth:`Guarantee.to_dict` that are made from the loss and the entry."""
 
 

@@ -11,17 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.arrays import Array, Floats
 from sfumato.dp.analytic_gaussian import pure_within
-from sfumato.dp.loss import bounded_range
+from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.receipt import Receipt, require
 from sfumato.dp.sampler import exponential_race
-from sfumato.secret import SecretValue
+from sfumato.dp.spending import Draw
+from sfumato.secret import Measured, SecretValue
 from sfumato.synthesis.residuals import Columns
 
 Codes = Sequence[Array] | npt.NDArray[np.int32]
@@ -64,6 +66,7 @@ class PrivateCounts:
         self.shape = tuple(shape)
         self._codes = SecretValue(codes)
         self.max_contribution, self._receipt = max_contribution, receipt
+        self._of: Literal["rows", "units"] = "units" if max_contribution == 1 else "rows"
         self._known: dict[Columns, npt.NDArray[np.int64]] = {}
 
     def merged(self, maps: Sequence[npt.NDArray[np.int32]]) -> PrivateCounts:
@@ -80,7 +83,8 @@ class PrivateCounts:
         """
         distance = self.max_contribution**2
         noise = RoundedGaussian(variance=Fraction(-(-distance * _FINE // squared), _FINE), grid=COUNT_GRID)
-        counts = SecretValue(self._count(columns).ravel() * COUNT_GRID.denominator)
+        measured = Measured(kind="cells", of=self._of)
+        counts = SecretValue(self._count(columns).ravel() * COUNT_GRID.denominator, measured=measured)
         noisy = noise.release_at(counts, receipt=self._receipt, distance=distance)
         shape = [self.shape[column] for column in columns]
         return NoisyMarginal(columns=columns, noisy=np.asarray(noisy).reshape(shape), variance=noise.mean_square)
@@ -103,7 +107,10 @@ class PrivateCounts:
         """
         sensitivity = max(weights) * self.max_contribution
         rate = pure_within(squared) / sensitivity
-        permit = require(self._receipt, bounded_range(2 * rate * sensitivity))
+        choice = Exponential(rate=rate)
+        measured = Measured(kind="scores", of=self._of, numbers={"weight": max(weights)})
+        draw = Draw(mechanism=choice, loss=choice.loss(sensitivity), measured=measured)
+        permit = require(self._receipt, draw.loss, draw)
         scores = SecretValue(
             np.array(
                 [

@@ -69,5 +69,5 @@ class Exponential(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> int:
         """The index of the selected candidate."""
-        utilities = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        utilities = as_integers(self._open(value, receipt, sensitivity))
         return exponential_race(utilities.max() - utilities, self.rate)

@@ -98,6 +98,6 @@ class Gaussian(Mechanism):
 
     def release_at(self, value: SecretValue[Any], *, receipt: Receipt, distance: Number) -> Any:
         """The noisy integers times the grid, for a squared L2 sensitivity."""
-        opened = as_integers(self._open(value, receipt, self.loss_at(distance)))
+        opened = as_integers(self._open(value, receipt, distance))
         noisy = opened + self._draw(opened.size).reshape(opened.shape)
         return noisy if self.grid == 1 else noisy.astype(np.float64) * float(self.grid)

@@ -73,6 +73,6 @@ class Geometric(Mechanism):
         return laplace_mean_square(self.scale)
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
-        opened = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        opened = as_integers(self._open(value, receipt, sensitivity))
         noisy = opened + discrete_laplace(self.scale, opened.size).reshape(opened.shape)
         return np.clip(noisy, self.low, self.high) if self.low is not None or self.high is not None else noisy

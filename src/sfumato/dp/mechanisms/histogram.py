@@ -69,7 +69,7 @@ class Histogram(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
         """The noisy count of each cell. Negative counts are kept, so that sums stay unbiased."""
-        counts = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        counts = as_integers(self._open(value, receipt, sensitivity))
         if counts.size and counts.min() < 0:
             raise BadParameter("a histogram has no negative counts.")
         return counts + discrete_laplace(self.scale, counts.size).reshape(counts.shape)

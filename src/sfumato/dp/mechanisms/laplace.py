@@ -73,6 +73,6 @@ class Laplace(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
         """The noisy integers times the grid: integers if the grid is 1, floats otherwise."""
-        opened = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        opened = as_integers(self._open(value, receipt, sensitivity))
         noisy = opened + discrete_laplace(self.steps(), opened.size).reshape(opened.shape)
         return noisy if self.grid == 1 else noisy.astype(np.float64) * float(self.grid)

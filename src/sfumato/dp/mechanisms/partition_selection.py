@@ -67,7 +67,7 @@ class PartitionSelection(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> npt.NDArray[np.bool_]:
         """True for each key that may be reported."""
-        units = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        units = as_integers(self._open(value, receipt, sensitivity))
         if units.size and units.min() < 0:
             raise BadParameter("a number of units cannot be negative.")
         table = self.chances()

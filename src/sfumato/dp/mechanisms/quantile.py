@@ -122,7 +122,7 @@ class Quantile(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Fraction:
         """One grid value, sampled exactly."""
-        opened = self._open(value, receipt, self.loss(sensitivity))
+        opened = self._open(value, receipt, sensitivity)
         if isinstance(opened, tuple):
             return self.draw_sparse(as_integers(opened[0]), as_integers(opened[1]))
         return self.draw(as_integers(opened))

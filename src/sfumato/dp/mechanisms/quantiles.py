@@ -108,7 +108,7 @@ class Quantiles(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> tuple[Fraction, ...]:
         """One grid value for each rank, none below the one before it."""
-        opened = self._open(value, receipt, self.loss(sensitivity))
+        opened = self._open(value, receipt, sensitivity)
         if isinstance(opened, tuple):
             places, counts = as_integers(opened[0]), as_integers(opened[1])
         else:

@@ -80,7 +80,7 @@ class RandomizedResponse(Mechanism):
         return float(np.sqrt(float(ln_up(2 / tail(confidence, outputs))) / (2 * people)) / float(self.honest))
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
-        codes = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        codes = as_integers(self._open(value, receipt, sensitivity))
         if codes.size and not (codes.min() >= 0 and codes.max() < self.categories):
             raise BadParameter("category numbers must lie in 0 .. categories - 1.")
         honest = bernoulli(self.honest, codes.size).reshape(codes.shape)

@@ -71,7 +71,7 @@ class ReportNoisyMax(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> tuple[int, int | None]:
         """The index of the winner, and its noisy count if ``count_scale`` is set."""
-        counts = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        counts = as_integers(self._open(value, receipt, sensitivity))
         winner = int(np.argmax(counts + discrete_laplace(self.scale, counts.size)))
         if self.count_scale is None:
             return winner, None

@@ -101,7 +101,7 @@ class SampleAndAggregate(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Fraction:
         """The private median of the block values."""
-        opened = self._open(value, receipt, self.loss(sensitivity))
+        opened = self._open(value, receipt, sensitivity)
         if len(opened) != self.blocks:
             raise BadParameter(f"the input must hold one value for each of the {self.blocks} blocks.")
         steps = on_grid(opened, grid=self.grid, low=self.low, high=self.high) - int(self.low / self.grid)

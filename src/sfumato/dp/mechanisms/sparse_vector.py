@@ -73,7 +73,7 @@ class SparseVector(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> list[bool]:
         """True or False per count, up to and including the ``stop``-th True."""
-        counts = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        counts = as_integers(self._open(value, receipt, sensitivity))
         bar = self.threshold + int(discrete_laplace(self.threshold_scale, 1)[0])
         reached = counts + discrete_laplace(self.query_scale, counts.size) >= bar
         stops = np.flatnonzero(np.cumsum(reached) == self.stop)

@@ -102,7 +102,7 @@ class ThresholdedGaussian(RoundedGaussian):
 
     def release_at(self, value: SecretValue[Any], *, receipt: Receipt, distance: Number) -> Any:
         """Noisy numbers in input order, as floats; NaN for withheld keys."""
-        opened = as_integers(self._open(value, receipt, self.loss_at(distance)))
+        opened = as_integers(self._open(value, receipt, distance))
         if opened.size % self.parts:
             raise BadParameter(f"the input must hold {self.parts} numbers per key.")
         noisy = (opened + self._draw(opened.size).reshape(opened.shape)).reshape(-1, self.parts)

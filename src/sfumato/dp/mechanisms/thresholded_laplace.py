@@ -97,7 +97,7 @@ class ThresholdedLaplace(Laplace):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
         """Noisy numbers in input order, as floats; NaN for withheld keys."""
-        opened = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        opened = as_integers(self._open(value, receipt, sensitivity))
         if opened.size % self.parts:
             raise BadParameter(f"the input must hold {self.parts} numbers per key.")
         noisy = (opened + discrete_laplace(self.steps(), opened.size).reshape(opened.shape)).reshape(-1, self.parts)

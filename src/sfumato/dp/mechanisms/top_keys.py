@@ -114,7 +114,7 @@ class TopKeys(Mechanism):
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> tuple[int, ...]:
         """Indices of the selected keys, at most ``count`` of them, in the order of selection."""
-        counts = as_integers(self._open(value, receipt, self.loss(sensitivity))) * (-1 if self.smallest else 1)
+        counts = as_integers(self._open(value, receipt, sensitivity)) * (-1 if self.smallest else 1)
         ends = counts.size  # the place of the candidate that ends the output
         if self.limit is not None:
             counts = np.append(counts, self.limit)

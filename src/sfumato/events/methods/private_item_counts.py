@@ -18,7 +18,7 @@ from sfumato.masking.base import Context, Step
 from sfumato.rationals import rational
 from sfumato.release import Change
 from sfumato.release.guarantee import Guarantee
-from sfumato.secret import SecretValue
+from sfumato.secret import Measured, SecretValue
 
 
 class PrivateItemCounts(Step):
@@ -108,7 +108,9 @@ class PrivateItemCounts(Step):
         ledger, dataset = context.account or (None, None)
         receipt = charge_run(run, ledger=ledger, dataset=dataset)
         kept = np.flatnonzero(counts >= self.first_threshold)
-        noisy = mechanism.release(SecretValue(counts[kept]), receipt=receipt, sensitivity=self.max_items)
+        measured = Measured(kind="items", numbers={"most": self.max_items, "alone": self.first_threshold})
+        secret = SecretValue(counts[kept], measured=measured)
+        noisy = mechanism.release(secret, receipt=receipt, sensitivity=self.max_items)
         shown = ~np.isnan(noisy)
         frame = pl.DataFrame(
             {self.item: items.gather(kept[shown]), self.count: noisy[shown].astype(np.int64)}
