@@ -29,7 +29,7 @@ def sqrt(value: Fraction) -> tuple[Fraction, Fraction]:
 
 @lru_cache(maxsize=4096)
 def exp(power: Fraction) -> tuple[Fraction, Fraction]:
-    """UnitChange of e**power, for powers up to 100,000 in size.
+    """Bounds of e**power, for powers up to 100,000 in size.
 
     The series runs at power / 2**k below 2**-10: 32 terms leave less than 2**-320, and each of them is cut by less than
     2**-320. Squaring k < 28 times doubles the relative error each time: it stays below 2**-280.
