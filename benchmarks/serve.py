@@ -99,7 +99,7 @@ class Process:
         ports = ["--port", str(self.port), "--postgres-port", str(self.postgres_port)]
         self._command = [sys.executable, "-m", "sfumato", "serve", "--state", str(state), *ports]
         self._environment = {
-            **os.environ, "SFUMATO_SERVER_ASK_LIMIT": "1000000/minute", "XDG_STATE_HOME": str(folder / "witness"),
+            **os.environ, "SFUMATO_SERVER_REQUEST_LIMIT": "1000000/minute", "XDG_STATE_HOME": str(folder / "witness"),
             **settings,
         }  # fmt: skip
         self.address = f"http://127.0.0.1:{self.port}"
@@ -274,7 +274,7 @@ def rate(folder: Path, *, seconds: float) -> Iterator[dict[str, Any]]:
     from postgres import server
 
     _, tokens = prepare(folder, folder / "state", analysts=max(CLIENTS), each=100_000, people=3_000)
-    limits = {"SFUMATO_SERVER_ASK_LIMIT": "1000000/minute", "SFUMATO_SERVER_COMPUTE_SECONDS": "1000000"}
+    limits = {"SFUMATO_SERVER_REQUEST_LIMIT": "1000000/minute", "SFUMATO_SERVER_COMPUTE_SECONDS": "1000000"}
     process = Process(folder / "state", folder, postgres=True, **limits)
     with server() as (plain, _):
         try:

@@ -550,17 +550,26 @@ def test_the_analyst_s_own_budget_is_told_before_a_shared_one(tmp_path: Path) ->
         service.ask(analyst(service, "ada", epsilon=2), "hospital", COUNT, epsilon="3")
 
 
-def test_refusals_are_kept_in_a_ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.server.question_log._MOST_REFUSALS", 5)
+def test_questions_without_a_charge_are_kept_in_a_ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused, cancelled before their turn, or asked before: they are free, and would fill the disk."""
+    monkeypatch.setattr("sfumato.server.question_log._MOST_FREE", 5)
     service = hospital_service(tmp_path)
-    ada = analyst(service, "ada")
+    ada, bob = analyst(service, "ada"), analyst(service, "bob")
     service.ask(ada, "hospital", COUNT, epsilon="0.1")
+    service.ask(bob, "hospital", COUNT, epsilon="0.1")
     for number in range(12):
         with pytest.raises(QueryRefused):
             service.ask(ada, "hospital", f"SELECT age + {number} FROM patients", epsilon="0.1")
-    states = [question.state for question in service.questions(ada)]
-    assert states.count("done") == 1
-    assert states.count("refused") <= 6
+        assert service.ask(ada, "hospital", COUNT, epsilon="0.1").cached
+        begun = service.begin(ada, "hospital", f"{COUNT} WHERE age > {number}", epsilon="0.1")
+        service.cancel(ada, begun.id)
+        with pytest.raises(Cancelled):
+            service.run(ada, begun)
+    kept = service.questions(ada)
+    assert sum(bool(question.entries) for question in kept) == 1, "what was charged is kept"
+    assert len(kept) <= 1 + 6
+    assert {question.state for question in kept} == {"refused", "cancelled", "done"}
+    assert len(service.questions(bob)) == 1, "of others nothing is forgotten"
 
 
 @pytest.mark.parametrize("line", ["ledger: earlier.db", "ledger: /etc/passwd", "ledger: ':memory:'"])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from test_server_rest import HOST, PASSWORD, Server
 from postgres_sample import Served, serving
 from server_sample import COUNT
 from sfumato.errors import InvalidRecipe
+from sfumato.query import session
 from sfumato.server.roles import Scope
 from sfumato.server.settings import ServerSettings, load_settings
 from sfumato.server.workers import Workers
@@ -29,7 +33,7 @@ VERBS = ("ask", "explain", "analyze")
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_counts(tmp_path: Path, verb: str) -> None:
-    server = Server(tmp_path, ask_limit="3/minute")
+    server = Server(tmp_path, request_limit="3/minute")
     body = {"sql": "SELECT age FROM patients", "epsilon": "0.1"}
     with server.client:
         told = [server("POST", f"/api/v1/datasets/hospital/{verb}", json=body).status_code for _ in range(5)]
@@ -49,9 +53,121 @@ def test_computing_time_is_bounded_per_person(tmp_path: Path, verb: str) -> None
         assert server.ask("bob").status_code == 200
 
 
+OTHERS = (
+    ("GET", "/api/v1/questions"), ("POST", "/api/v1/questions/none/cancel"), ("GET", "/api/v1/me/tokens"),
+    ("GET", "/api/v1/budget"), ("GET", "/api/v1/budget/requests"), ("GET", "/api/v1/datasets/hospital/schema"),
+    ("GET", "/api/v1/datasets/hospital/catalog"), ("POST", "/api/v1/me/tokens"), ("POST", "/api/v1/budget/requests"),
+)  # fmt: skip
+
+
+def test_requests_other_than_questions_count_too(tmp_path: Path) -> None:
+    server = Server(tmp_path, request_limit=f"{len(OTHERS)}/minute")
+    bodies = {
+        "/api/v1/me/tokens": {"scopes": ["ask"], "days": 1},
+        "/api/v1/budget/requests": {"epsilon": 1, "why": "x"},
+    }
+    with server.client:
+        for method, path in OTHERS:
+            options = {"json": bodies[path]} if method == "POST" and path in bodies else {}
+            assert server(method, path, **options).status_code in (200, 201, 404)
+        assert {server(method, path).status_code for method, path in OTHERS} == {429}
+        assert server.ask("bob").status_code == 200
+
+
+def test_what_lists_take_to_compute_counts(tmp_path: Path) -> None:
+    server = Server(tmp_path, compute_seconds=0.000001)
+    with server.client:
+        assert [server("GET", "/api/v1/questions").status_code for _ in range(2)] == [200, 429]
+        assert server("POST", "/api/v1/questions/none/cancel").status_code == 404, "who may not compute may cancel"
+
+
+def test_a_list_of_questions_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.question_log._MOST_LISTED", 50_000)
+    server = Server(tmp_path)
+    with server.client:
+        for number in range(6):
+            server.ask(sql=f"SELECT age + {number}{' ' * 15_000} FROM patients")
+        listed = server("GET", "/api/v1/questions?most=1000").json()["questions"]
+        assert [one["sql"][13] for one in listed] == ["5", "4", "3"], "the newest, in full"
+        assert len(server("GET", "/api/v1/audit/questions", "audra").json()["questions"]) == 3
+
+
+class Waiting:
+    """Makes questions wait in the middle until they are let go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.go_on = threading.Event()
+        execute = session.execute_plan
+
+        def waiting(*given: Any, **options: Any) -> Any:
+            assert self.go_on.wait(60)
+            return execute(*given, **options)
+
+        monkeypatch.setattr(session, "execute_plan", waiting)
+
+
+def submitted(server: Server, number: int) -> Any:
+    return server.ask(sql=f"{COUNT} WHERE age > {number}", epsilon="0.01", headers={"Prefer": "respond-async"})
+
+
+def test_questions_in_the_background_are_bounded_and_hold_up_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.server.rest.context._MOST_WAITING", 5)
+    waiting, server = Waiting(monkeypatch), Server(tmp_path)
+    with server.client:
+        places = [submitted(server, number).headers["location"] for number in range(5)]
+        assert submitted(server, 5).status_code == 429
+        assert server("GET", places[0]).json()["state"] == "running", "who waits can read"
+        assert server("POST", f"{places[4]}/cancel").json()["state"] == "cancelled", "and cancel"
+        waiting.go_on.set()
+        ended = [server("GET", f"{place}/events").text.strip().rpartition("data: ")[2] for place in places]
+        assert [json.loads(told)["state"] for told in ended] == ["done"] * 4 + ["cancelled"]
+
+
+def test_no_question_is_left_running_where_computing_time_is_used_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, server = Waiting(monkeypatch), Server(tmp_path)
+    with server.client:
+        place = submitted(server, 1).headers["location"]
+        server.client.app.state.context.workers._seconds = 0.000001  # type: ignore[attr-defined]
+        waiting.go_on.set()
+        assert '"done"' in server("GET", f"{place}/events").text
+        assert submitted(server, 2).status_code == 429
+    assert {one.state for one in server.service.log.latest()} == {"done"}
+
+
+def test_questions_that_wait_when_the_server_stops_are_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, server = Waiting(monkeypatch), Server(tmp_path, workers=4)  # one at a time for each person
+    with server.client:
+        for number in range(3):
+            assert submitted(server, number).status_code == 202
+        threading.Timer(0.3, waiting.go_on.set).start()
+    states = {one.sql[-1]: one.state for one in server.service.log.latest()}
+    assert states == {"0": "done", "1": "cancelled", "2": "cancelled"}
+
+
+def test_streams_of_events_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.rest.context._MOST_STREAMS", 2)
+    waiting, server = Waiting(monkeypatch), Server(tmp_path)
+    with server.client, ThreadPoolExecutor(2) as threads:
+        place = submitted(server, 1).headers["location"]
+        streams = [threads.submit(server, "GET", f"{place}/events") for _ in range(2)]
+        context = server.client.app.state.context  # type: ignore[attr-defined]
+        while context._streams["ada"] < 2:
+            time.sleep(0.01)
+        assert server("GET", f"{place}/events").status_code == 429
+        waiting.go_on.set()
+        assert {stream.result().status_code for stream in streams} == {200}
+        assert server("GET", f"{place}/events").status_code == 200
+
+
 @pytest.fixture
 def limited(tmp_path: Path) -> Iterator[Served]:
-    with serving(tmp_path, workers=Workers(ServerSettings(ask_limit="5/day"))) as running:
+    with serving(tmp_path, workers=Workers(ServerSettings(request_limit="5/day"))) as running:
         yield running
 
 
@@ -125,6 +241,37 @@ def test_users_behind_a_declared_proxy_have_limits_of_their_own(server: Server) 
     assert told[-1] == 429, "others may not say where they come from"
 
 
+def test_addresses_of_one_network_count_as_one(server: Server) -> None:
+    told = [attempt(server, "wrong", peer=f"2001:db8::{n}") for n in range(1, 5)]
+    assert told == [401, 401, 401, 429]
+    assert attempt(server, PASSWORD, peer="2001:db8:0:1::1") == 200, "a neighbour"
+    told = [attempt(server, "wrong", peer=peer) for peer in ("192.0.2.1", "::ffff:192.0.2.1") * 2]
+    assert told == [401, 401, 401, 429]
+
+
+def test_passwords_are_checked_a_few_at_a_time(server: Server) -> None:
+    """Each takes 64 MiB: attempts from many addresses at once would take all memory."""
+    passwords = server.client.app.state.context.passwords  # type: ignore[attr-defined]
+    hasher, now, most = passwords.__dict__["_hasher"], [0], [0]
+
+    class Slow:
+        def verify(self, stored: str, given: bytes) -> bool:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+            time.sleep(0.02)
+            now[0] -= 1
+            return bool(hasher.verify(stored, given))
+
+        def hash(self, secret: bytes) -> str:
+            return str(hasher.hash(secret))
+
+    passwords.__dict__["_hasher"] = Slow()
+    with ThreadPoolExecutor(12) as threads:
+        told = list(threads.map(lambda n: attempt(server, PASSWORD, peer=f"192.0.2.{n}"), range(12)))
+    assert told == [200] * 12
+    assert most[0] <= 2
+
+
 def test_networks_of_proxies_are_checked() -> None:
     with pytest.raises(InvalidRecipe, match="proxies"):
         load_settings(None, given={}, environment={"SFUMATO_SERVER_PROXIES": "10.0.0.0/8, nonsense"})
@@ -169,7 +316,7 @@ def test_a_token_makes_none_that_outlives_it(server: Server) -> None:
 
 def test_who_has_computed_for_long_gives_way_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.server.workers._FREE_SECONDS", 0.02)
-    workers = Workers(ServerSettings(compute_seconds=600))
+    workers = Workers(ServerSettings(compute_seconds=6))
 
     def compute() -> None:
         until = time.thread_time() + 0.05

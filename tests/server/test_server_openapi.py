@@ -15,7 +15,7 @@ from test_server_rest import Server
 
 @pytest.mark.slow
 def test_generated_requests(tmp_path: Path) -> None:
-    server = Server(tmp_path, ask_limit="100000/minute", sign_in_limit="100000/minute", failures=1_000_000)
+    server = Server(tmp_path, request_limit="100000/minute", sign_in_limit="100000/minute", failures=1_000_000)
     left_out = {"read_events", "set_password", "sign_in"}  # a stream; argon2, which is slow by design
     with server.client:
         document = schemathesis.openapi.from_asgi(

@@ -24,7 +24,7 @@ import postgres
 from server_sample import write_hospital
 from sfumato.server.metrics import Metrics
 from sfumato.server.postgres.certificates import self_signed
-from sfumato.server.state import ServerState
+from sfumato.server.service import QueryService
 
 PACKAGING = Path(__file__).parents[2] / "packaging"
 UNIT = (PACKAGING / "sfumato.service").read_text()
@@ -140,7 +140,8 @@ def test_the_dashboard_asks_for_metrics_that_exist(tmp_path: Path) -> None:
         for target in panel["targets"]
         for name in re.findall(r"sfumato_\w+", target["expr"])
     }
-    metrics = Metrics(ServerState.open(tmp_path).ledger)
-    metrics.count("ask")
-    told = {line.split("{")[0].split(" ")[0] for line in metrics.text().decode().splitlines() if line[0] != "#"}
+    metrics = Metrics()
+    metrics.count("rest", "ask")
+    text = metrics.text(QueryService.open(tmp_path)).decode()
+    told = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if line[0] != "#"}
     assert asked == {name for name in told if not name.endswith("_created")}

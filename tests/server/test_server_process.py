@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -33,6 +34,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.query.open_session import open_session
 from sfumato.query.plan.catalog import Catalog
 from sfumato.query.session import Session
+from sfumato.server.service import QueryService
 
 pytestmark = pytest.mark.xdist_group("server-process")  # one server for all, which the last test ends
 
@@ -259,6 +261,61 @@ def test_the_end_is_graceful_and_the_witness_is_current(running: dict[str, Any])
     number, digest = Ledger.open(running["folder"] / "state" / "server.db").head()
     last = json.loads(witness.read_text().splitlines()[-1])
     assert (last["number"], last["hash"]) == (number, digest)
+
+
+def test_a_signal_closes_both_doors_and_questions_that_run_are_answered(tmp_path: Path) -> None:
+    """Answers come at multiples of some seconds here, so that the signal finds questions at both doors."""
+    import psycopg
+
+    module = benchmark()
+    _, tokens = module.prepare(tmp_path / "data", tmp_path / "state", analysts=1, each=50)
+    secret = tokens["analyst0"]
+    process = module.Process(
+        tmp_path / "state", tmp_path, postgres=True, SFUMATO_SERVER_RESPONSE_INTERVAL="4", SFUMATO_SERVER_WORKERS="8"
+    )
+    place = f"host=127.0.0.1 port={process.postgres_port} dbname=hospital user=analyst0 password={secret}"
+    cost = "options='-c sfumato.epsilon=0.01'"
+    headers = {"Authorization": f"Bearer {secret}"}
+    ask = f"{process.address}/api/v1/datasets/hospital/ask"
+
+    def by_rest() -> int:
+        body = {"sql": f"{COUNT} WHERE age > 3", "epsilon": "0.01"}
+        return httpx.post(ask, json=body, headers=headers, timeout=60).status_code
+
+    def by_postgres() -> int:
+        with psycopg.connect(f"{place} {cost}", autocommit=True) as client:
+            return len(client.execute(f"{COUNT} WHERE age > 4").fetchall())
+
+    def streamed(place: str) -> str:
+        return httpx.get(f"{process.address}{place}/events", headers=headers, timeout=60).text
+
+    try:
+        process.wait()
+        idle = psycopg.connect(place)
+        with ThreadPoolExecutor(3) as threads:
+            body = {"sql": f"{COUNT} WHERE age > 5", "epsilon": "0.01"}
+            job = httpx.post(ask, json=body, headers={**headers, "Prefer": "respond-async"}, timeout=60)
+            asked = threads.submit(by_rest), threads.submit(by_postgres)
+            stream = threads.submit(streamed, job.headers["location"])
+            status = f"{process.address}/api/v1/questions"
+            while len(httpx.get(status, headers=headers).json()["questions"]) < 3:
+                time.sleep(0.05)
+            process.process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            with pytest.raises(psycopg.OperationalError):
+                psycopg.connect(place)
+            with pytest.raises(httpx.TransportError):
+                httpx.get(f"{process.address}/healthz")
+            assert [one.result() for one in asked] == [200, 1]
+            assert '"running"' in stream.result()
+        with pytest.raises(psycopg.OperationalError, match="the server stops"):
+            idle.execute("SELECT 1")
+        process.process.wait(30)
+    finally:
+        process.kill()
+    service = QueryService.open(tmp_path / "state")
+    assert {question.state for question in service.log.latest()} == {"done"}
+    assert service.state.ledger.balance(dataset="hospital").spent == pure("0.03")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prlimit")

@@ -271,7 +271,7 @@ def test_names_are_locked_and_cannot_be_enumerated(tmp_path: Path) -> None:
 
 
 def test_rate_limits(tmp_path: Path) -> None:
-    server = Server(tmp_path, ask_limit="3/minute", sign_in_limit="2/minute")
+    server = Server(tmp_path, request_limit="3/minute", sign_in_limit="2/minute")
     with server.client:
         assert [server.ask().status_code for _ in range(4)] == [200, 200, 200, 429]
         assert server.ask("bob").status_code == 200, "others are not disturbed"
@@ -324,13 +324,16 @@ def test_logs_and_metrics_hold_no_value(server: Server, caplog: pytest.LogCaptur
     assert '"operation": "ask"' in shown
     assert '"user": "ada"' in shown
     metrics = server("GET", "/metrics", "root").text
-    assert 'sfumato_requests_total{operation="ask"}' in metrics
+    assert 'sfumato_requests_total{door="rest",operation="ask"}' in metrics
     for text in (shown, metrics):
         assert literal not in text
         assert secret not in text
         assert COUNT not in text
     names = {line.split("{")[0].split(" ")[0] for line in metrics.splitlines() if not line.startswith("#")}
-    assert names == {"sfumato_requests_total", "sfumato_requests_created", "sfumato_ledger_entries", "sfumato_build"}
+    assert names == {
+        "sfumato_requests_total", "sfumato_requests_created", "sfumato_ledger_entries", "sfumato_build",
+        "sfumato_postgres_connections", "sfumato_ready",
+    }  # fmt: skip
 
 
 def test_an_internal_error_shows_nothing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ def command(
         _register(service, path, epsilon, delta)
     log_json()
     run_server(
-        service, settings, ready=lambda running: _tell(running, first, settings.state),
+        service, settings, ready=lambda running: _tell(running, first, _state_options(config, given["state"])),
         without_witness=without_witness, by=operator(),
     )  # fmt: skip
 
@@ -89,18 +90,28 @@ def _register(service: QueryService, path: Path, epsilon: str | None, delta: str
     service.budgets.set_cap(loss, dataset=dataset.name, holder="", by=operator(), why="first budget")
 
 
-def _tell(running: RunningServer, first: str | None, state: str) -> None:
+def _state_options(config: Path | None, state: str | None) -> str:
+    """The options with which `sfumato server` finds the state that was given here. A password is not repeated."""
+    from sfumato.server.settings import PREFIX
+
+    variable = f"{PREFIX}STATE"
+    words = [] if config is None else ["--config", quote(str(config))]
+    if state is not None:
+        words += ["--state", quote(state)]
+    elif variable in os.environ:
+        words += ["--state", f'"${variable}"' if "://" in os.environ[variable] else quote(os.environ[variable])]
+    return "".join(f"{word} " for word in words)
+
+
+def _tell(running: RunningServer, first: str | None, options: str) -> None:
     from sfumato.server.accounts.account_sessions import AccountSessions
-    from sfumato.server.settings import ServerSettings
 
     click.echo(f"Web:         {running.web}")
     if first is not None:
         link = AccountSessions(running.service.state).make_link(first)
         click.echo(f"Sign in:     {running.web}/sign-in/{link}   (user {first}, works once, within 30 minutes)")
-    if running.postgres_port is not None:
-        name = next((dataset.name for dataset in running.service.registered.all()), "DATASET")
-        place = f"host=127.0.0.1 port={running.postgres_port} dbname={name} user=NAME"
-        click.echo(f"PostgreSQL:  psql '{place}'   (the password is a token)")
     name = next((dataset.name for dataset in running.service.registered.all()), "DATASET")
-    place = "" if state == ServerSettings.model_fields["state"].default else f"--state {quote(state)} "
-    click.echo(f"Add an analyst:  sfumato server {place}user add NAME --dataset {name} --epsilon 1")
+    if running.postgres_port is not None:
+        place = f"host={running.postgres_host} port={running.postgres_port} dbname={name} user=NAME"
+        click.echo(f"PostgreSQL:  psql '{place}'   (the password is a token)")
+    click.echo(f"Add an analyst:  sfumato server {options}user add NAME --dataset {name} --epsilon 1")

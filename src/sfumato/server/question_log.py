@@ -2,7 +2,8 @@
 
 A row is written before a question is answered. An idempotency key belongs to one analyst and one question: a retry
 finds the row of the first request. Rows are on disk with the next charge: what a power failure takes from the log, the
-ledger still knows.
+ledger still knows. Questions that were charged are kept. Of those that ended without a charge (refused, cancelled,
+asked before), the newest of each analyst are kept: they are free, so their number has no other bound.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from sfumato.errors import Conflict, NoSuchItem
 from sfumato.ledger.ledger import Transaction
 from sfumato.server.state import ServerState, now
 
-_MOST_REFUSALS = 200
-"""Refused questions that are kept of one analyst."""
+_MOST_FREE = 200
+"""Questions without a charge that are kept of one analyst."""
+_MOST_LISTED = 1_000_000
+"""Characters of the questions in one list."""
 _COLUMNS = "id, analyst, dataset, sql, options, state, error, entries, at, finished, request"
 
 
@@ -99,20 +103,22 @@ class QuestionLog:
     ) -> bool:
         """Note what became of a question and what was charged. False if it was cancelled, which it stays."""
         with self._state.store.write(durable=False) as transaction:
-            [(before, known, analyst)] = transaction.query(
+            rows = transaction.query(
                 "SELECT state, entries, analyst FROM sfumato_server_questions WHERE id = ?", identifier
             )
+            if not rows:  # it ended before without a charge, and was too old to be kept
+                return True
+            before, known, analyst = rows[0]
             charged = json.dumps(sorted({*json.loads(known or "[]"), *entries}))
             transaction.query("UPDATE sfumato_server_questions SET entries = ? WHERE id = ?", charged, identifier)
-            if before == "cancelled":
-                return False
-            transaction.query(
-                "UPDATE sfumato_server_questions SET state = ?, error = ?, finished = ? WHERE id = ?",
-                state, "" if error is None else json.dumps(error), now(), identifier,
-            )  # fmt: skip
-            if state == "refused":
-                _forget_refusals(transaction, analyst)
-        return True
+            if before != "cancelled":
+                transaction.query(
+                    "UPDATE sfumato_server_questions SET state = ?, error = ?, finished = ? WHERE id = ?",
+                    state, "" if error is None else json.dumps(error), now(), identifier,
+                )  # fmt: skip
+            if charged == "[]":
+                _forget_free(transaction, analyst)
+        return bool(before != "cancelled")
 
     def cancel(self, identifier: str) -> None:
         """Note that a running question is cancelled; one that has ended stays as it is."""
@@ -133,22 +139,22 @@ class QuestionLog:
         return _question(rows[0])
 
     def latest(self, *, analyst: str | None = None, most: int = 100) -> tuple[Question, ...]:
-        """The newest questions, of one analyst or of all."""
+        """The newest questions, of one analyst or of all; fewer where their texts are long."""
         where, values = ("", ()) if analyst is None else ("WHERE analyst = ? ", (analyst,))
+        newest = f"FROM sfumato_server_questions {where}ORDER BY at DESC, id LIMIT ?"
         with self._state.store.read() as transaction:
-            rows = transaction.query(
-                f"SELECT {_COLUMNS} FROM sfumato_server_questions {where}ORDER BY at DESC, id LIMIT ?", *values, most
-            )
+            lengths = transaction.query(f"SELECT length(sql) + length(error) {newest}", *values, most)
+            fitting = sum(total <= _MOST_LISTED for total in accumulate(length for (length,) in lengths))
+            rows = transaction.query(f"SELECT {_COLUMNS} {newest}", *values, fitting)
         return tuple(_question(row) for row in rows)
 
 
-def _forget_refusals(transaction: Transaction, analyst: str) -> None:
-    """Keep the newest refusals of an analyst only: they are free, so their number has no other bound."""
+def _forget_free(transaction: Transaction, analyst: str) -> None:
+    ended = "WHERE analyst = ? AND state <> 'running' AND entries = '[]'"
     transaction.query(
-        "DELETE FROM sfumato_server_questions WHERE analyst = ? AND state = 'refused' AND at < "
-        "(SELECT min(at) FROM (SELECT at FROM sfumato_server_questions WHERE analyst = ? AND state = 'refused' "
-        "ORDER BY at DESC LIMIT ?) newest)",
-        analyst, analyst, _MOST_REFUSALS,
+        f"DELETE FROM sfumato_server_questions {ended} AND at < (SELECT min(at) FROM "
+        f"(SELECT at FROM sfumato_server_questions {ended} ORDER BY at DESC LIMIT ?) newest)",
+        analyst, analyst, _MOST_FREE,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from socket import socket
 from typing import TYPE_CHECKING
 
 from sfumato.errors import BadParameter
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from sfumato.server.workers import Workers
 
 _GRACE_SECONDS = 30
+_MOST_CONNECTIONS = 2_000
+"""HTTP connections; as many PostgreSQL connections are open beside them."""
+_MOST_FILES = 8_192
 _SWITCH_SECONDS = 0.001
 """A worker that plans gives way so soon: the event loop of both doors waits for it at every step of a request."""
 
@@ -31,6 +35,7 @@ class RunningServer:
     web: str
     """The web address."""
     port: int
+    postgres_host: str
     postgres_port: int | None
     stop: Callable[[], None]
     """Ends the server as a signal does."""
@@ -69,6 +74,16 @@ def run_server(
     witness = service.witness = Witness(service.state, witness_store(service.state, settings.witness))
     witness.start(without=without_witness, by=by)
 
+    doors: list[asyncio.Future[None]] = []
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket] | None = None) -> None:
+            """Both doors close at once: neither takes questions while the other finishes its own."""
+            app.state.context.stopping = True
+            if endpoint is not None:
+                doors.append(asyncio.ensure_future(endpoint.stop(grace=_GRACE_SECONDS)))
+            await super().shutdown(sockets)
+
     def stop() -> None:
         server.should_exit = True
 
@@ -76,33 +91,48 @@ def run_server(
         if endpoint is not None:
             await endpoint.start()
         scheme = "https" if settings.secure else "http"
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        names = *settings.names, f"{settings.reached}:{port}"
+        host = settings.reached if settings.local else names[0].rpartition(":")[0] or names[0]
         ready(
             RunningServer(
                 service=service,
-                web=f"{scheme}://{host}:{port}",
+                web=f"{scheme}://{names[0]}",
                 port=port,
+                postgres_host=host.strip("[]"),
                 postgres_port=None if endpoint is None else endpoint.port,
                 stop=stop,
             )
         )
 
     async def stopped() -> None:
-        if endpoint is not None:
-            await endpoint.stop()
+        await asyncio.gather(*doors)
+        service.interrupt_all()  # what has not finished by now
         await asyncio.to_thread(workers.close)
         await asyncio.to_thread(witness.stop)
 
     app = create_application(service, settings, port=port, workers=workers, started=started, stopped=stopped)
     config = uvicorn.Config(
         app, http=timed_protocol(settings.request_seconds), ws="none", lifespan="on", log_config=None, access_log=False,
-        server_header=False, proxy_headers=False, timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=30,
+        server_header=False, proxy_headers=False, limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=30,
         ssl_certfile=None if settings.certificate is None else str(settings.certificate),
         ssl_keyfile=None if settings.key is None else str(settings.key),
     )  # fmt: skip
-    server = uvicorn.Server(config)
+    server = Server(config)
+    _allow_files()
     sys.setswitchinterval(_SWITCH_SECONDS)
     server.run(sockets=[listener])
+
+
+def _allow_files() -> None:
+    """Let this process open as many files as both doors may have connections: the usual limit is 1,024."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY and soft < _MOST_FILES:
+            most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _postgres(service: QueryService, settings: ServerSettings, workers: Workers) -> PostgresEndpoint | None:

@@ -225,7 +225,7 @@ class QueryService:
         question = self.log.get(question.id)  # it may have been cancelled while it waited for its turn
         if question.state == "cancelled":
             if question.entries is None:
-                self.log.finish(question.id, "cancelled")
+                self.drop(question.id)
             raise _cancelled()
         if question.state == "failed":
             error = question.error or {}
@@ -293,6 +293,20 @@ class QueryService:
         running = self._running.get(identifier)
         if running is not None:
             running.cancel()
+
+    def runs(self, identifier: str) -> bool:
+        """Whether this process answers a question at the moment."""
+        return identifier in self._running
+
+    def drop(self, identifier: str) -> None:
+        """Note that a question will not be run: it was cancelled before its turn, at no cost."""
+        self.log.cancel(identifier)
+        self.log.finish(identifier, "cancelled")
+
+    def interrupt_all(self) -> None:
+        """End what engines run for any question; the server stops."""
+        for identifier in list(self._running):
+            self.interrupt(identifier)
 
     def budget(self, principal: Principal) -> tuple[AccountBalance, ...]:
         """The principal's own budgets, over all data sets and on each; shared budgets are not told."""

@@ -71,8 +71,8 @@ class ServerSettings(_Section):
     """Bytes of one request."""
     request_seconds: Annotated[float, Field(gt=0)] = 20
     """Seconds in which a client must have sent its request."""
-    ask_limit: str = "600/minute"
-    """Questions and explanations of one person, on both endpoints together."""
+    request_limit: str = "600/minute"
+    """Requests of one person, on both endpoints together; over PostgreSQL, questions and explanations."""
     compute_seconds: Annotated[float, Field(gt=0)] = 20
     """Seconds of computing in a minute that one person may take, for planning above all."""
     sign_in_limit: str = "30/minute"
@@ -115,6 +115,12 @@ class ServerSettings(_Section):
     def local(self) -> bool:
         """Whether only this machine can connect."""
         return self.host in ("127.0.0.1", "::1", "localhost")
+
+    @property
+    def reached(self) -> str:
+        """The host by which this machine reaches the server: where it listens on all addresses, the loopback."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"[{host}]" if ":" in host else host
 
 
 def load_settings(

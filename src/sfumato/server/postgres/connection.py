@@ -63,11 +63,14 @@ class ClientConnection:
         largest: int,
         process: int,
         secret: bytes,
+        address: str,
         cancel: Callable[[CancelRequest], None],
+        full: Callable[[str], bool],
     ) -> None:
         self._channel, self._service, self._engines = channel, service, engines
         self._workers, self._tls, self._largest = workers, tls, largest
         self._process, self._secret, self._cancel_other = process, secret, cancel
+        self._address, self._full = address, full
         self.conversation: Conversation | None = None
         self._reported: dict[str, str] = {}
         self._skipping = self._busy = self._stopping = False
@@ -99,6 +102,16 @@ class ClientConnection:
         finally:
             self._channel.close()
 
+    @property
+    def user(self) -> str:
+        """Who has signed in; empty before."""
+        return "" if self.conversation is None else self.conversation.backend.user
+
+    @property
+    def stranger_at(self) -> str:
+        """The address of a client that has not signed in; empty afterwards."""
+        return self._address if self.conversation is None else ""
+
     def stop(self) -> bool:
         """End the connection after the statement that runs; False if none does."""
         self._stopping = True
@@ -124,6 +137,8 @@ class ClientConnection:
         if isinstance(who, CancelRequest):
             self._cancel_other(who)
             return False
+        if self._full(who.user):
+            raise Refused("53300", "too many connections of this account", "Close some, or use a pool.")
         settings = Settings(who.user)
         try:
             settings.start(startup_settings(who.startup.parameters))
@@ -204,6 +219,7 @@ class ClientConnection:
         """One line for a statement, without its text: the kind of the statement, the user and the SQLSTATE."""
         facts = {"operation": self._operation, "user": self._talk.backend.user, "code": code}
         _log.info("statement", extra={"facts": facts})
+        self._workers.metrics.count("postgres", self._operation)
 
     async def _failed(self, failure: SqlError | SfumatoError | DataError, *, extended: bool) -> None:
         self._talk.failed()

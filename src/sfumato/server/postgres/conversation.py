@@ -158,7 +158,7 @@ class Conversation:
                 cells = [[cell.value for cell in row] for row in answer.rows]
                 return StatementResult(tag="SELECT", columns=tuple((name, TEXT) for name in answer.columns), rows=cells)
             case Explain(question=question):
-                self.workers.count_question(self.backend.user)
+                self.workers.count_request(self.backend.user)
                 sql = bind_numbered(question.sql, values)
                 explanation = await self._in_thread(self.backend.explain, sql, self.settings)
                 return text_outcome("QUERY PLAN", str(explanation).split("\n"), "EXPLAIN")
@@ -214,7 +214,8 @@ class Conversation:
 
     async def _ask(self, statement: QuestionStatement, values: Sequence[object]) -> StatementResult:
         self.cancelled.clear()
-        self.workers.count_question(self.backend.user)
+        self.workers.count_request(self.backend.user)
+        self.workers.check_computing(self.backend.user)
         async with self.workers.turn(self.backend.user):
             return await self._asked(statement, values)
 

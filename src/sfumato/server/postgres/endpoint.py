@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import ipaddress
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from sfumato.server.postgres.connection import ClientConnection
 from sfumato.server.postgres.messages import CancelRequest, error_response
 from sfumato.server.postgres.sign_in import Tls
 from sfumato.server.service import QueryService
-from sfumato.server.workers import Workers
+from sfumato.server.workers import Workers, counted_address
 from sfumato.web.listening import listening_socket
+
+_SHARE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,7 @@ class EndpointLimits:
     """What one client, and all of them together, may take."""
 
     connections: int = 2_000
+    """One person has a quarter of them, and so have the clients of one address that have not signed in."""
     message_bytes: int = 1_000_000
     """A message that a client announces to be longer ends its connection; nothing of it is read."""
     stall_seconds: float = 20.0
@@ -63,6 +67,7 @@ class PostgresEndpoint:
         self._socket = listening_socket(host, port, fix="Choose another PostgreSQL port, or -1 for none.")
         self._own_workers = workers is None
         self._workers = workers or Workers()
+        self._workers.metrics.connections.set_function(lambda: len(self._open))
         self._engines = CatalogProcesses(most=2 * self._workers.each)  # one person does not take all
         self._open: dict[int, tuple[bytes, ClientConnection, asyncio.Task[None]]] = {}
         self._next = int.from_bytes(os.urandom(2), "big")
@@ -84,10 +89,10 @@ class PostgresEndpoint:
             self._server.close()
         connections = list(self._open.values())
         finishing = [task for _, connection, task in connections if connection.stop()]
-        for _, connection, task in connections:
-            if task not in finishing:
-                await connection.terminate()
-                task.cancel()
+        idle = [(connection, task) for _, connection, task in connections if task not in finishing]
+        await asyncio.gather(*(connection.terminate() for connection, _ in idle))
+        for _, task in idle:
+            task.cancel()
         if finishing:
             _, late = await asyncio.wait(finishing, timeout=grace)
             for task in late:
@@ -99,7 +104,8 @@ class PostgresEndpoint:
         await asyncio.to_thread(self._engines.close)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._open) >= self._limits.connections:
+        address = counted_address(str((writer.get_extra_info("peername") or ("",))[0]))
+        if len(self._open) >= self._limits.connections or self._full(lambda one: one.stranger_at == address):
             writer.write(error_response(code="53300", text="too many connections", severity="FATAL"))
             writer.close()
             return
@@ -108,8 +114,7 @@ class PostgresEndpoint:
         connection = ClientConnection(
             ClientChannel(reader, writer, stall=self._limits.stall_seconds), service=self._service,
             engines=self._engines, workers=self._workers, tls=self._tls, largest=self._limits.message_bytes,
-            process=process, secret=secret,
-            cancel=self._cancel,
+            process=process, secret=secret, address=address, cancel=self._cancel, full=self._full_for,
         )  # fmt: skip
         task = asyncio.current_task()
         assert task is not None
@@ -120,6 +125,13 @@ class PostgresEndpoint:
             return  # the endpoint stops, and the client was told
         finally:
             del self._open[process]
+
+    def _full(self, counted: Callable[[ClientConnection], bool]) -> bool:
+        """Whether those that are counted have all the connections that they may have."""
+        return sum(counted(one) for _, one, _ in self._open.values()) >= max(1, self._limits.connections // _SHARE)
+
+    def _full_for(self, user: str) -> bool:
+        return self._full(lambda one: one.user == user)
 
     def _cancel(self, request: CancelRequest) -> None:
         """Cancel the question of the connection whose key was given; a wrong key does nothing and is not told."""

@@ -10,12 +10,12 @@ from starlette.responses import Response
 from sfumato.errors import AccessDenied, NoSuchItem
 from sfumato.ledger.loss_history import loss_history
 from sfumato.server.datasets import RegisteredDataset
-from sfumato.server.rest.context import ContextOf, ServerContext, Who
+from sfumato.server.rest.context import ContextOf, PersonRoute, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.rest.models import Cap, GroupBody, NewUser, Registration, StateChange, UserChange
 from sfumato.server.roles import AccountRole, Action, Principal, require
 
-router = APIRouter(prefix="/api/v1", tags=["administration"], responses=ERRORS)
+router = APIRouter(prefix="/api/v1", tags=["administration"], responses=ERRORS, route_class=PersonRoute)
 Name = Annotated[str, Path(max_length=64)]
 Most = Annotated[int, Query(ge=1, le=10_000)]
 

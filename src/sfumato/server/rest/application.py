@@ -60,9 +60,10 @@ def create_application(
         try:
             yield
         finally:
+            await context.drop_waiting()
             if stopped is not None:
                 await stopped()
-            await asyncio.to_thread(context.close)
+            await asyncio.to_thread(context.workers.close)
 
     app = FastAPI(
         title="sfumato",
@@ -83,7 +84,7 @@ def create_application(
     add_error_handlers(app)
     _describe(app)
     app.mount("/", front_end("server.html"))
-    names = {*local_hosts(port or settings.port), *settings.names}
+    names = {*local_hosts(port or settings.port), f"{settings.reached}:{port or settings.port}", *settings.names}
     scheme = "https" if settings.secure else "http"
     origins = {f"{scheme}://{name}" for name in names}
 
@@ -97,7 +98,7 @@ def create_application(
     app.add_middleware(BodyLimit, most=settings.most_body)
     app.add_middleware(SecurityHeaders, secure=settings.secure)
     app.add_middleware(HostCheck, hosts=names)
-    app.add_middleware(RequestGuard, count=context.count_request)
+    app.add_middleware(RequestGuard, count=context.workers.metrics.count)
     return app
 
 

@@ -20,7 +20,7 @@ class RequestGuard:
     Paths, queries, headers and bodies are not logged: they may hold a one-time link, a token or a literal.
     """
 
-    def __init__(self, app: ASGIApp, *, count: Callable[[str], None]) -> None:
+    def __init__(self, app: ASGIApp, *, count: Callable[[str, str], None]) -> None:
         self._app, self._count = app, count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,7 +43,7 @@ class RequestGuard:
                 await refuse(scope, receive, noticed, 500, "Internal error.")
         route = scope.get("route")
         operation = str(getattr(route, "operation_id", None) or "none")
-        self._count(operation)
+        self._count("rest", operation)
         facts = {
             "request": secrets.token_hex(6), "operation": operation, "method": scope["method"], "status": status,
             "user": scope.get("state", {}).get("principal", ""),

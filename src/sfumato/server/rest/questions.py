@@ -15,14 +15,14 @@ from sfumato.query.catalog_document import catalog_to_dict
 from sfumato.query.plan.catalog import Catalog
 from sfumato.query.results.public_schema import describe_table, list_tables
 from sfumato.server.question_log import Question
-from sfumato.server.rest.context import ContextOf, ServerContext, Who
+from sfumato.server.rest.context import ContextOf, PersonRoute, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.rest.models import QuestionBody, RequestedCap, WorkloadBody
 from sfumato.server.rest.results import RESPONSES, answer_response
 from sfumato.server.roles import Action, Principal, require
 from sfumato.server.service import Asked, AskedWorkload
 
-router = APIRouter(prefix="/api/v1", tags=["questions"], responses=ERRORS)
+router = APIRouter(prefix="/api/v1", tags=["questions"], responses=ERRORS, route_class=PersonRoute)
 Name = Annotated[str, Path(max_length=63)]
 Identifier = Annotated[str, Path(max_length=64)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
@@ -59,27 +59,22 @@ def _table(catalog: Catalog, name: str, access: str, unit: str) -> dict[str, Any
 def read_catalog(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
     """The declared schema for programs: tables, units, kinds, domains; public tables as Arrow streams in base64."""
     require(who, Action.SCHEMA)
-    context.workers.count_question(who.name)
     return catalog_to_dict(context.service.schema(who, name))
 
 
 @router.post("/datasets/{name}/explain", operation_id="explain")
-async def explain(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
+def explain(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
     """Cost and expected error of a question. It is free and reads no data."""
     require(who, Action.ASK)
-    context.workers.count_question(who.name)
-    work = partial(context.service.explain, who, name, body.sql, **body.options())
-    explanation = await context.workers.run(who.name, work)
+    explanation = context.service.explain(who, name, body.sql, **body.options())
     return {"explanation": explanation.to_dict(), "text": str(explanation)}
 
 
 @router.post("/datasets/{name}/analyze", operation_id="analyze")
-async def analyze(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
+def analyze(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
     """Privacy analysis of a question, for reviewers: rows, sensitivities, noise, loss. It is free and reads no data."""
     require(who, Action.ASK)
-    context.workers.count_question(who.name)
-    work = partial(context.service.analyze, who, name, body.sql, **body.options())
-    return {"analysis": await context.workers.run(who.name, work)}
+    return {"analysis": context.service.analyze(who, name, body.sql, **body.options())}
 
 
 @router.post("/datasets/{name}/ask", operation_id="ask", responses={**ERRORS, **RESPONSES})
@@ -93,11 +88,9 @@ async def ask(
     response has status 202 and the identifier of the question; its status, events and result are read from there.
     """
     require(who, Action.ASK)
-    context.workers.count_question(who.name)
     begin = partial(context.service.begin, who, name, body.sql, idempotency_key=key, **body.options())
-    question = await context.workers.run(who.name, begin)
-    run = partial(context.service.run, who, question, max_epsilon=body.max_epsilon)
-    return await _respond(context, request, prefer, question, run, who=who, keyed=key is not None)
+    run = partial(context.service.run, who, max_epsilon=body.max_epsilon)
+    return await _respond(context, request, prefer, begin, run, who=who, keyed=key is not None)
 
 
 @router.post("/datasets/{name}/workload", operation_id="ask_workload", responses={**ERRORS, **RESPONSES})
@@ -107,28 +100,31 @@ async def ask_workload(
 ) -> Response:  # fmt: skip
     """Ask many counting queries for one cost, by the matrix mechanism. Headers and formats are those of ``ask``."""
     require(who, Action.ASK)
-    context.workers.count_question(who.name)
     begin = partial(context.service.begin_workload, who, name, body.queries, idempotency_key=key, **body.options())
-    question = await context.workers.run(who.name, begin)
-    run = partial(context.service.run_workload, who, question, max_epsilon=body.max_epsilon)
-    return await _respond(context, request, prefer, question, run, who=who, keyed=key is not None)
+    run = partial(context.service.run_workload, who, max_epsilon=body.max_epsilon)
+    return await _respond(context, request, prefer, begin, run, who=who, keyed=key is not None)
 
 
 async def _respond(
     context: ServerContext,
     request: Request,
     prefer: str | None,
-    question: Question,
-    run: Callable[[], Asked] | Callable[[], AskedWorkload],
+    begin: Callable[[], Question],
+    run: Callable[[Question], Asked] | Callable[[Question], AskedWorkload],
     *,
     who: Principal,
     keyed: bool,
 ) -> Response:
-    if prefer is not None and "respond-async" in prefer.lower():
-        context.submit(who.name, run)
+    later = prefer is not None and "respond-async" in prefer.lower()
+    if later:
+        context.check_waiting(who.name)
+    question = await context.workers.run(who.name, begin)
+    answering = partial(run, question)
+    if later:
+        context.submit(who.name, question.id, answering)
         place = f"/api/v1/questions/{question.id}"
         return JSONResponse({"question": question.id, "state": question.state}, 202, {"Location": place})
-    running: asyncio.Future[Asked | AskedWorkload] = asyncio.ensure_future(context.workers.run(who.name, run))
+    running: asyncio.Future[Asked | AskedWorkload] = asyncio.ensure_future(context.workers.go_on(who.name, answering))
     while not (await asyncio.wait((running,), timeout=_POLL_SECONDS))[0]:
         if await request.is_disconnected():
             # The client has gone. With a key it may come again and is answered then; what is charged stays charged.
@@ -153,18 +149,17 @@ def read_question(identifier: Identifier, who: Who, context: ContextOf) -> dict[
 
 
 @router.get("/questions/{identifier}/result", operation_id="read_result", responses={**ERRORS, **RESPONSES})
-async def read_result(identifier: Identifier, who: Who, context: ContextOf, request: Request) -> Response:
+def read_result(identifier: Identifier, who: Who, context: ContextOf, request: Request) -> Response:
     """The answer to an earlier question, again. It is free."""
     require(who, Action.ASK)
-    context.workers.count_question(who.name)
-    asked = await context.workers.run(who.name, partial(context.service.result, who, identifier))
-    return answer_response(asked, request)
+    return answer_response(context.service.result(who, identifier), request)
 
 
 @router.post("/questions/{identifier}/cancel", operation_id="cancel")
-def cancel(identifier: Identifier, who: Who, context: ContextOf) -> dict[str, Any]:
+async def cancel(identifier: Identifier, who: Who, context: ContextOf) -> dict[str, Any]:
     """Cancel a question. What was charged stays charged."""
-    return context.service.cancel(who, identifier).to_dict()
+    cancelled = await asyncio.to_thread(context.service.cancel, who, identifier)  # it waits for no turn
+    return cancelled.to_dict()
 
 
 @router.get(
@@ -179,22 +174,24 @@ async def read_events(identifier: Identifier, who: Who, context: ContextOf) -> S
     There is no share of work done: it could depend on the data.
     """
     await asyncio.to_thread(context.service.question, who, identifier)
+    context.check_streams(who.name)
     return StreamingResponse(_events(context, who, identifier), media_type="text/event-stream")
 
 
 async def _events(context: ServerContext, who: Principal, identifier: str) -> AsyncIterator[str]:
     told = ""
-    for turn in range(int(_LONGEST_STREAM / _POLL_SECONDS)):
-        question = await asyncio.to_thread(context.service.question, who, identifier)
-        if question.state != told:
-            told = question.state
-            facts = {"question": identifier, "state": told, "error": question.error}
-            yield f"event: state\ndata: {json.dumps(facts)}\n\n"
-        elif turn % 50 == 0:
-            yield ": waiting\n\n"
-        if told != "running":
-            return
-        await asyncio.sleep(_POLL_SECONDS)
+    with context.stream(who.name):
+        for turn in range(int(_LONGEST_STREAM / _POLL_SECONDS)):
+            question = await asyncio.to_thread(context.service.question, who, identifier)
+            if question.state != told:
+                told = question.state
+                facts = {"question": identifier, "state": told, "error": question.error}
+                yield f"event: state\ndata: {json.dumps(facts)}\n\n"
+            elif turn % 50 == 0:
+                yield ": waiting\n\n"
+            if told != "running" or context.stopping:
+                return
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 @router.get("/budget", operation_id="read_budget")

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from sfumato.errors import AccessDenied, NoSuchItem
-from sfumato.server.rest.context import ContextOf, ServerContext, Who
+from sfumato.server.rest.context import ContextOf, PersonRoute, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.rest.models import Credentials, Password, TokenBody
 from sfumato.server.roles import Action, require
 from sfumato.web import session_cookie
 
-router = APIRouter(tags=["sign-in"], responses=ERRORS)
+router = APIRouter(tags=["sign-in"], responses=ERRORS, route_class=PersonRoute)
 
 
 def open_session(context: ServerContext, user: str, response: Response, *, by_link: bool = False) -> str:

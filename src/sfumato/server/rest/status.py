@@ -6,11 +6,11 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from sfumato.errors import SfumatoError
-from sfumato.server.rest.context import ContextOf, Who
+from sfumato.server.rest.context import ContextOf, PersonRoute, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.roles import Action, require
 
-router = APIRouter(tags=["status"])
+router = APIRouter(tags=["status"], route_class=PersonRoute)
 
 
 @router.get("/healthz", operation_id="health")
@@ -35,6 +35,6 @@ def ready(context: ContextOf) -> Response:
     responses={**ERRORS, 200: {"description": "Prometheus text.", "content": {"text/plain": {}}}},
 )
 def metrics(who: Who, context: ContextOf) -> Response:
-    """Prometheus metrics: requests by operation and entries of the ledger. No time and no outcome of a question."""
+    """Prometheus metrics: readiness, requests, connections, entries of the ledger. No time or outcome of a question."""
     require(who, Action.READ_METRICS)
-    return Response(context.metrics_text(), media_type="text/plain; version=0.0.4")
+    return Response(context.workers.metrics.text(context.service), media_type="text/plain; version=0.0.4")
