@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sfumato import __version__
@@ -69,9 +71,7 @@ def create_application(
         title="sfumato",
         version=__version__,
         summary="Private and audited answers to SQL queries.",
-        openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # its page would load scripts of another host
-        redoc_url=None,
+        openapi_url=None,  # nor are there pages of it, which would load scripts of another host
         lifespan=lifespan,
     )
     app.state.context = context
@@ -115,20 +115,27 @@ class _SignInOrChecked:
 
 
 def _describe(app: FastAPI) -> None:
-    """Add the shape of errors and the credentials to the OpenAPI document."""
+    """Add the shape of errors and the credentials to the OpenAPI document, which is written once for all strangers."""
     generate = app.openapi
 
-    def described() -> dict[str, object]:
-        if app.openapi_schema is None:
-            document = generate()
-            parts = document.setdefault("components", {})
-            parts.setdefault("schemas", {})["Error"] = _ERROR
-            parts["securitySchemes"] = _CREDENTIALS
-            document["security"] = [{"token": []}]
-            app.openapi_schema = document
-        return app.openapi_schema
+    @cache
+    def described() -> dict[str, Any]:
+        document = generate()
+        parts = document.setdefault("components", {})
+        parts.setdefault("schemas", {})["Error"] = _ERROR
+        parts["securitySchemes"] = _CREDENTIALS
+        document["security"] = [{"token": []}]
+        return document
+
+    @cache
+    def written() -> bytes:
+        return json.dumps(described()).encode()
 
     app.openapi = described  # type: ignore[method-assign]
+
+    @app.get("/api/v1/openapi.json", include_in_schema=False)
+    async def document() -> Response:
+        return Response(written(), media_type="application/json")
 
 
 def openapi(folder: Path) -> str:

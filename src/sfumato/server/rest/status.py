@@ -35,6 +35,6 @@ def ready(context: ContextOf) -> Response:
     responses={**ERRORS, 200: {"description": "Prometheus text.", "content": {"text/plain": {}}}},
 )
 def metrics(who: Who, context: ContextOf) -> Response:
-    """Prometheus metrics: readiness, requests, connections, entries of the ledger. No time or outcome of a question."""
+    """Prometheus metrics: requests by operation and entries of the ledger. No time and no outcome of a question."""
     require(who, Action.READ_METRICS)
     return Response(context.workers.metrics.text(context.service), media_type="text/plain; version=0.0.4")
