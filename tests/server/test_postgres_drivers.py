@@ -185,9 +185,11 @@ def test_named_cursors_pay_once(served: Served, client: Any) -> None:
         client.execute(f"DECLARE c CURSOR FOR {own}")  # outside of a transaction it would end at once
 
 
-def test_copy_binary(client: Any) -> None:
-    with client.cursor() as cursor, cursor.copy("COPY (SELECT ward, 1 AS n FROM sides ORDER BY ward) TO STDOUT "
-                                                "(FORMAT binary)") as copy:  # fmt: skip
+@pytest.mark.parametrize("written", ["(FORMAT binary)", "WITH BINARY", "BINARY"])
+def test_copy_binary(client: Any, written: str) -> None:
+    """As of today and, as connectorx writes it, of old."""
+    sql = f"COPY (SELECT ward, 1 AS n FROM sides ORDER BY ward) TO STDOUT {written}"
+    with client.cursor() as cursor, cursor.copy(sql) as copy:
         copy.set_types(["text", "int4"])
         assert list(copy.rows()) == [(ward, 1) for ward in WARDS]
 

@@ -195,12 +195,35 @@ R = (
 """Of the shape that RPostgres and dbplyr send."""
 
 
+ADBC_TYPES = (
+    "SELECT oid, typname, typreceive, typbasetype, typrelid, typarray FROM pg_catalog.pg_type WHERE (typreceive != 0 "
+    "OR typsend != 0) AND typtype != 'r' AND typreceive::TEXT != 'array_recv'"
+)
+ADBC_TABLES = (
+    "SELECT c.relname, CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' END AS reltype FROM "
+    "pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND "
+    "c.relkind = ANY($2)"
+)
+ADBC = (
+    "SELECT attrelid, attname, atttypid FROM pg_catalog.pg_attribute ORDER BY attrelid, attnum",
+    ADBC_TYPES,
+    "SELECT nspname FROM pg_catalog.pg_namespace WHERE (nspname !~ '^pg_' OR oid = pg_my_temp_schema()) AND nspname <> "
+    "'information_schema'",
+    "SELECT con.conname, CASE con.contype WHEN 'p' THEN 'PRIMARY KEY' END AS contype, ARRAY_AGG(attr.attname) AS "
+    "colnames FROM pg_catalog.pg_constraint AS con CROSS JOIN UNNEST(conkey) AS conkeys INNER JOIN pg_catalog.pg_class "
+    "AS cls ON cls.oid = con.conrelid INNER JOIN pg_catalog.pg_attribute AS attr ON attr.attnum = conkeys AND cls.oid "
+    "= attr.attrelid WHERE con.contype IN ('c', 'u', 'p') GROUP BY conname, contype",
+)
+"""Of the shape that the Arrow driver sends, with which Polars reads where it is told to."""
+
+
 @pytest.mark.parametrize(
     ("tool", "sql"),
     [
         (tool, sql)
         for tool, statements in {
             "DBeaver": DBEAVER, "Metabase": METABASE, "Superset": SUPERSET, "Grafana": GRAFANA, "ODBC": ODBC, "R": R,
+            "ADBC": ADBC,
         }.items()
         for sql in statements
     ],
@@ -288,6 +311,37 @@ def test_cursors_that_outlive_their_transaction(served: Served) -> None:
         with pytest.raises(psycopg.errors.InvalidCursorName):
             connection.execute('fetch 3 in "SQL_CUR0x1"')
     assert served.spent() - before == 1
+
+
+def test_the_arrow_driver_finds_types_and_tables(served: Served) -> None:
+    types = {name: receive for _, name, receive, *_ in rows(served, ADBC_TYPES)}
+    assert {"int8": "int8recv", "text": "textrecv", "date": "date_recv", "bool": "boolrecv"}.items() <= types.items()
+    assert "_int8" not in types
+    with psycopg.connect(served.url(), autocommit=True) as connection:
+        given = [b"public", b'{"p", "f", "t", "m", "v", "r"}']  # with spaces, as it writes lists
+        found = connection.pgconn.exec_params(ADBC_TABLES.encode(), given)
+        assert {found.get_value(i, 0): found.get_value(i, 1) for i in range(found.ntuples)} == {
+            b"patients": b"table", b"sides": b"table",
+        }  # fmt: skip
+
+
+def test_what_was_opened_and_set_since_a_savepoint_goes_with_it(served: Served) -> None:
+    """As the ODBC driver fetches: a refused query leaves no cursor behind, and the name is used again."""
+    before = served.spent()
+    with psycopg.connect(served.url(), autocommit=True) as connection:
+        run = connection.execute
+        run("BEGIN;DECLARE first CURSOR FOR SELECT 1;SAVEPOINT _EXEC_SVP_1")
+        run("SET sfumato.epsilon = 3")
+        run('declare "SQL_CUR0x1" cursor for SELECT age FROM patients')
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            run('fetch 3 in "SQL_CUR0x1"')
+        run("ROLLBACK TO _EXEC_SVP_1")
+        run('declare "SQL_CUR0x1" cursor for SELECT 2')
+        assert run('fetch 3 in "SQL_CUR0x1"').fetchall() == [(2,)]
+        assert run("SHOW sfumato.epsilon").fetchall() == [("1",)]
+        assert run("FETCH ALL FROM first").fetchall() == [(1,)], "opened before"
+        run("COMMIT")
+    assert served.spent() == before
 
 
 def test_cursors_of_a_connection_are_bounded(served: Served) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from starlette.testclient import TestClient
 from test_server_rest import HOST, PASSWORD, Server
 
 from postgres_sample import Served, serving
-from server_sample import COUNT
+from server_sample import COUNT, token
 from sfumato.errors import InvalidRecipe
 from sfumato.query import session
+from sfumato.server.postgres.endpoint import EndpointLimits
 from sfumato.server.roles import Scope
 from sfumato.server.settings import ServerSettings, load_settings
 from sfumato.server.workers import Workers
@@ -198,6 +200,43 @@ def test_the_postgresql_endpoint_obeys_the_limit_and_writes_logs(
     assert {line["user"] for line in lines} == {"alice"}
     assert "QuestionStatement" in {line["operation"] for line in lines}
     assert "patients" not in str(lines)
+
+
+def refused(place: str) -> bool:
+    """Whether a connection is refused."""
+    try:
+        psycopg.connect(place).close()
+    except psycopg.OperationalError:
+        return True
+    return False
+
+
+def test_nobody_takes_all_connections(tmp_path: Path) -> None:
+    with serving(tmp_path, limits=EndpointLimits(connections=8)) as served:
+        alice, bob = served.url(), served.url(user="bob", password=token(served.service, "bob"))
+        with psycopg.connect(alice), psycopg.connect(alice):
+            with pytest.raises(psycopg.OperationalError, match="too many connections of this account"):
+                psycopg.connect(alice)
+            assert not refused(bob)
+        place = "127.0.0.1", served.port
+        with socket.create_connection(place) as one, socket.create_connection(place) as two:
+            one.sendall(b"\0")
+            two.sendall(b"\0")  # who has not signed in keeps others of the address out, and nobody else
+            context = served.endpoint._open
+            while len(context) < 2:
+                time.sleep(0.01)
+            assert refused(alice)
+            assert not served.endpoint._full(lambda one: one.stranger_at == "192.0.2.1")
+        assert within(lambda: not refused(alice))
+
+
+def within(true: Callable[[], bool], seconds: float = 20) -> bool:
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 # Sign-in

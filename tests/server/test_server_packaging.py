@@ -22,6 +22,7 @@ pytest.importorskip("fastapi", reason="the extra `server` is not installed")
 pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
 import postgres
 from server_sample import write_hospital
+from sfumato.cli.serve import _state_options
 from sfumato.server.metrics import Metrics
 from sfumato.server.postgres.certificates import self_signed
 from sfumato.server.service import QueryService
@@ -59,7 +60,7 @@ def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str
     (tools / "sfumato").write_text(f'#!/bin/sh\nexec {sys.executable} -m sfumato "$@"\n')
     (tools / "sfumato").chmod(0o755)
     environment = {
-        **os.environ, **variables, **inside, "SFUMATO_SERVER_HOST": "127.0.0.1",
+        **os.environ, **variables, **inside,
         "PATH": os.pathsep.join([str(tools), str(Path(postgres.psql()).parent), os.environ["PATH"]]),
     }  # fmt: skip
     assert command[1:] == ["serve", "--config", "/etc/sfumato/server.yaml"]
@@ -109,7 +110,28 @@ def test_what_is_printed_works_and_a_signal_ends_it_in_order(started: dict[str, 
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode in (0, -signal.SIGTERM)
+    assert said["Web"].startswith("https://127.0.0.1:"), "where it listens on all addresses, one that is reached"
     assert Path(started["environment"]["SFUMATO_SERVER_WITNESS"]).read_text().count('"spend"') == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "state", "variable", "options"),
+    [
+        (None, None, None, ""),
+        (None, "/var/my state", None, "--state '/var/my state' "),
+        (Path("/etc/server.yaml"), None, None, "--config /etc/server.yaml "),
+        (Path("/etc/server.yaml"), None, "/state", "--config /etc/server.yaml --state /state "),
+        (None, "here", "/state", "--state here "),
+        (None, None, "postgresql://sfumato:secret@db/state", '--state "$SFUMATO_SERVER_STATE" '),
+    ],
+)
+def test_printed_options_name_the_state_without_its_password(
+    config: Path | None, state: str | None, variable: str | None, options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SFUMATO_SERVER_STATE", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("SFUMATO_SERVER_STATE", variable)
+    assert _state_options(config, state) == options
 
 
 def test_a_published_port_of_the_image_is_answered_with_tls_only(tmp_path: Path) -> None:

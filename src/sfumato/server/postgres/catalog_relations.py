@@ -207,7 +207,8 @@ def _type_rows() -> Iterator[Row]:
             "oid": int(oid), "typname": name, "typnamespace": 11, "typowner": _OWNER_OID, "typlen": int(length),
             "typbyval": by_value == "t", "typtype": kind, "typcategory": category, "typispreferred": preferred == "t",
             "typisdefined": True, "typdelim": delimiter, "typelem": int(element), "typarray": int(array),
-            "typinput": read, "typoutput": read[:-2] + "out", "typtypmod": -1, "typcollation": int(collation),
+            "typinput": read, "typoutput": read[:-2] + "out", "typreceive": read[:-2] + "recv",
+            "typsend": read[:-2] + "send", "typtypmod": -1, "typcollation": int(collation),
         }  # fmt: skip
 
 

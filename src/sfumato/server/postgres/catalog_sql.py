@@ -166,6 +166,8 @@ class _Rewriter:
                 return self._column(node)
             case exp.Bracket() if isinstance(node.this, exp.Column) and node.this.name in _vectors():
                 return _counted_from_one(node)
+            case exp.EQ() | exp.NEQ() if isinstance(node.this, exp.Column) and node.this.name in _functions():
+                return _compared_name(node)
             case exp.Parameter():
                 return self._parameter(node)
             case exp.Operator():
@@ -361,6 +363,23 @@ def _vectors() -> frozenset[str]:
         for column, kind in relation.columns.items()
         if kind in ("int2vector", "oidvector")
     )
+
+
+@cache
+def _functions() -> frozenset[str]:
+    """Columns that name a function; here they are texts."""
+    return frozenset(
+        column for relation in relations().values() for column, kind in relation.columns.items() if kind == "regproc"
+    )
+
+
+def _compared_name(node: exp.EQ | exp.NEQ) -> object:
+    """A comparison of a function with 0, which stands for none, as one with the text of it."""
+    if not (isinstance(node.expression, exp.Literal) and node.expression.name == "0"):
+        return node
+    compared = node.copy()
+    compared.set("expression", exp.Literal.string("-"))
+    return compared
 
 
 def _counted_from_one(node: exp.Bracket) -> object:

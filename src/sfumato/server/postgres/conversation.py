@@ -56,6 +56,16 @@ _MOST_TEXT = 2_000_000
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Savepoint:
+    """What a transaction goes back to."""
+
+    name: str
+    portals: frozenset[str]
+    """Names of those that were open."""
+    settings: dict[str, str]
+
+
 @dataclass
 class Conversation:
     """One client after it signed in."""
@@ -78,7 +88,7 @@ class Conversation:
     _question: str = ""
     _before: dict[str, str] = field(default_factory=dict)
     """Settings when the transaction began."""
-    _savepoints: list[str] = field(default_factory=list)
+    _savepoints: list[_Savepoint] = field(default_factory=list)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         return await self.workers.run(self.backend.user, partial(work, *arguments))
@@ -375,11 +385,18 @@ class Conversation:
         if self.status == b"I":
             raise SqlError("25P01", f"{tag} can only be used in transaction blocks")
         if tag == "SAVEPOINT":
-            self._savepoints.append(name)
+            self._savepoints.append(
+                _Savepoint(name=name, portals=frozenset(self.portals), settings=self.settings.copy())
+            )
             return
-        if name not in self._savepoints:
+        names = [one.name for one in self._savepoints]
+        if name not in names:
             raise SqlError("3B001", f'savepoint "{name[:80]}" does not exist')
-        place = len(self._savepoints) - 1 - self._savepoints[::-1].index(name)
+        place = len(names) - 1 - names[::-1].index(name)
+        if tag == "ROLLBACK TO":
+            there = self._savepoints[place]
+            self.portals = {known: portal for known, portal in self.portals.items() if known in there.portals}
+            self.settings.restore(there.settings)
         del self._savepoints[place + (tag == "ROLLBACK TO") :]
         self.status = b"T"
 

@@ -267,8 +267,8 @@ def _copy_options(query: QuestionStatement | CatalogStatement, words: list[str])
             csv, place = after.upper() == "CSV", place + 2
         elif word == "FORMAT" and after.upper() == "BINARY":
             binary, place = True, place + 2
-        elif word == "CSV":
-            csv, place = True, place + 1
+        elif word in ("CSV", "BINARY"):  # as before PostgreSQL 9
+            csv, binary, place = word == "CSV", word == "BINARY", place + 1
         elif word == "HEADER":
             stated = after.upper() in ("TRUE", "FALSE", "ON", "OFF", "1", "0")
             header, place = after.upper() not in ("FALSE", "OFF", "0"), place + 1 + stated

@@ -254,12 +254,17 @@ def _from_text(text: str, kind: PostgresType) -> object:
 
 
 def _array_items(text: str) -> list[str | None]:
-    """The items of an array literal of one dimension."""
+    """The items of an array literal of one dimension. Spaces around items are not theirs.
+
+    >>> _array_items('{a, "b c" ,NULL}')
+    ['a', 'b c', None]
+    """
     if not (text.startswith("{") and text.endswith("}")):
         raise ValueError
     items: list[str | None] = []
     at, end = 1, len(text) - 1
     while at < end:
+        at += len(text[at:end]) - len(text[at:end].lstrip())
         if text[at] == '"':
             item, at = "", at + 1
             while text[at] != '"':
@@ -267,6 +272,7 @@ def _array_items(text: str) -> list[str | None]:
                 item, at = item + text[at], at + 1
             items.append(item)
             at += 1
+            at += len(text[at:end]) - len(text[at:end].lstrip())
         else:
             stop = text.find(",", at, end)
             stop = end if stop < 0 else stop
