@@ -239,7 +239,7 @@ def test_a_start_without_the_witness_is_decided_and_entered(tmp_path: Path) -> N
 class Failing:
     """A witness on a disk that is full for a while."""
 
-    place, full = "somewhere", False
+    place, full, breaks = "somewhere", False, False
 
     def __init__(self) -> None:
         self.kept: list[Entry] = []
@@ -247,7 +247,10 @@ class Failing:
     def extend(self, following: Callable[[Entry | None], object]) -> None:
         if self.full:
             raise OSError
-        self.kept += following(self.kept[-1] if self.kept else None)  # type: ignore[operator]
+        new = list(following(self.kept[-1] if self.kept else None))  # type: ignore[call-overload]
+        if self.breaks:
+            raise OSError("full")
+        self.kept += new
 
     def entries(self) -> Iterator[Entry]:
         return iter(self.kept)
@@ -369,6 +372,49 @@ def test_a_restore_without_any_witness_is_decided_and_changes_nothing_before(tmp
         restore(new, tmp_path / "backup.db", witness=str(tmp_path / "of another server"), by="op")
     restore(new, tmp_path / "backup.db", witness=place, by="op", without="the disk burnt")
     assert any("the disk burnt" in one.about for one in ServerState.open(new).ledger.entries())
+
+
+def test_an_old_copy_does_not_stand_in_for_the_witness(tmp_path: Path) -> None:
+    """Two old copies, one of them in place, and the witness taken away: nobody knows what was charged since."""
+    service = hospital_service(tmp_path)
+    place = tmp_path / "witness.jsonl"
+    started(service.state, str(place)).stop()
+    for copy in (tmp_path / "one.db", tmp_path / "two.db"):
+        back_up(service.state, copy)
+    service.ask(analyst(service, "ada"), "hospital", COUNT, epsilon="1")
+    seen(service, str(place))
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "server.db").write_bytes((tmp_path / "one.db").read_bytes())
+    away = place.rename(tmp_path / "away.jsonl")
+    with pytest.raises(LedgerRolledBack, match="not there"):
+        restore(str(folder), tmp_path / "two.db", witness=str(place), by="op")
+    assert not place.exists(), "no new witness was begun"
+    restore(str(folder), tmp_path / "two.db", witness=str(away), by="op")
+    assert ServerState.open(folder).ledger.balance(dataset="hospital").spent == pure(1)
+
+
+def test_a_witness_that_is_taken_away_while_the_server_runs_is_entered(tmp_path: Path) -> None:
+    service = hospital_service(tmp_path)
+    store = Failing()
+    witness = Witness(service.state, store)  # type: ignore[arg-type]
+    witness.start()
+    witness.write()
+    store.kept.clear()
+    store.breaks = True  # the disk takes nothing, for a while
+    for _ in range(3):
+        with pytest.raises(OSError, match="full"):
+            witness.write()
+    store.breaks = False
+    witness.write()
+    assert store.kept == list(service.state.ledger.entries())
+    assert sum("was gone" in entry.about for entry in store.kept) == 1
+    other = hospital_service(tmp_path / "other")
+    witness._state = other.state
+    store.kept.clear()
+    with pytest.raises(LedgerRolledBack, match="old copy"):
+        witness.write()
+    witness._stop.set()
 
 
 def test_restore_and_verify_use_the_witness_of_the_settings(

@@ -24,7 +24,14 @@ from sfumato.errors import (
 )
 from sfumato.ledger.ledger import Entry, Ledger
 from sfumato.server.state import FILE, ServerState, now
-from sfumato.server.witness import WitnessStore, charge_again, check_witness, missing_witness, witness_store
+from sfumato.server.witness import (
+    WitnessStore,
+    charge_again,
+    check_witness,
+    missing_witness,
+    was_witnessed,
+    witness_store,
+)
 
 
 def back_up(state: ServerState, out: Path) -> str:
@@ -60,7 +67,7 @@ def restore(
     if backup is None:
         state = ServerState.open(place)
         store = witness_store(state, witness)
-        _check_seen(tuple(store.entries()), state, store, without)
+        _check_seen((), state, store, without)
     else:
         if "://" in place:
             raise BadParameter(
@@ -73,7 +80,7 @@ def restore(
         store, kept = witness_store(source, witness), _set_aside(Path(place))
         try:
             replaced = () if kept is None else _entries(kept)
-            _check_seen((*store.entries(), *replaced), source, store, without)
+            _check_seen(replaced, source, store, without)
         except SfumatoError:
             _put_back(kept, Path(place))
             raise
@@ -93,12 +100,18 @@ def restore(
     return charged
 
 
-def _check_seen(seen: tuple[Entry, ...], state: ServerState, store: WitnessStore, without: str | None) -> None:
-    """Refuse to restore where what was charged since is not known, or known about another server."""
-    if not seen and not without:
+def _check_seen(replaced: tuple[Entry, ...], state: ServerState, store: WitnessStore, without: str | None) -> None:
+    """Refuse to restore where what was charged since is not known, or known about another server.
+
+    A database that is replaced tells what was charged since only if no server ran on it: it may be an old copy itself.
+    """
+    witnessed, known = tuple(store.entries()), {entry.hash for entry in state.ledger.entries()}
+    served = was_witnessed(state.ledger.entries()) or was_witnessed(replaced)
+    if not witnessed and not without and (served or not replaced):
         raise missing_witness(store)
-    if seen and not {entry.hash for entry in seen} & {entry.hash for entry in state.ledger.entries()}:
-        raise BadParameter("the witness is that of another server.", fix="Name the witness of this one.")
+    for seen in (witnessed, replaced):
+        if seen and not known & {entry.hash for entry in seen}:
+            raise BadParameter("the witness is that of another server.", fix="Name the witness of this one.")
 
 
 def _set_aside(folder: Path) -> Path | None:

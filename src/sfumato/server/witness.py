@@ -73,6 +73,10 @@ class Witness:
         self._failure: SfumatoError | None = None
         self._current = -inf
         """When the witness had all entries the last time."""
+        self._newest: Entry | None = None
+        """The last entry that this process saw in the witness, or wrote to it."""
+        self._last: Entry | None = None
+        self._gone = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
 
@@ -81,23 +85,19 @@ class Witness:
 
         ``without`` is the reason to begin a new witness for a ledger that had one; it is entered in the ledger.
         """
-        ledger, began = self._state.ledger, time.monotonic()
+        ledger = self._state.ledger
 
         def first(seen: Entry | None) -> Iterator[Entry]:
             """Nobody else adds in between: servers that start at once begin one witness."""
             if seen is not None and without:
                 raise BadParameter("the witness is there, so the server does not start without it.")
             if seen is None:
-                if _was_witnessed(ledger) and not without:
+                if was_witnessed(ledger.entries()) and not without:
                     raise missing_witness(self._store)
-                about = {
-                    "event": _EVENT, "by": by or "server", "place": self._store.place, "why": without or "first start",
-                }  # fmt: skip
-                ledger.record_event(json.dumps(about, ensure_ascii=False))
-            return _following(ledger, seen, self._store)
+                self._enter(by=by or "server", why=without or "first start")
+            return self._noted(seen)
 
-        self._store.extend(first)
-        self._current = began
+        self._extend(first)
         self._thread.start()
 
     def stop(self) -> None:
@@ -115,9 +115,32 @@ class Witness:
 
     def write(self) -> None:
         """Append the entries that are new; refuses a ledger that does not contain what was seen before."""
+        self._extend(self._next)
+
+    def _extend(self, following: Callable[[Entry | None], Iterable[Entry]]) -> None:
         began = time.monotonic()
-        self._store.extend(lambda seen: _following(self._state.ledger, seen, self._store))
-        self._current = began
+        self._store.extend(following)
+        self._newest, self._gone, self._current = self._last, False, began
+
+    def _next(self, seen: Entry | None) -> Iterator[Entry]:
+        """What the witness lacks: everything, if it was taken away while this process ran, which is entered."""
+        if seen is None and self._newest is not None:
+            _check_holds(self._state.ledger, self._newest, self._store)
+            if not self._gone:  # once, also where the disk takes nothing
+                self._gone = True
+                self._enter(by="server", why="the witness was gone while the server ran")
+                _log.error("witness gone", extra={"facts": {}})
+        return self._noted(seen)
+
+    def _noted(self, seen: Entry | None) -> Iterator[Entry]:
+        self._last = seen
+        for entry in _following(self._state.ledger, seen, self._store):
+            self._last = entry
+            yield entry
+
+    def _enter(self, *, by: str, why: str) -> None:
+        about = {"event": _EVENT, "by": by, "place": self._store.place, "why": why}
+        self._state.ledger.record_event(json.dumps(about, ensure_ascii=False))
 
     def _run(self) -> None:
         while not self._stop.wait(self._seconds):
@@ -149,28 +172,29 @@ def _unwritten() -> WriteFailed:
 def check_witness(state: ServerState, store: WitnessStore) -> None:
     """Refuse a ledger that is older than its witness, or whose witness is gone."""
     last = next(iter(deque(store.entries(), maxlen=1)), None)
-    if last is None and _was_witnessed(state.ledger):
+    if last is None and was_witnessed(state.ledger.entries()):
         raise missing_witness(store)
     list(_following(state.ledger, last, store))
 
 
-def _following(ledger: Ledger, seen: Entry | None, store: WitnessStore) -> Iterator[Entry]:
-    if seen is not None and not ledger.holds(seen.number, seen.hash):
+def _check_holds(ledger: Ledger, seen: Entry, store: WitnessStore) -> None:
+    if not ledger.holds(seen.number, seen.hash):
         raise LedgerRolledBack(
             f"The ledger does not contain entry {seen.number}, which was written before: it is an old copy.",
             fix="The operator stops the server and runs `sfumato server restore`, which charges what is missing. "
             f"The witness is {store.place}.",
         )
+
+
+def _following(ledger: Ledger, seen: Entry | None, store: WitnessStore) -> Iterator[Entry]:
+    if seen is not None:
+        _check_holds(ledger, seen, store)
     return ledger.entries_after(0 if seen is None else seen.number)
 
 
-def _was_witnessed(ledger: Ledger) -> bool:
-    with ledger.store.read() as transaction:
-        return bool(
-            transaction.query(
-                "SELECT 1 FROM sfumato_ledger WHERE kind = 'event' AND about LIKE ? LIMIT 1", f'{{"event": "{_EVENT}"%'
-            )
-        )
+def was_witnessed(entries: Iterable[Entry]) -> bool:
+    """Whether a ledger had a witness, as its entries say."""
+    return any(entry.kind == "event" and entry.about.startswith(f'{{"event": "{_EVENT}"') for entry in entries)
 
 
 def missing_witness(store: WitnessStore) -> LedgerRolledBack:
