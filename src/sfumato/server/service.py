@@ -109,7 +109,12 @@ class QueryService:
 
     def schema(self, principal: Principal, dataset: str) -> Catalog:
         """The public schema: tables, columns and declared domains."""
-        return self.registered.session(self.registered.for_schema(principal, dataset)).catalog
+        return self.described(principal, dataset)[0]
+
+    def described(self, principal: Principal, dataset: str) -> tuple[Catalog, str]:
+        """The public schema, and the policy that answers."""
+        found = self.registered.for_schema(principal, dataset)
+        return self.registered.session(found).catalog, found.policy
 
     def explain(self, principal: Principal, dataset: str, sql: str, **options: object) -> Explanation:
         """Cost and expected error of a question. Reads no data, costs nothing and is not logged."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -47,6 +47,8 @@ class Backend:
     token: str
     """Identifier of the token that the client signed in with."""
     dataset: str
+    _known: dict[str, tuple[Catalog, Columns]] = field(default_factory=dict)
+    """Columns of the question that was read last: a client asks for them before and after it is run."""
 
     def principal(self) -> Principal:
         """Who asks, if the token is still valid."""
@@ -56,26 +58,32 @@ class Backend:
         """The public schema, if it may be seen."""
         return self.service.schema(self.principal(), self.dataset)
 
-    def _policy(self, principal: Principal) -> str:
-        """How the data set is answered."""
-        return self.service.registered.for_schema(principal, self.dataset).policy
-
     def columns(self, sql: str) -> Columns:
         """The columns of a question; nothing is run."""
-        return question_columns(sql, self.catalog(), policy=self._policy(self.principal()))
+        return self._columns(sql, *self.service.described(self.principal(), self.dataset))
+
+    def _columns(self, sql: str, catalog: Catalog, policy: str) -> Columns:
+        known = self._known.get(sql)
+        if known is not None and known[0] is catalog:
+            return known[1]
+        columns = question_columns(sql, catalog, policy=policy)
+        self._known.clear()
+        self._known[sql] = catalog, columns
+        return columns
 
     def explain(self, sql: str, settings: Settings) -> Explanation:
         """Cost and error of a question."""
         principal = self.principal()
-        return self.service.explain(principal, self.dataset, sql, **_options(sql, settings, self._policy(principal)))
+        policy = self.service.described(principal, self.dataset)[1]
+        return self.service.explain(principal, self.dataset, sql, **_options(sql, settings, policy))
 
     def ask(
         self, sql: str, settings: Settings, *, most: Fraction | None, begun: Callable[[str], bool]
     ) -> tuple[Answer, Columns]:
         """Ask a question. ``begun`` is told its identifier and says whether to go on."""
         principal = self.principal()
-        policy = self._policy(principal)
-        columns = question_columns(sql, self.service.schema(principal, self.dataset), policy=policy)
+        catalog, policy = self.service.described(principal, self.dataset)
+        columns = self._columns(sql, catalog, policy)
         options = _options(sql, settings, policy)
         question = self.service.begin(principal, self.dataset, sql, **options)
         if not begun(question.id):

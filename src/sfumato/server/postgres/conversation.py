@@ -86,6 +86,8 @@ class Conversation:
     last: Answer | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     _question: str = ""
+    _known: tuple[str, Statement, Catalog] | None = None
+    """The text that was read last."""
     _before: dict[str, str] = field(default_factory=dict)
     """Settings when the transaction began."""
     _savepoints: list[_Savepoint] = field(default_factory=list)
@@ -95,12 +97,14 @@ class Conversation:
 
     async def read(self, sql: str) -> Statement:
         """Recognize a statement."""
+        return (await self._in_thread(self._read, sql))[0]
 
-        def work() -> Statement:
-            catalog: Catalog = self.backend.catalog()
-            return read_statement(sql, catalog)
-
-        return await self._in_thread(work)
+    def _read(self, sql: str) -> tuple[Statement, Catalog]:
+        """A statement, and the schema that it was read with. Drivers send a text twice: it is parsed once."""
+        catalog = self.backend.catalog()  # checks token and grant each time
+        if self._known is None or self._known[0] != sql or self._known[2] is not catalog:
+            self._known = sql, read_statement(sql, catalog), catalog
+        return self._known[1:]
 
     async def prepare(self, name: str, sql: str, stated: Sequence[int]) -> None:
         """Prepare a statement. Nothing is run."""
@@ -112,10 +116,12 @@ class Conversation:
             )
         if len(sql) + sum(len(one.sql) for one in self.prepared.values()) > _MOST_TEXT:
             raise SqlError("53000", "the prepared statements of this connection are too long", "DEALLOCATE some.")
-        statement = await self.read(sql)
-        tree = _tree(statement)
-        types = await self._in_thread(lambda: parameter_types(tree, stated, self.backend.catalog()))
-        self.prepared[name] = Prepared(statement=statement, types=types, sql=sql)
+
+        def work() -> Prepared:
+            statement, catalog = self._read(sql)
+            return Prepared(statement=statement, types=parameter_types(_tree(statement), stated, catalog), sql=sql)
+
+        self.prepared[name] = await self._in_thread(work)
 
     async def columns(self, prepared: Prepared, values: Sequence[Any] | None) -> Columns | None:
         """The columns of a statement, with example values for parameters that are not bound yet."""
