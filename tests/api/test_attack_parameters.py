@@ -38,6 +38,14 @@ def test_an_attack_is_a_name_a_mapping_or_a_part() -> None:
         sfumato.measure(PEOPLE, original=PEOPLE, knows=["age"], measures=[{"a": 1, "b": 2}])
 
 
+def test_one_name_is_a_list_of_one() -> None:
+    one = sfumato.attack(PEOPLE, original=PEOPLE, knows="age", attacks="linkage", aligned=True, seed=1)
+    assert (
+        one.to_dict()
+        == sfumato.attack(PEOPLE, original=PEOPLE, knows=["age"], attacks=["linkage"], aligned=True, seed=1).to_dict()
+    )
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     PEOPLE.write_csv(tmp_path / "people.csv")
@@ -78,3 +86,16 @@ def test_the_attacks_of_a_recipe_are_run(files: list[str], tmp_path: Path, capsy
         MAHALANOBIS,
     ]
     assert entries([*recipe, "--attack", "linkage"], capsys) == [("linkage", "")]
+
+
+def test_without_the_original_a_recipe_states_the_roles(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Its attacks cannot be judged then; an attack that the user names is refused."""
+    folder = Path(files[1]).parent
+    PEOPLE.rename({"pay": "income"}).write_csv(folder / "outside.csv")
+    words = ["attack", files[1], "--auxiliary", str(folder / "outside.csv"), "--recipe", str(folder / "roles.yaml")]
+    assert main([*words, "--rename", "income=pay", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert main([*words[:4], "--rename", "income=pay", "--knows", "age,pay", "--json"]) == 0
+    assert found == json.loads(capsys.readouterr().out)
+    assert main([*words, "--attack", "linkage"]) == 2
+    assert "--attack does not apply to linking without --original" in capsys.readouterr().err

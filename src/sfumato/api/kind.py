@@ -159,10 +159,14 @@ def plain_plan(plan: object) -> Mapping[str, object] | None:
 
 
 def given(function: Callable[..., object], values: Mapping[str, object]) -> dict[str, object]:
-    """The options of a call that differ from the defaults of ``function``."""
+    """The options of a call that differ from the defaults of ``function``; one name for a list is a list of one."""
     plain = (int, float, str, bool, tuple, type(None))
+
+    def listed(name: str, kind: str) -> object:
+        return [values[name]] if isinstance(values[name], str) and kind.startswith("Sequence[") else values[name]
+
     return {
-        name: values[name]
+        name: listed(name, str(parameter.annotation))
         for name, parameter in signature(function).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
         and values[name] is not parameter.default

@@ -12,6 +12,7 @@ import polars as pl
 from sfumato.api.results import as_text
 from sfumato.data import Table, read
 from sfumato.data.atomic import write_secret
+from sfumato.dataset import Schema
 from sfumato.deadline import stopping
 from sfumato.errors import BadParameter, ColumnsDiffer
 from sfumato.evaluation.outside_linkage import OutsideLinkage, link_outside_file
@@ -67,6 +68,7 @@ def link(
     *,
     knows: Sequence[str] | None = None,
     secrets: Sequence[str] = (),
+    schema: Schema | None = None,
     rename: Mapping[str, str] | None = None,
     population: int | None = None,
     candidates: int = 20,
@@ -83,10 +85,12 @@ def link(
         The file about people from outside, and its columns that the release calls otherwise
         (``{their name: our name}``).
     knows
-        The columns to link on. The quasi-identifiers of the release's manifest if left out, or, without a manifest, all
-        columns that both files have.
+        The columns to link on. The quasi-identifiers if left out, or, where no roles are declared, all columns that
+        both files have.
     secrets
-        Columns of the release that an attacker wants to learn. The sensitive columns of the manifest if left out.
+        Columns of the release that an attacker wants to learn. The sensitive columns if left out.
+    schema
+        The roles of the columns of a release without a manifest, such as ``recipe.schema``.
     population
         The number of people from whom the released records were drawn, if it is known.
     candidates
@@ -114,6 +118,8 @@ def link(
     declared = opened.manifest.get("columns") or {}
     common = [name for name in opened.table.columns if name in outside.columns]
     roles = {name: str(column.get("role")) for name, column in declared.items()}
+    if schema is not None and not roles:
+        roles = {name: str(column.role) for name, column in schema.columns.items() if name in opened.table.columns}
     known = list(knows) if knows else [name for name in common if roles.get(name, "quasi") == "quasi"]
     for name in known:
         for place, columns in (("outside file", outside.columns), ("release", opened.table.columns)):

@@ -137,14 +137,16 @@ def command(
     from sfumato.api.attack import attack
     from sfumato.api.kind import kind_of_release
 
+    unjudged = kind_of_release(release).links and options["original"] is None
     if schema is not None:
         from sfumato.recipe import Recipe
 
         recipe = Recipe.load(schema)
-        options |= {"schema": recipe.schema, "attacks": options["attacks"] or recipe.attacks}
+        # Without the original no attack of the recipe can be judged: the recipe then states the roles alone.
+        options |= {"schema": recipe.schema, "attacks": options["attacks"] or ([] if unjudged else recipe.attacks)}
     given = chosen(options | {"people": [row - 1 for row in people]})
     with option_names():
-        if kind_of_release(release).links and "original" not in given:
+        if unjudged:
             return _link(release, candidates, html, as_json=as_json, **given)
         outputs = {"--population": given.get("population"), "--candidates": candidates, "--html": html}
         for name, value in outputs.items():
