@@ -309,3 +309,53 @@ def test_an_attacker_who_does_not_know_the_steps_uses_ranges_and_amounts(step: d
     done = sfumato.protect({"sfumato": 1, "seed": 4, **recipe}, frame, unmet=True, key=bytes(32))
     [found] = [item for item in done.attacks if isinstance(item, Outcome) and item.attack == "posterior-linkage"]
     assert risk(found).low > 0.3
+
+
+@pytest.mark.parametrize(
+    ("steps", "ranks", "least"),
+    [
+        ([{"rank-swap": {"p": 10}}, {"noise": {"variance_ratio": 0.3}}], True, 0.15),
+        ([{"noise": {"variance_ratio": 0.3}}, {"round": {"base": 20_000}}], False, 0.15),
+    ],
+    ids=["swap and noise", "noise and rounding"],
+)
+def test_steps_one_after_the_other(steps: list[dict[str, Any]], ranks: bool, least: float) -> None:
+    """Channels compose: the attacker who knows all steps finds at least what distances find after all of them."""
+    draw = np.random.default_rng(8)
+    amounts = draw.uniform(0, 1e6, size=(250, 4)).round()
+    frame = pl.DataFrame(amounts, schema=list("abcd"))
+    high, original, released = reported(
+        {"columns": quasi(frame), "steps": steps, "attacks": ["posterior-linkage"]}, frame
+    )
+    assert high >= right(squares(original, released, tuple("abcd"), ranks=ranks)) > least
+
+
+def test_fuzzy_microaggregation_before_a_sample() -> None:
+    """The groups are those of everybody, whoever is left out afterwards."""
+    frame = incomes(250)
+    steps = [{"microaggregate": {"k": 5, "fuzzy": 2.0}}]
+    recipe = {"columns": quasi(frame), "attacks": ["posterior-linkage"]}
+    whole = reported({**recipe, "steps": steps}, frame)[0]
+    sample = reported({**recipe, "steps": [*steps, {"sample": {"fraction": 0.7}}]}, frame)[0]
+    assert sample > whole - 0.1 > 0.3
+
+
+def test_noise_on_centroids() -> None:
+    """The groups are those of everybody: the script computes the centroids again, then looks for the nearest row."""
+    frame = incomes(250).select(MONEY[:4])
+    pairs = (MONEY[:2], MONEY[2:4])
+    steps = [
+        {"microaggregate": {"groups": [{"columns": list(pair), "k": 5} for pair in pairs]}},
+        {"noise": {"variance_ratio": 0.1}},
+    ]
+    recipe = {"columns": quasi(frame), "steps": steps, "attacks": ["posterior-linkage"]}
+    high, original, released = reported(recipe, frame)
+    centroids = original
+    for pair in pairs:
+        points = frame.select(pair).to_numpy().astype(float)
+        groups = np.asarray(mdav_plain((points - points.mean(axis=0)) / points.std(axis=0), 5))
+        means = np.array([points[groups == group].mean(axis=0) for group in range(groups.max() + 1)])[groups]
+        own = dict(zip(frame.select(pair).rows(), means.tolist(), strict=True))
+        values = [own[row] for row in original.select(pair).rows()]
+        centroids = centroids.with_columns(pl.DataFrame(values, schema=pair, orient="row"))
+    assert high >= right(squares(centroids, released, MONEY[:4])) > 0.3

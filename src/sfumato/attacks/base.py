@@ -101,6 +101,9 @@ class View:
     """All people whose values the adversary knows, if ``targets`` are some of them: for scales and covariances."""
     everybody: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
     """The known values of everybody in the release, if the adversary has them, and the row of each target there."""
+    population: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
+    """If rows of the original were removed: the known values of all people of the original, and the row of each target
+    there."""
     position: tuple[npt.NDArray[np.int64], int] | None = None
     """For releases in the order of the original: the place of each target there, and how many rows were removed."""
     known_matches: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None

@@ -114,10 +114,23 @@ class Match:
 
     def fits(self, targets: Ints, rows: Ints) -> npt.NDArray[np.bool_]:
         """For each pair of a target and a release row, whether the row matches the target in all columns used."""
+        return self._fit(self.person[targets], self._class_of()[rows])
+
+    def fits_every_row(self, part: slice) -> npt.NDArray[np.bool_]:
+        """The same for some targets with every row, computed for combinations of values and classes of rows."""
+        persons, place = np.unique(self.person[part], return_inverse=True)
+        classes = len(self.starts) - 1
+        fits = self._fit(np.repeat(persons, classes), np.tile(np.arange(classes), len(persons)))
+        return fits.reshape(len(persons), classes)[:, self._class_of()][place]
+
+    def _class_of(self) -> Ints:
+        """The equivalence class of each release row."""
         class_of = np.empty(len(self.order), dtype=np.int64)
         class_of[self.order] = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        person, number = self.person[targets], class_of[rows]
-        matching = np.ones(len(targets), dtype=np.bool_)
+        return class_of
+
+    def _fit(self, person: Ints, number: Ints) -> npt.NDArray[np.bool_]:
+        matching = np.ones(len(person), dtype=np.bool_)
         for column, codes, class_codes in zip(self._columns, self._codes, self._class_codes, strict=True):
             matching &= _contained(column.starts, column.fits, codes[person], class_codes[number])
         return matching

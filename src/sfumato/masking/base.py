@@ -104,6 +104,9 @@ class Step(Part):
     """Whether the release has a guarantee about one person, such as differential privacy. The table is then read as
     the recipe declares it (:mod:`sfumato.data.declared`): nothing about it is found by looking at rows."""
 
+    keeps_rows: ClassVar[bool] = True
+    """Whether row i of the result is row i of the input: no row is removed, added or moved."""
+
     adds_rows: ClassVar[bool] = False
     """Whether the method adds fabricated rows, assembled from real ones, that belong to no person."""
 

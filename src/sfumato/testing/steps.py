@@ -237,6 +237,8 @@ def declarations_are_true(step: Step) -> None:
     may_change = type(step).changed_columns({**change.public, "parameters": step.public()}, data.quasi)
     rows, kept = _kept(change, data)
     assert step.adds_rows is bool(0 < len(kept) < len(rows)), "`adds_rows` is wrong"
+    if step.keeps_rows:
+        assert change.rows is None or np.array_equal(change.rows, np.arange(data.rows)), "`keeps_rows` is wrong"
     truthful = change.public.get("truthful", step.truthful)
     assert not (truthful and step.simulable), "`simulable` is for methods that alter values, `truthful` for others"
     for name in data.quasi if len(kept) else ():

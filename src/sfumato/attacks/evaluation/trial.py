@@ -107,6 +107,7 @@ def with_everything(view: View, scenario: AttackScenario, targets: Targets, insi
     return replace(
         view,
         everybody=(targets.frame[inside], np.searchsorted(inside, chosen)),
+        population=(targets.frame, chosen) if removed > 0 and len(targets.rows) == scenario.original.rows else None,
         position=(targets.rows[chosen], removed) if kept else None,
     )
 

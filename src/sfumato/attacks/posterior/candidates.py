@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.posterior.evidence import RowEvidence
 from sfumato.attacks.posterior.matching import CandidatePairs
+from sfumato.attacks.posterior.scores import RowEvidence
 from sfumato.data.row_codes import number_rows
 from sfumato.deadline import batches, check_deadline
 from sfumato.progress import Progress

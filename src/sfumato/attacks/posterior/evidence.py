@@ -8,156 +8,36 @@ person, so the probability of each is that for anybody.
 |---|---|
 | changed by no published step, or coarsened truthfully | 1 if the released label contains the known value, else 0 |
 | changed by one step that states its channel | the channel (:mod:`sfumato.masking.channel`) |
-| changed by several steps, or by one without a channel | estimated by rerunning the steps (:class:`Likelihood`) |
+| changed by several steps that state channels | their composition (:mod:`sfumato.attacks.posterior.composition`) |
+| changed by a step without a channel | estimated by rerunning the steps (:class:`Likelihood`) |
 | steps not known | a mixture of usual ones, learned from the files (:mod:`sfumato.attacks.posterior.unknown`) |
 | order of rows kept | that of the row's place if the removed rows were removed at random |
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from sfumato.arrays import Ints
 from sfumato.attacks.base import View
-from sfumato.attacks.candidate_rows import Match, match
+from sfumato.attacks.candidate_rows import match
 from sfumato.attacks.likelihood import Likelihood
+from sfumato.attacks.posterior.composition import PublishedStep, composed, without_certain_start
+from sfumato.attacks.posterior.scores import ChannelTerms, RowEvidence, Singles
 from sfumato.attacks.posterior.unknown import MixtureColumn, learned, unknown_column
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import method_of
-from sfumato.masking.channel import IMPOSSIBLE, EqualChannel, PointChannel, PublicKnowledge, StepChannel, TableChannel
+from sfumato.masking.channel import PublicKnowledge, StepChannel, image
 from sfumato.progress import Progress
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Singles = npt.NDArray[np.float32]
-
-_REMOVED_OTHERWISE = 0.1
-"""Probability that rows of an ordered file were not removed at random."""
 _RANK_CELLS = 200
 """Rank intervals in which simulated perturbations are counted."""
-_GRID = 0.05
-"""Step, in standard deviations of the noise, of the grid on which the density of released values is computed."""
-_MOST_CELLS = 2_000_000
-"""Points of that grid."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Points:
-    known: Singles
-    released: Singles
-    spread: Singles | None
-    holes: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowEvidence:
-    """Scores of pairs of a target and a released row."""
-
-    targets: int
-    rows: int
-    columns: tuple[str, ...]
-    """The columns that are compared."""
-    bonus: Floats
-    """For each row the part of its score that does not depend on the target: rare values are stronger evidence."""
-    matched: Match | None = None
-    """Columns whose released labels contain the known values."""
-    equal: tuple[tuple[Ints, Ints], ...] = ()
-    tables: tuple[tuple[Ints, Ints, Singles], ...] = ()
-    points: tuple[_Points, ...] = ()
-    forgiving: bool = False
-    """Whether blanks are no evidence: cells were suppressed, or a blank means that the adversary does not know."""
-    position: tuple[Ints, int] | None = None
-    """The place of each target in the original whose order was kept, and how many rows were removed."""
-    estimated: tuple[str, ...] = ()
-    """Columns whose channel was estimated by rerunning the published steps, or by distance."""
-    rounds: int = 0
-    """How often the published steps were rerun for them."""
-    unknown: tuple[tuple[MixtureColumn, Singles], ...] = ()
-    """Columns whose masking is not known, and the logarithms of their likelihood ratios."""
-
-    def block(self, part: slice) -> Singles:
-        """The scores of some targets with every row."""
-        count = len(range(*part.indices(self.targets)))
-        scores = np.tile(self.bonus.astype(np.float32), (count, 1))
-        for known, released, table in self.tables:
-            scores += table[known[part]][:, released]
-        for points in self.points:
-            scores += self._distances(points, part)
-        for column, log in self.unknown:
-            scores += column.log_ratio(log, part)
-        for known, released in self.equal:
-            scores[known[part][:, None] != released[None, :]] += IMPOSSIBLE
-        if self.position is not None:
-            scores += self._place(self.position[0][part][:, None], np.arange(self.rows)[None, :], self.position[1])
-        if self.matched is not None:
-            person = np.repeat(np.arange(self.targets)[part], self.rows)
-            fits = self.matched.fits(person, np.tile(np.arange(self.rows), count)).reshape(scores.shape)
-            scores[~fits] += IMPOSSIBLE
-        return scores
-
-    def pairs(self, person: Ints, row: Ints) -> Singles:
-        """The scores of single pairs."""
-        scores = self.bonus[row].astype(np.float32)
-        for known, released, table in self.tables:
-            scores += table[known[person], released[row]]
-        for points in self.points:
-            scores += self._distance(points.known[person], points.released[row], points.spread, person)
-        for column, log in self.unknown:
-            scores += column.log_pairs(log, person, row)
-        for known, released in self.equal:
-            scores[known[person] != released[row]] += IMPOSSIBLE
-        if self.position is not None:
-            scores += self._place(self.position[0][person], row, self.position[1])
-        if self.matched is not None:
-            scores[~self.matched.fits(person, row)] += IMPOSSIBLE
-        return scores
-
-    def _place(self, place: Ints, row: Ints, removed: int) -> Singles:
-        """The evidence of a kept order: as many rows stand before a person as were released of those before them.
-
-        If rows were removed at random, that number is hypergeometric, here by its normal approximation. Rows that were
-        not may have any place that is possible, with a small probability.
-        """
-        before = place - row
-        possible = (before >= 0) & (before <= removed)
-        others = max(self.rows + removed - 1, 1)
-        share = (self.rows - 1) / others
-        variance = place * share * (1 - share) * (others - place) / max(others - 1, 1) + 0.25
-        normal = np.exp(-0.5 * (row - place * share) ** 2 / variance) / np.sqrt(2 * np.pi * variance)
-        likely = (1 - _REMOVED_OTHERWISE) * normal + _REMOVED_OTHERWISE / (removed + 1)
-        return np.where(possible, np.log(likely * self.rows), IMPOSSIBLE).astype(np.float32)
-
-    def _distances(self, points: _Points, part: slice) -> Singles:
-        known, spread = points.known[part], points.spread
-        if points.holes:
-            total = np.zeros((len(known), self.rows), dtype=np.float32)
-            person = np.arange(self.targets)[part]
-            for left, number, out in zip(known, person, total, strict=True):
-                out[:] = self._distance(left[None, :], points.released, spread, np.array([number]))
-            return total
-        square = (known**2).sum(axis=1)[:, None] + (points.released**2).sum(axis=1)[None, :]
-        square -= 2 * (known @ points.released.T)
-        np.maximum(square, 0.0, out=square)
-        if spread is not None:
-            square = square / spread[part][:, None] ** 2 + 2 * known.shape[1] * np.log(spread[part])[:, None]
-        return np.asarray(-0.5 * square, dtype=np.float32)
-
-    def _distance(self, known: Singles, released: Singles, spread: Singles | None, person: Ints) -> Singles:
-        gap = known - released
-        if spread is not None:
-            gap = gap / spread[person][:, None]
-        square = -0.5 * gap**2
-        blank, gone = np.isnan(known), np.isnan(released)
-        square = np.where(blank | gone, 0.0 if self.forgiving else np.where(blank & gone, 0.0, IMPOSSIBLE), square)
-        total = square.sum(axis=1, dtype=np.float32)
-        if spread is not None:
-            total = total - known.shape[1] * np.log(spread[person])
-        return np.asarray(total, dtype=np.float32)
 
 
 def collect(view: View, progress: Progress) -> RowEvidence:
@@ -167,9 +47,8 @@ def collect(view: View, progress: Progress) -> RowEvidence:
     # Without published steps nothing is known to be true, and no row can be excluded.
     exact = view.untouched if view.steps else ()
     perturbed = tuple(name for name in view.knows if name not in exact)
-    channels = list(_channels(view, perturbed))
-    stated = {name for channel in channels for name in channel.columns}
-    rest = tuple(name for name in perturbed if name not in stated)
+    stated = _stated(view, perturbed, progress)
+    rest = tuple(name for name in perturbed if name not in stated.columns)
     matched = None
     if exact:
         try:
@@ -178,14 +57,19 @@ def collect(view: View, progress: Progress) -> RowEvidence:
             if not perturbed:
                 raise
     collected = _Terms(view)
-    for channel in channels:
+    for channel in stated.channels:
         collected.add(channel)
+    collected.tables += stated.composed.values()
     learned_names = collected.estimate(rest, progress) if rest else ()
     if matched is None and collected.empty and view.position is None:
         raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
     if matched is not None:
         collected.bonus += np.log(np.maximum(matched.weights(np.arange(len(collected.bonus))), 1e-300))
-    used = {*stated, *learned_names, *(name for name in exact if matched is not None and name not in matched.left_out)}
+    used = {
+        *stated.columns,
+        *learned_names,
+        *(name for name in exact if matched is not None and name not in matched.left_out),
+    }
     return RowEvidence(
         targets=view.targets.height,
         rows=view.release.table.rows,
@@ -203,22 +87,86 @@ def collect(view: View, progress: Progress) -> RowEvidence:
     )
 
 
-def _channels(view: View, perturbed: tuple[str, ...]) -> Iterable[StepChannel]:
-    """The channels of the steps that alone changed their columns."""
+@dataclass(frozen=True, kw_only=True)
+class _Stated:
+    """What follows from the channels of the steps."""
+
+    channels: tuple[StepChannel, ...]
+    composed: Mapping[str, tuple[Ints, Ints, Singles]]
+    """Columns that several steps changed: known and released values, and their likelihood ratios."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset({*self.composed, *(name for channel in self.channels for name in channel.columns)})
+
+
+def _stated(view: View, perturbed: tuple[str, ...], progress: Progress) -> _Stated:
+    """The channels of the steps that alone changed their columns, and what follows for columns of several steps."""
     changed: dict[str, int] = {}
+    truthful: set[str] = set()
     for step in view.steps:
         for name in method_of(step).changed_columns(step, view.knows):
             changed[name] = changed.get(name, 0) + 1
+            truthful |= {name} if step.get("truthful", False) else set()
     alone = tuple(name for name in perturbed if changed.get(name) == 1)
-    knowledge = _knowledge(view, alone)
-    for step in view.steps:
-        if set(method_of(step).changed_columns(step, alone)) and not step.get("truthful", False):
-            yield from method_of(step).channels(step, knowledge)
+    channels = tuple(channel for step in view.steps for channel in _of_step(step, _knowledge(view, alone, step)))
+    several = tuple(name for name in perturbed if changed.get(name, 0) > 1 and name not in truthful)
+    entries = [step for step in view.steps if set(method_of(step).changed_columns(step, several))]
+    names = tuple(name for name in perturbed if name not in truthful)
+    steps = [own for entry in entries if (own := PublishedStep.of(entry, names)) is not None]
+    if not steps or len(steps) < len(entries):
+        return _Stated(channels=channels, composed={})
+    return _of_steps(view, steps, several, _knowledge(view, names, entries[0]), channels, progress)
 
 
-def _knowledge(view: View, names: tuple[str, ...]) -> PublicKnowledge:
+def _of_steps(
+    view: View,
+    steps: Sequence[PublishedStep],
+    several: tuple[str, ...],
+    first: PublicKnowledge,
+    channels: tuple[StepChannel, ...],
+    progress: Progress,
+) -> _Stated:
+    """Columns of several steps. A step after others without randomness is the only one for their result; the channels
+    of several random ones are composed. ``first`` is what is known of the people of the first step."""
+    if not first.complete:
+        return _Stated(channels=channels, composed={})
+    left, people = without_certain_start(steps, first.people)
+    own = people[first.target_rows]
+    count = {name: sum(step.changes(name) for step in left) for name in several}
+    certain = (image((name,), own.select(name), first.released) for name in several if count[name] == 0)
+    single: list[StepChannel] = []
+    for step in left:
+        names = [name for name in several if count[name] == 1 and step.changes(name)]
+        if names:
+            known = replace(
+                _knowledge(view, tuple(names), step.entry),
+                targets=own.select(names),
+                people=people.select(names),
+                target_rows=first.target_rows,
+                complete=True,
+            )
+            single += _of_step(step.entry, known)
+    rest = [name for name in several if count[name] > 1]
+    found = dict(composed(left, people, first.target_rows, first.released, rest, progress))
+    return _Stated(channels=(*channels, *certain, *single), composed=found)
+
+
+def _of_step(step: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:
+    """The channels of a step for the columns of the knowledge that it changed."""
+    if step.get("truthful", False) or not method_of(step).changed_columns(step, knowledge.targets.columns):
+        return ()
+    return method_of(step).channels(step, knowledge)
+
+
+def _knowledge(view: View, names: tuple[str, ...], step: Mapping[str, Any]) -> PublicKnowledge:
+    """What the adversary knows of the people on whom a step was run: everybody, if rows were removed later."""
     released = view.release.table.frame
     people, rows = (view.targets, np.arange(view.targets.height)) if view.everybody is None else view.everybody
+    complete = people.height == released.height
+    before = view.steps[: view.steps.index(step)]
+    if view.population is not None and all(method_of(earlier).keeps_rows for earlier in before):
+        (people, rows), complete = view.population, True
     persons = None
     if view.household is not None:
         number, column = view.household
@@ -228,51 +176,23 @@ def _knowledge(view: View, names: tuple[str, ...]) -> PublicKnowledge:
         people=people.select(names),
         target_rows=rows,
         released=released.select(names),
-        complete=people.height == released.height and not view.blanks_unknown,
+        complete=complete and not view.blanks_unknown,
         persons=persons,
     )
 
 
-class _Terms:
+class _Terms(ChannelTerms):
     """The terms of the score, as they are added."""
 
     def __init__(self, view: View) -> None:
+        super().__init__(view.release.table.rows)
         self._view = view
-        self.bonus = np.zeros(view.release.table.rows)
-        self.equal: list[tuple[Ints, Ints]] = []
-        self.tables: list[tuple[Ints, Ints, Singles]] = []
-        self.points: list[_Points] = []
         self.unknown: list[tuple[MixtureColumn, Singles]] = []
         self.rounds = 0
 
     @property
     def empty(self) -> bool:
-        return not (self.equal or self.tables or self.points or self.unknown)
-
-    def add(self, channel: StepChannel) -> None:
-        if isinstance(channel, EqualChannel):
-            self.equal.append((channel.known, channel.released))
-            number, count = np.unique(channel.released, return_counts=True)
-            self.bonus -= np.log(count / len(self.bonus))[np.searchsorted(number, channel.released)]
-        elif isinstance(channel, TableChannel):
-            anybody = channel.weight @ np.exp(channel.log)
-            table = channel.log - np.log(np.maximum(anybody, np.exp(IMPOSSIBLE)))[None, :]
-            self.tables.append((channel.known, channel.released, np.maximum(table, IMPOSSIBLE).astype(np.float32)))
-        elif isinstance(channel, PointChannel):
-            known, released = channel.known, channel.released
-            middle = np.nanmean(np.where(np.isfinite(released), released, np.nan), axis=0)
-            known, released = known - middle, released - middle  # so that single precision suffices
-            for place in range(known.shape[1]):
-                self.bonus -= _log_density(known[:, place], released[:, place])
-            holes = bool(np.isnan(known).any() or np.isnan(released).any())
-            spread = None if channel.spread is None else channel.spread.astype(np.float32)
-            self.points.append(
-                _Points(
-                    known=known.astype(np.float32), released=released.astype(np.float32), spread=spread, holes=holes
-                )
-            )
-        else:  # pragma: no cover - a new form of channel needs its term here
-            raise TypeError(type(channel))
+        return super().empty and not self.unknown
 
     def estimate(self, names: tuple[str, ...], progress: Progress) -> tuple[str, ...]:
         """Add columns without a channel: by rerunning the published steps, else by what is learned from the files."""
@@ -317,23 +237,3 @@ class _Terms:
             columns = learned(view.targets.height, view.release.table.rows, columns, progress)
         self.unknown += [(column, column.log) for column in columns]
         return [column.name for column in columns]
-
-
-def _log_density(known: Floats, released: Floats) -> Floats:
-    """The log-density of released values for anybody: known values with standard normal noise, without its constant."""
-    known, seen = known[np.isfinite(known)], np.isfinite(released)
-    result = np.zeros(len(released))
-    if not len(known) or not seen.any():
-        return result
-    low, high = min(known.min(), released[seen].min()) - 6, max(known.max(), released[seen].max()) + 6
-    cells = int(np.clip((high - low) / _GRID, 200, _MOST_CELLS))
-    width = (high - low) / cells
-    count = np.bincount(np.minimum(((known - low) / width).astype(np.int64), cells - 1), minlength=cells)
-    reach = max(1, int(np.ceil(6 / width)))
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * width) ** 2)
-    from scipy.signal import fftconvolve
-
-    density = np.maximum(fftconvolve(count / len(known), kernel, mode="same"), 1e-12)
-    place = np.minimum(((released[seen] - low) / width).astype(np.int64), cells - 1)
-    result[seen] = np.log(density[place])
-    return result

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.posterior.evidence import RowEvidence
 from sfumato.attacks.posterior.matching import CandidatePairs, one_to_one
+from sfumato.attacks.posterior.scores import RowEvidence
 from sfumato.deadline import batches
 from sfumato.masking.channel import IMPOSSIBLE
 from sfumato.progress import Progress

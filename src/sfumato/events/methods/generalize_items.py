@@ -32,6 +32,7 @@ class GeneralizeItems(ItemSetStep):
 
     report_phrase = "generalized until {m} known items fit at least {k} people"
     coarsens = True
+    keeps_rows = False
     examples = (
         {"item": "diagnosis", "person": "household", "k": 2, "m": 2},
         {"item": "zip", "person": "household", "k": 3, "m": 1},

@@ -42,6 +42,7 @@ class MicroaggregateUnits(Step):
 
     report_phrase = "replaced by common events of {k} similar people"
     simulable = False
+    keeps_rows = False
     covers_people = True
     stronger = {"k": "more"}
     examples = (

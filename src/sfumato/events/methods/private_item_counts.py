@@ -37,6 +37,7 @@ class PrivateItemCounts(Step):
 
     report_phrase = "counted with differentially private noise; rare values are not released"
     simulable = False
+    keeps_rows = False
     formal_guarantee = True
     stronger = {"epsilon": "less", "delta": "less", "first_threshold": "more"}
     exempt = {

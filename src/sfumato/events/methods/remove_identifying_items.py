@@ -23,6 +23,7 @@ class RemoveIdentifyingItems(Step):
 
     report_phrase = "texts with names, places, accounts or contacts removed"
     truthful = True
+    keeps_rows = False
     simulable = False
     examples = ({"item": "diagnosis"}, {"item": "diagnosis", "kinds": ["name", "account"]})
     reference = (

@@ -34,6 +34,7 @@ class SuppressAssociations(Step):
 
     report_phrase = "items removed that imply a sensitive one with confidence {rho:g} or more"
     truthful = True
+    keeps_rows = False
     simulable = False
     stronger = {"rho": "less", "m": "more"}
     exempt = {"no data value in public": "The sensitive items are a parameter, which is public."}

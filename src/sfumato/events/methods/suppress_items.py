@@ -27,6 +27,7 @@ class SuppressItems(ItemSetStep):
     """
 
     report_phrase = "items removed until {m} known items fit at least {k} people"
+    keeps_rows = False
     examples = (
         {"item": "diagnosis", "person": "household", "k": 2, "m": 2},
         {"item": "diagnosis", "person": "household", "k": 3, "m": 1},

@@ -38,6 +38,7 @@ class AddCounterfeits(Step):
     """
 
     simulable = False
+    keeps_rows = False
     adds_rows = True
     stronger = {"fraction": "more"}
     main = "fraction"

@@ -48,6 +48,7 @@ class Generalize(Step):
 
     truthful: ClassVar[bool] = True
     simulable = False
+    keeps_rows = False
     coarsens = True
     minimal_labels = True
     out_of_core = True

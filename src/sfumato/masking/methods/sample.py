@@ -35,6 +35,7 @@ class Sample(Step):
     """
 
     truthful = True
+    keeps_rows = False
     simulable = False
     stronger = {"fraction": "less"}
     out_of_core = True

@@ -55,6 +55,7 @@ class Synthesize(Masking):
     report_phrase = "replaced by synthetic values"
     kinds = frozenset(Kind)
     simulable = False
+    keeps_rows = False
     stronger = {"min_leaf": "more"}
     out_of_core = False
     examples = ({"model": "copula"}, {"model": "trees", "min_leaf": 10})

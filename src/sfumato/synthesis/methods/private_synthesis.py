@@ -88,6 +88,7 @@ class PrivateSynthesis(Step):
 
     report_phrase = "replaced by differentially private synthetic values"
     simulable = False
+    keeps_rows = False
     formal_guarantee = True
     stronger = {"epsilon": "less", "delta": "less"}
     exempt = {
