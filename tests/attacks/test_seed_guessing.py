@@ -54,6 +54,12 @@ def risks(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
     return {attack["attack"]: attack for attack in json.loads(capsys.readouterr().out)["attacks"]}
 
 
+def draw_by_seed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: streams of the seed and public names, without key, plan or contents."""
+    monkeypatch.setattr(KeyedRng, "_entropy", Rng._entropy)
+    monkeypatch.setattr(KeyedRng, "of_run", lambda self, plan, contents: self)
+
+
 def test_a_typed_seed_is_found_without_the_key_mixed_in_and_not_with_it(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,7 +67,7 @@ def test_a_typed_seed_is_found_without_the_key_mixed_in_and_not_with_it(
     real = risks(capsys)
     assert real["seed-guessing"]["detail"]["found"] is False
     assert real["seed-guessing"]["hits"] == 0
-    monkeypatch.setattr(KeyedRng, "_entropy", Rng._entropy)  # the mutant: streams of the seed and public names
+    draw_by_seed_alone(monkeypatch)
     mutant = risks(capsys)
     assert mutant["seed-guessing"]["detail"]["found"] is True
     assert mutant["seed-guessing"]["risk"] > 0.95
@@ -73,7 +79,7 @@ def test_a_release_that_kept_the_order_of_its_rows_is_tried_too(
 ) -> None:
     Path("recipe.yaml").write_text(RECIPE + "order: kept\n")
     assert not risks(capsys)["seed-guessing"]["detail"]["found"]
-    monkeypatch.setattr(KeyedRng, "_entropy", Rng._entropy)
+    draw_by_seed_alone(monkeypatch)
     assert risks(capsys)["seed-guessing"]["risk"] > 0.95
 
 

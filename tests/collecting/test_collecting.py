@@ -37,9 +37,9 @@ from sfumato.collecting.device import randomize_answer, randomize_table, write_r
 from sfumato.collecting.report_scan import parquet_files, tally_with_duckdb, tally_with_engine
 from sfumato.collecting.shuffling import shuffled_delta, shuffled_epsilon
 from sfumato.data import read
+from sfumato.data.atomic import path_digest
 from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, FileMissing, NotThatFormat, SfumatoError, UndecidedColumns, UnknownColumn
-from sfumato.ledger.register import fingerprint
 from sfumato.rng import Rng
 
 
@@ -332,7 +332,7 @@ def test_a_survey_of_a_data_set_is_charged_and_registered_once(
     assert (line.kind, line.state, line.unit) == ("survey", "left", "id")
     assert line.loss is not None
     assert line.loss.size == pytest.approx(Survey.load(survey).loss().size)
-    assert (line.dataset, line.name, line.sha256) == ("hospital", "client.json", fingerprint(client))
+    assert (line.dataset, line.name, line.sha256) == ("hospital", "client.json", path_digest(client))
     survey.write_text(survey.read_text() + "repeats: {per_day: 1, days: 2, memoized: false}\n")
     capsys.readouterr()
     assert main([*words, "--force"]) == 1  # twice the loss is more than the budget

@@ -12,10 +12,10 @@ import pytest
 
 import sfumato
 from sfumato.cli import main
+from sfumato.data.atomic import path_digest
 from sfumato.dp.loss import PrivacyMeasure
 from sfumato.errors import BadParameter
 from sfumato.ledger import Ledger
-from sfumato.ledger.register import fingerprint
 from sfumato.recipe import Recipe
 from sfumato.studies.cell import run_cell
 
@@ -120,7 +120,7 @@ def test_the_command_line_charges_and_registers_everything_in_one_ledger(
     assert [line["name"] for line in paid] == ["synthetic", "made-up"]
     assert {line["why"] for line in free if line["kind"] == "microdata"} == {"a yearly file"}
     last = [line for line in free if line["kind"] == "microdata"][-1]
-    assert last["sha256"] == fingerprint(folder / "microdata")
+    assert last["sha256"] == path_digest(folder / "microdata")
     assert any("k-anonymity" in verdict for verdict in last["verdicts"])
     book = Ledger.open(folder / "ledger.db")
     measures = {entry.measure for entry in book.entries() if entry.kind == "spend"}

@@ -12,12 +12,13 @@ import pytest
 
 import sfumato
 from sfumato.cli import main
+from sfumato.data.atomic import path_digest
 from sfumato.dp.loss import approximate, concentrated, pure
 from sfumato.errors import BadParameter, LedgerBroken, WriteFailed
 from sfumato.ledger import Charge, Ledger
 from sfumato.ledger.charge import charge_run
 from sfumato.ledger.entries import Entry
-from sfumato.ledger.register import NOTHING_REGISTERED, ReleaseRecord, fingerprint, recorder, register
+from sfumato.ledger.register import NOTHING_REGISTERED, ReleaseRecord, recorder, register
 from sfumato.release.public_folder import paid, public_folder
 
 DOCUMENT = """
@@ -64,7 +65,7 @@ def test_what_left_is_listed_with_its_fingerprint_plan_verdicts_and_purpose(ledg
     digests = {name: hashlib.sha256((tmp_path / "yearly" / name).read_bytes()).hexdigest()
                for name in ("data.csv", "tables.json")}  # fmt: skip
     listed = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
-    assert line.sha256 == hashlib.sha256(listed.encode()).hexdigest() == fingerprint(tmp_path / "yearly")
+    assert line.sha256 == hashlib.sha256(listed.encode()).hexdigest() == path_digest(tmp_path / "yearly")
     assert line.plan == hashlib.sha256(b'{"rho": 1}').hexdigest()
     assert (line.kind, line.who, line.unit, line.loss) == ("tables", "owner", "row", pure(1))
     assert (line.verdicts, line.why) == (("differential-privacy: holds",), "the yearly report")
@@ -189,7 +190,7 @@ def test_releases_of_every_kind_are_recorded_when_they_are_written(
     sfumato.learn(tmp_path / "model.yaml", out=tmp_path / "model.json", attacks=None)
     tables, model = register(book)
     assert (tables.kind, tables.name, tables.state, tables.loss) == ("tables", "yearly", "left", concentrated("1/2"))
-    assert tables.sha256 == fingerprint(tmp_path / "yearly")
+    assert tables.sha256 == path_digest(tmp_path / "yearly")
     assert tables.verdicts == ("differential-privacy: holds",)
     assert (model.kind, model.name, model.dataset) == ("model", "model.json", "people")
     assert model.sha256 == hashlib.sha256((tmp_path / "model.json").read_bytes()).hexdigest()

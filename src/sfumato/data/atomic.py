@@ -200,3 +200,12 @@ def sha256(path: str | Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def path_digest(path: Path) -> str:
+    """The SHA-256 of a file, or of the list of a folder's files, one line each as ``sha256sum`` prints it."""
+    if path.is_file():
+        return sha256(path)
+    names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
+    lines = "".join(f"{sha256(path / name)}  {name}\n" for name in names)
+    return hashlib.sha256(lines.encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.arrays import Array, Ints
+from sfumato.data.fingerprint import frame_digest
 from sfumato.errors import BadParameter
 from sfumato.memory import require_memory
 
@@ -101,6 +103,15 @@ class Graph:
     def edge_count(self) -> int:
         """The number of edges."""
         return len(self.indices) // 2
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its edges, labels and attributes."""
+        labels = np.empty(0, dtype=np.int32) if self.labels is None else self.labels
+        digest = hashlib.sha256("".join(map(frame_digest, (self.nodes, self.label_table))).encode())
+        for array in (self.indptr, self.indices, labels):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     @property
     def degrees(self) -> Ints:

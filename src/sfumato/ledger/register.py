@@ -96,17 +96,6 @@ class RegisterLine:
         return "; ".join([*parts, cost, *self.verdicts, *([f"for: {self.why}"] if self.why else [])])
 
 
-def fingerprint(path: Path) -> str:
-    """SHA-256 of a file, or of the list of a folder's files, one line each as ``sha256sum`` prints it."""
-    from sfumato.data.atomic import sha256
-
-    if path.is_file():
-        return sha256(path)
-    names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
-    lines = "".join(f"{sha256(path / name)}  {name}\n" for name in names)
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
 def recorder(
     *,
     ledger: Ledger | str | Path | None,
@@ -125,6 +114,7 @@ def recorder(
     """
     if ledger is None or dataset is None:
         return None
+    from sfumato.data.atomic import path_digest
     from sfumato.ledger.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
@@ -134,7 +124,7 @@ def recorder(
     def record(path: Path) -> None:
         book.register(
             ReleaseRecord(
-                kind=kind, name=name, sha256=fingerprint(path), plan=hashlib.sha256(text.encode()).hexdigest(),
+                kind=kind, name=name, sha256=path_digest(path), plan=hashlib.sha256(text.encode()).hexdigest(),
                 verdicts=judged, why=why, charges=tuple(charges),
             ),
             dataset=dataset,

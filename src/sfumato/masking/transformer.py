@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data import Table, read, to_native
+from sfumato.data.fingerprint import frame_digest
 from sfumato.data.key_file import load_key
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import NotApplicable
@@ -73,7 +74,9 @@ class MaskingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         step, checked = self._accepted_step(), self._checked(X, reset=False)
         table = self._table(checked)
         schema = Schema(columns={name: Column(role=Role.QUASI) for name in table.columns})
-        change = step.apply(Data(table=table, schema=schema), Context(rng=self._rng()))
+        change = step.apply(
+            Data(table=table, schema=schema), Context(rng=self._rng().of_run(step.to_dict(), frame_digest(table.frame)))
+        )
         if change.rows is not None or change.table.rows != table.rows or change.table.columns != table.columns:
             raise NotApplicable(
                 f"Step `{step.part_name()}` changes the rows or columns of a table, so it cannot be a transformer.",

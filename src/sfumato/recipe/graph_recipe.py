@@ -201,6 +201,13 @@ class GraphRecipe:
             plain[section] = [*table.get(section, ()), *({part.part_name(): part.to_dict()} for part in parts)]
         return {**plain, **({"limits": self.limits.items()} if self.limits.items() else {})}
 
+    def draws(self) -> dict[str, Any]:
+        """What decides about the released edges and nodes: all but the seed, and how the release is judged."""
+        judged = ("title", "seed", "attacks", "measures", "limits")
+        plain = {key: value for key, value in self.to_dict().items() if key not in judged}
+        plain["graph"] = {key: value for key, value in plain["graph"].items() if key not in ("edges", "nodes")}
+        return {"recipe": plain, "nodes": self.table.draws() if self.table is not None else None}
+
     def to_yaml(self) -> str:
         """The recipe as a YAML document."""
         return yaml_text(self.to_dict())

@@ -185,6 +185,12 @@ class Recipe:
             **({"about": self.about.public()} if self.about.public() else {}),
         }
 
+    def draws(self) -> dict[str, Any]:
+        """What decides about the released values: all but the data, the seed, and how the release is judged."""
+        judged = ("title", "data", "seed", "about", "attacks", "measures", "limits")
+        plain = {key: value for key, value in self.to_dict().items() if key not in judged}
+        return {"recipe": plain, "contents of files": self.public()["steps"]}
+
     def to_yaml(self) -> str:
         """The recipe as a YAML document."""
         return yaml_text(self.to_dict())

@@ -32,6 +32,8 @@ MICRODATA = "microdata"
 """The kind of release of a table; a manifest that names no kind is of this one."""
 PRIVATE = "report.json"
 """A file that every private folder contains; it marks the folder as such."""
+BELONGS = "release.sha256"
+"""The SHA-256 of the manifest of the release that a private folder belongs to, as ``sha256sum`` prints it."""
 LINEAGE = "lineage.parquet"
 KEY = "run.key"
 """The key of the random numbers of the run, in the private folder."""
@@ -58,6 +60,32 @@ def private_folder(folder: Path) -> Path:
     if not named.name:
         raise BadParameter("The root of the file system cannot be a release folder.", fix="Name another folder.")
     return named.with_name(f"{named.name}-private")
+
+
+def own_private_folder(folder: Path) -> Path:
+    """The private folder of a release, for reading; there may be none. That of another release is refused.
+
+    Two folders cannot be replaced at once: a run that is killed in between leaves a new release beside an old row map.
+    """
+    private = private_folder(folder)
+    if private.is_dir() and (folder / MANIFEST).is_file():
+        named = private / BELONGS
+        if not named.is_file() or named.read_text(encoding="ascii") != _manifest_line(folder):
+            raise ReleaseChanged(
+                f"{private} does not belong to {folder}.",
+                fix="Write the release again with `sfumato protect --force`, or name the row map with --lineage.",
+                file=BELONGS,
+            )
+    return private
+
+
+def write_belongs(public: Path, private: Path) -> None:
+    """Name the finished release in its private folder."""
+    (private / BELONGS).write_text(_manifest_line(public), encoding="ascii")
+
+
+def _manifest_line(folder: Path) -> str:
+    return f"{sha256(folder / MANIFEST)}  {MANIFEST}\n"
 
 
 def refuse_existing(folder: Path, *, force: bool = False, kind: str) -> None:
@@ -116,7 +144,7 @@ def load_manifest(place: Path) -> dict[str, Any]:
 
 def private_document(folder: Path) -> dict[str, object]:
     """The report of a release for its owner as plain data, from the private folder."""
-    file = private_folder(folder) / PRIVATE
+    file = own_private_folder(folder) / PRIVATE
     try:
         document: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
     except OSError:
@@ -166,7 +194,7 @@ def write_lineage(lineage: Lineage, folder: Path) -> Path:
 
 def load_lineage(path: Path) -> Lineage | None:
     """The row map in the private folder of a release (or in that file), or None if there is none."""
-    file = path if path.suffix == ".parquet" else private_folder(path) / LINEAGE
+    file = path if path.suffix == ".parquet" else own_private_folder(path) / LINEAGE
     if not file.is_file():
         return None
     return Lineage(pl.read_parquet(file)["original_row"].to_numpy().astype(np.int64))

@@ -21,7 +21,7 @@ import polars as pl
 
 from sfumato.data.atomic import replacing, replacing_folder, sha256
 from sfumato.errors import SecretAccessRefused
-from sfumato.release.folder import MANIFEST, PRIVATE, private_folder
+from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, write_belongs
 
 T = TypeVar("T")
 
@@ -165,8 +165,9 @@ def release_folders(
     with ExitStack() as stack:
         private = stack.enter_context(replacing_folder(private_folder(path), force=force, marker=PRIVATE))
         private.chmod(0o700)
-        public = public_folder(path, promise=promise, force=force, marker=MANIFEST, record=record)
-        yield stack.enter_context(public), private
+        public = stack.enter_context(public_folder(path, promise=promise, force=force, marker=MANIFEST, record=record))
+        yield public, private
+        write_belongs(public.path, private)
 
 
 def write_public(path: str | Path, text: Leaving[str], *, promise: bool, force: bool = False) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.data import size_hint
+from sfumato.data.fingerprint import frame_digest
 from sfumato.data.url import file_and_options
 from sfumato.dataset import Data
 from sfumato.deadline import Deadline
@@ -24,7 +25,7 @@ from sfumato.rng import Rng
 from sfumato.studies.cell import exceeds_limit, refused_cell
 from sfumato.studies.frontier import Study, points_of
 from sfumato.studies.plan import StudyPlan
-from sfumato.studies.store import CellStore, cell_key, fingerprint
+from sfumato.studies.store import CellStore, cell_key
 from sfumato.studies.workers import Job, run_jobs
 
 
@@ -57,7 +58,7 @@ def run_study(
         clock=clock,
     )
     store = CellStore(Path(folder) / "cells" if folder is not None else None)
-    cells, jobs = _known_cells(plan, fingerprint(original.table.frame), store, budget.seconds)
+    cells, jobs = _known_cells(plan, frame_digest(original.table.frame), store, budget.seconds)
     known = len(cells)
     with progress.task("checking the candidates", len(plan.candidates)) as tick:
         for number, candidate in enumerate(plan.candidates):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 from sfumato import __version__
 from sfumato.data.atomic import replacing
@@ -28,33 +26,6 @@ def cell_key(recipe: Recipe, *, n_targets: int, data: str) -> str:
         "sfumato": __version__,
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def fingerprint(frame: pl.DataFrame) -> str:
-    """SHA-256 of the content of a table: names, types and values."""
-    digest = hashlib.sha256(repr(dict(frame.schema)).encode())
-    sink = _Hashing(digest.update)
-    frame.write_ipc(sink, compression="uncompressed")  # type: ignore[call-overload]
-    return digest.hexdigest()
-
-
-class _Hashing:
-    """A file object that hashes what is written to it."""
-
-    def __init__(self, update: Callable[[bytes], None]) -> None:
-        self._update = update
-        self._position = 0
-
-    def write(self, data: bytes) -> int:
-        self._update(bytes(data))
-        self._position += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        pass
-
-    def tell(self) -> int:
-        return self._position
 
 
 class CellStore:

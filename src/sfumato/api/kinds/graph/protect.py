@@ -39,7 +39,7 @@ def protect_graph_recipe(
     rng = KeyedRng(seed if seed is not None else parsed.seed, key=as_key(key))
     original = parsed.graph.read() if data is None else parsed.graph.of(data)
     deadline = stopping(progress, seconds, begin=begin)
-    released = protect_graph(parsed, original, rng, progress)
+    released = protect_graph(parsed, original, rng.of_run(parsed.draws(), original.digest), progress)
     evaluation = Evaluation(
         manifest=released.manifest,
         attacks=tuple(attack_release(parsed, original, released, rng, n_targets=n_targets, progress=deadline)),

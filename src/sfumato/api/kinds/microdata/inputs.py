@@ -10,6 +10,7 @@ from typing import Any
 
 from sfumato.api.kinds.microdata.protection import MicrodataProtection
 from sfumato.data import Table, read, size_hint
+from sfumato.data.atomic import path_digest
 from sfumato.data.url import file_and_options, is_url
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.dataset.rows import Rows
@@ -43,6 +44,11 @@ class InputTable:
     def is_file(self) -> bool:
         """Whether it is one file."""
         return self.file is not None and self.file.is_file()
+
+    @property
+    def digest(self) -> str | None:
+        """SHA-256 of the file or the folder of files, if it is one."""
+        return None if self.file is None else path_digest(self.file)
 
     @property
     def fits(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from sfumato.api.kinds.microdata.inputs import InputTable
 from sfumato.api.kinds.microdata.protection import InEngineProtection, InMemoryProtection, MicrodataProtection
 from sfumato.data import preview
+from sfumato.data.fingerprint import frame_digest
 from sfumato.data.format import format_for
 from sfumato.data.key_file import Key, as_key
 from sfumato.data.url import file_and_options, is_url
@@ -89,10 +90,17 @@ class _Run:
     deadline: Progress
     """Stops attacks and measures, never the checks: a release always has its verdicts."""
 
+    def _draws(self, original: Data | None = None) -> KeyedRng:
+        """The random numbers of the release: those of this recipe on this table, wherever its rows lie."""
+        contents = self.source.digest
+        if contents is None and original is not None:
+            contents = frame_digest(original.table.frame)
+        return self.rng.of_run({**self.recipe.draws(), "reading": dict(self.source.options)}, contents)
+
     def in_memory(self, suffix: str) -> InMemoryProtection:
         """Read the table and mask it in memory."""
         original = self.recipe.open(self.source.location, **self.source.options)
-        made = make_release(self.recipe, original, rng=self.rng, progress=self.progress)
+        made = make_release(self.recipe, original, rng=self._draws(original), progress=self.progress)
         evaluation, report_data = self._evaluated(made.masked, made.judged, (original, made.release))
         return InMemoryProtection(
             recipe=self.recipe, key=self.rng.key, evaluation=evaluation, report_data=report_data,
@@ -119,7 +127,7 @@ class _Run:
         path = Path(folder.name) / f"data{suffix}"
         masked = protect_file(
             schema=recipe.schema, steps=recipe.steps, models=recipe.models, source=source.location,
-            options=source.options, target=path, rng=self.rng, engine=engine, order=recipe.order,
+            options=source.options, target=path, rng=self._draws(), engine=engine, order=recipe.order,
             lineage=path.with_name(LINEAGE), memory=memory, progress=progress,
         )  # fmt: skip
         lineage, file, tables = load_lineage(path.with_name(LINEAGE)), InputTable(location=path), None
