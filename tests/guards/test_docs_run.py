@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -364,3 +365,25 @@ def test_codes_of_errors_exist() -> None:
     reference = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     for page, text in PAGES.items():
         assert set(re.findall(r"SFU-\w+", text)) <= set(re.findall(r"SFU-\d{3}", reference)), page
+
+
+def slug(heading: str) -> str:
+    """The anchor that the website gives a heading, as Python-Markdown makes it."""
+    plain = re.sub(r"[`*\[]|\]\([^)]*\)", "", heading)
+    ascii_only = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip().lower())
+
+
+def test_links_lead_to_files_and_headings() -> None:
+    broken = []
+    for page, text in PAGES.items():
+        here = DOCS / f"{page}.md"
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
+            file, _, anchor = target.partition("#")
+            place = (here.parent / file).resolve() if file else here
+            if re.match(r"\w+:", target) or (place.exists() and not anchor):
+                continue
+            headings = re.findall(r"^#+ (.+)$", place.read_text(), re.MULTILINE) if place.exists() else []
+            if anchor not in map(slug, headings):
+                broken.append(f"{page}: {target}")
+    assert not broken

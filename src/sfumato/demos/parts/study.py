@@ -11,6 +11,7 @@ from sfumato.api.study import study as run_study
 from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.base import Demo, Say
+from sfumato.evaluation.formatting import readable_name
 from sfumato.progress import SILENT, Progress
 from sfumato.studies import StudyPlan
 
@@ -60,9 +61,10 @@ class StudyDemo(Demo):
         study = run_study(plan, out=folder / "study", progress=progress)
         worst = max((p for p in study.points if p.risk is not None), key=lambda p: p.risk or 0.0)
         say(
-            "\n[bold]2. Every candidate is attacked[/bold] by an attacker who knows size, turnover, wages and assets "
-            f"of a company and looks for the nearest record. Worst: {worst.candidate.name}, where "
-            f"[bold red]{worst.risk:.0%}[/bold red] of the companies are found."
+            "\n[bold]2. Every candidate is attacked[/bold] by attackers who know size, turnover, wages and assets "
+            "of a company. The study lists the search for the nearest record; because it has a limit on risk, the "
+            f"attacks that a release is judged by run as well. Worst: {worst.candidate.name}, where "
+            f"[bold red]{worst.risk:.0%}[/bold red] of the companies are found ({readable_name(worst.risk_by)})."
         )
         say("\n[bold]3. The efficient ones[/bold] (nothing else has both less risk and less loss of correlation):\n")
         for point in study.frontier:
