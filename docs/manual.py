@@ -165,6 +165,37 @@ def _api_page() -> str:
     return "\n".join(text)
 
 
+def _classifications_page() -> str:
+    """Two tables whose cells are parts, by what the parts state of themselves."""
+    found: dict[tuple[str, str], list[str]] = {}
+    kinds: dict[str, list[str]] = {}
+    for kind in KINDS:
+        for cls in registry(kind):
+            link = f"[{cls.part_name()}]({kind}/{cls.part_name()}.md)"
+            for what in sorted(getattr(cls, "protects", ())):
+                found.setdefault(("Boolean", what), []).append(link)
+            if discloses := getattr(cls, "discloses", None):
+                found.setdefault(("quantitative", str(discloses)), []).append(link)
+            if cls.protection:
+                found.setdefault((cls.protection, kind), []).append(link)
+                kinds.setdefault(cls.protection, []).append(kind)
+    lines = [
+        "# Classifications of parts\n",
+        "A model is a Boolean requirement and states what it protects; an attack measures a risk and states what it "
+        "discloses. Examples: [two classifications](../field/classifications.md).\n",
+        "| disclosure | Boolean: models | quantitative: attacks |",
+        "|---|---|---|",
+    ]
+    for what in sorted({what for say, what in found if say in ("Boolean", "quantitative")}):
+        cells = [", ".join(found.get((say, what), ["–"])) for say in ("Boolean", "quantitative")]
+        lines.append(f"| {what} | {cells[0]} | {cells[1]} |")
+    lines += ["", "| protection | parts |", "|---|---|"]
+    for protection, of in sorted(kinds.items()):
+        cells = [f"{kind}: {', '.join(found[protection, kind])}" for kind in dict.fromkeys(of)]
+        lines.append(f"| {protection} | {'<br>'.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def manual(root: click.Command) -> Iterator[tuple[str, str]]:
     """Every generated page: its path below the docs folder, and its text. ``root`` is the command line to describe."""
     index = ["# Parts\n", "Every part that is registered. `sfumato methods NAME` shows the same pages.\n"]
@@ -179,6 +210,7 @@ def manual(root: click.Command) -> Iterator[tuple[str, str]]:
             yield path, _NOTE + page(kind, cls)
         index.append("")
     yield "reference/index.md", _NOTE + "\n".join(index)
+    yield "reference/classifications.md", _NOTE + _classifications_page()
     yield "reference/errors.md", _NOTE + _errors_page()
     yield "reference/cli.md", _NOTE + _cli_page(root)
     yield "reference/api.md", _NOTE + _api_page()

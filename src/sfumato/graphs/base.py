@@ -64,6 +64,9 @@ class GraphModel(Part):
     the released files, without the code that protects graphs. `sfumato check` uses the second.
     """
 
+    protects: ClassVar[frozenset[str]] = frozenset({"identity"})
+    """What a release that meets the model does not disclose."""
+
     @abstractmethod
     def check(self, graph: Graph, clusters: Clusters | None = None, symmetry: Ints | None = None) -> Verdict:
         """The verdict on a released graph, or on the released clusters of nodes. ``symmetry`` maps edges to edges."""
