@@ -194,12 +194,9 @@ def prepare(page: str, folder: Path) -> None:
             graph.nodes.select(pl.col("node").alias("member"), "age", "vote").write_csv(folder / "members.csv")
             pair = {"a": names.gather(ends[:, 0]), "b": names.gather(ends[:, 1])}
             pl.DataFrame(pair).write_csv(folder / "friends.csv")
-        case "how-to/researcher":
-            quick = re.sub(r"\[2, 10\]|\[3, 10\]", "[10]", shown[0]).replace("seeds: 2", "seeds: 1")
-            (folder / "study.yaml").write_text(quick)
-        case "utility":
-            quick = re.sub(r"\[2, 5, 10\]|\[3, 5, 10\]", "[3]", shown[0]).replace("seeds: 3", "seeds: 1")
-            (folder / "study.yaml").write_text(quick)
+        case "how-to/researcher" | "utility":  # the last value of each grid, under one seed
+            quick = re.sub(r"(try: \[)[^]]*, ([^]]*\])", r"\1\2", shown[0])
+            (folder / "study.yaml").write_text(re.sub(r"seeds: \d", "seeds: 1", quick))
         case "init":
             (folder / "sfumato.yaml").unlink()
             undecided = "  waist: {role: undecided, kind: integer}\n  weight_kg: {role: undecided, kind: integer}\n"
