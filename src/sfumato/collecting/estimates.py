@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 
@@ -21,65 +22,48 @@ def two_sided(confidence: float, outputs: int = 1) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tally:
-    """How many reports support each value. Tallies of parts of the reports add up to the tally of all."""
+class ReportSums:
+    """Sums over reports. The sums of parts of the reports add up to those of all."""
 
     design: str
-    """Protocol and parameters of the reports; tallies of different designs cannot be added."""
+    """Protocol and parameters of the reports; sums of different designs cannot be added."""
     reports: int
-    support: Ints
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: Self) -> Self:
         if self.design != other.design:
             raise NotComparable("Tallies of different protocols or parameters cannot be added.")
-        return Tally(design=self.design, reports=self.reports + other.reports, support=self.support + other.support)
+        summed = [one.name for one in fields(self) if one.name != "design"]
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in summed})
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"design": self.design, "reports": self.reports, "support": self.support.tolist()}
+    def to_dict(self) -> dict[str, object]:
+        return {name: own.tolist() if isinstance(own, np.ndarray) else own for name, own in vars(self).items()}
 
     @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Tally:
-        return cls(
-            design=stored["design"],
-            reports=int(stored["reports"]),
-            support=np.asarray(stored["support"], dtype=np.int64),
-        )
+    def from_dict(cls, stored: Mapping[str, object]) -> Self:
+        """The inverse of :meth:`to_dict`."""
+        return cls(**{one.name: _READ[str(one.type)](stored[one.name]) for one in fields(cls)})
+
+
+_READ: dict[str, Callable[..., object]] = {
+    "str": str, "int": int, "float": float, "Ints": lambda own: np.asarray(own, dtype=np.int64),
+}  # fmt: skip
+"""How the fields of sums are read, by type."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberTally:
+class Tally(ReportSums):
+    """How many reports support each value."""
+
+    support: Ints
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberTally(ReportSums):
     """Sums of the unbiased estimates behind reports of numbers, and a histogram of the reports if one is needed."""
 
-    design: str
-    reports: int
     total: float
     squares: float
     bins: Ints
-
-    def __add__(self, other: NumberTally) -> NumberTally:
-        if self.design != other.design:
-            raise NotComparable("Tallies of different protocols or parameters cannot be added.")
-        return NumberTally(
-            design=self.design,
-            reports=self.reports + other.reports,
-            total=self.total + other.total,
-            squares=self.squares + other.squares,
-            bins=self.bins + other.bins,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        sums = {"total": self.total, "squares": self.squares, "bins": self.bins.tolist()}
-        return {"design": self.design, "reports": self.reports, **sums}
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> NumberTally:
-        return cls(
-            design=stored["design"],
-            reports=int(stored["reports"]),
-            total=float(stored["total"]),
-            squares=float(stored["squares"]),
-            bins=np.asarray(stored["bins"], dtype=np.int64),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
