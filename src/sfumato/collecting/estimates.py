@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class ReportSums:
         return cls(**{one.name: _READ[str(one.type)](stored[one.name]) for one in fields(cls)})
 
 
-_READ: dict[str, Callable[..., object]] = {
+_READ: dict[str, Callable[..., Any]] = {
     "str": str, "int": int, "float": float, "Ints": lambda own: np.asarray(own, dtype=np.int64),
 }  # fmt: skip
 """How the fields of sums are read, by type."""
