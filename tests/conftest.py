@@ -7,6 +7,7 @@ run and fail now and then. Here its source is replaced: a test has a stream of i
 
 from __future__ import annotations
 
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -64,8 +65,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a file share one process: what they share is made, imported and compiled once.
 
     So do all tests of Spark, and with them one Java machine, which compiles what it runs often. The groups start in the
-    order of their recorded duration, longest first, so that both processes end at about the same time. A test is `slow`
-    if its file takes longer than a few seconds, or if it says so itself.
+    order of their recorded duration, longest first, so that both processes end at about the same time; a file without a
+    record comes before all others. A test is `slow` if its file takes longer than a few seconds, or if it says so
+    itself.
     """
     recorded = durations.recorded()
     for item in items:
@@ -77,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     groups: dict[str, float] = {}
     for file, group in {(durations.file_of(item.nodeid), durations.group_of(item)) for item in items}:
-        groups[group] = groups.get(group, 0.0) + recorded.get(file, 0.0)
+        groups[group] = groups.get(group, 0.0) + recorded.get(file, math.inf)
     items.sort(key=lambda item: -groups[durations.group_of(item)])
 
 
