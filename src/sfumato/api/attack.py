@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from sfumato.api.kind import given, kind_of_release
 from sfumato.api.protection import judge_release
@@ -17,13 +16,13 @@ from sfumato.release import Lineage
 
 
 def attack(
-    release: Any,
+    release: object,
     *,
-    original: Any = None,
-    attacks: Sequence[Any] = (),
-    auxiliary: Any = None,
+    original: object = None,
+    attacks: Sequence[object] = (),
+    auxiliary: object = None,
     rename: Mapping[str, str] | None = None,
-    control: Any = None,
+    control: object = None,
     knows: Sequence[str] | None = None,
     secrets: Sequence[str] = (),
     schema: Schema | None = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -124,7 +123,7 @@ def run_model_attacks(
     return AttackResults.judged(outcomes, limit)
 
 
-def stored_model(path: Path) -> Any:
+def stored_model(path: Path) -> object:
     """The model of a release folder, of a file of `learn`, or of a skops file."""
     if path.is_dir():
         load_manifest(path)

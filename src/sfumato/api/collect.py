@@ -67,7 +67,7 @@ class SurveyEstimates:
 
     def _question(self, found: QuestionEstimate) -> dict[str, object]:
         shared = {"question": found.question, "protocol": found.protocol, "reports": found.reports}
-        document: dict[str, Any] = {**shared, "people_at_least": found.people}
+        document: dict[str, object] = {**shared, "people_at_least": found.people}
         answers = self.survey.questions[found.question].answers
         if found.frequencies is not None and isinstance(answers, ValuesDomain):
             columns = zip(

@@ -157,9 +157,9 @@ class RemoteSession:
 
         return catalog_from_dict(self._remote.get(f"/datasets/{self.dataset}/catalog"))
 
-    def schema(self) -> list[dict[str, Any]]:
+    def schema(self) -> list[dict[str, object]]:
         """The tables with their columns and declared domains."""
-        tables: list[dict[str, Any]] = self._remote.get(f"/datasets/{self.dataset}/schema")["tables"]
+        tables: list[dict[str, object]] = self._remote.get(f"/datasets/{self.dataset}/schema")["tables"]
         return tables
 
     def remaining(self) -> PrivacyLoss | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
@@ -42,13 +42,13 @@ class FiguresProtection(PlainProtection):
 
     tables: Mapping[str, pl.DataFrame]
     """The tables by name."""
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     """The method and its parameters, for readers of the tables."""
     guarantee: Guarantee | None
     """The guarantee of differential privacy, if there is one."""
     plan: str
     """The plan as it was written. It stays in the private folder."""
-    owner: Mapping[str, Any] = field(default_factory=dict)
+    owner: Mapping[str, object] = field(default_factory=dict)
     """Counts of the original, for the owner alone."""
     named_account: tuple[str | Path, str] | None = None
     """The ledger and the data set that the plan names."""
@@ -59,8 +59,8 @@ class FiguresProtection(PlainProtection):
 
     @classmethod
     def of(
-        cls, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any], verdicts: tuple[Verdict, ...], *,
-        guarantee: Guarantee | None, plan: str, unmet: bool, owner: Mapping[str, Any] | None = None,
+        cls, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, object], verdicts: tuple[Verdict, ...], *,
+        guarantee: Guarantee | None, plan: str, unmet: bool, owner: Mapping[str, object] | None = None,
         named_account: tuple[str | Path, str] | None = None, exact: ExactTables | None = None,
         cross_tabs: tuple[CrossTab, ...] = (),
     ) -> FiguresProtection:  # fmt: skip
@@ -113,7 +113,7 @@ class FiguresProtection(PlainProtection):
         for tab in self.cross_tabs:
             print_content(out, cross_tab_lines(tab.public.to_dict()))
 
-    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, object] | None = None) -> dict[str, object]:
         verdicts = [verdict.to_dict() for verdict in self.evaluation.verdicts]
         return {
             **self._places(folder), **self.facts, **self.owner, **self._stated(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from sfumato.data import read
 from sfumato.dataset import Data, Schema
@@ -27,7 +27,7 @@ class HierarchyCheck:
     """Those values. For the owner only."""
     reason: str = ""
 
-    def to_dict(self, *, show_values: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, show_values: bool = False) -> dict[str, object]:
         """One entry of what ``sfumato hierarchy check --json`` prints; values only if asked for."""
         shown: dict[str, object] = {"column": self.column, "state": self.state, "missing": self.missing}
         if show_values and self.values:

@@ -60,7 +60,7 @@ class LearnResults:
         """Whether the audit refutes nothing and every limit is met."""
         return not self.broken and self.attacks.met
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The document that ``sfumato learn --json`` prints."""
         return {
             **self.learned.to_dict(),

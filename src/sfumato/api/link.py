@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -32,7 +31,7 @@ class LinkResult:
         """One row per candidate: outside row, released row (both from 1), probability, sensitive values."""
         return self.linkage.candidates
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The document that ``sfumato attack --json`` prints without an original."""
         return self.linkage.to_dict()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sfumato.api.kind import given, kind_of_release
 from sfumato.api.protection import judge_release
@@ -15,10 +14,10 @@ from sfumato.release import Lineage
 
 
 def measure(
-    release: Any,
+    release: object,
     *,
-    original: Any = None,
-    measures: Sequence[Any] = (),
+    original: object = None,
+    measures: Sequence[object] = (),
     knows: Sequence[str] | None = None,
     secrets: Sequence[str] = (),
     schema: Schema | None = None,

@@ -73,7 +73,7 @@ class Decision:
     """How many assignments of values to people all answers so far leave: later answers change it, not the decision.
     None: a refusal, or not counted for this column."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The decision as plain data for the owner, without data values."""
         return {
             "question": self.query, "decision": self.verdict, "counterfeits": len(self.fakes), "people": self.people,
@@ -177,7 +177,7 @@ class Auditor:
         domains = {name: domain.model_dump(mode="json") for name, domain in sorted(self._domains.items())}
         return {"secrets": self.secrets, "domains": domains}
 
-    def declared(self, column: str) -> Sequence[Any] | None:
+    def declared(self, column: str) -> Sequence[object] | None:
         """Public list of all possible values of a secret column, if declared and not too long."""
         series, domain, numbers = self.frame.get_column(column), self._domains.get(column), self._numbers[column]
         listed: list[Any]

@@ -58,7 +58,7 @@ def _candidates(auditor: Auditor, query: str) -> Iterator[str]:
         yield str(wider.sql(dialect="duckdb"))
 
 
-def _selecting(tree: Any, item: Any) -> str:
+def _selecting(tree: Any, item: object) -> str:
     other = tree.copy()
     other.set("expressions", [item])
     return str(other.sql(dialect="duckdb"))

@@ -46,7 +46,7 @@ class PastAnswers:
     graph: AnswerGraph | None = None
     """Query graphs, merged graph and possible values, for columns with known possible values."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data without values of the column."""
         return {
             "column": self.column, "answers": len(self.queries), "k": self.k,

@@ -43,7 +43,7 @@ class Condition:
     scalar: Scalar
     columns: frozenset[str]
     """Names in it, in lower case."""
-    node: Any
+    node: object
     """Where it stands in the query."""
 
 
@@ -66,7 +66,7 @@ class PolicyQuery:
     attached: frozenset[str]
     """Columns of the public tables that are joined, in lower case."""
     base: PlanNode
-    node: Any
+    node: object
     """Where the aggregate stands in the query."""
     second: str | None = None
     """The second column of a statistic of two, where it is a bare one of the private table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ class SetPolicy(Policy):
         """The parameters as they are entered in the register of tables, where a table has one policy for good."""
         return self.model_dump(mode="json")
 
-    def source(self, data: Any) -> Any:
+    def source(self, data: object) -> object:
         """The data that SQL queries are answered from."""
         return data
 

@@ -53,7 +53,7 @@ def direction(
     takes[known == 0] = 0.0
     adds = np.full(count, np.inf if box is None else float(box))
 
-    def wide(rows: Any) -> Any:
+    def wide(rows: Any) -> object:
         return hstack([rows, -rows, coo_array((rows.shape[0], goals))], format="csr")
 
     upper = hstack([-up, up, mark], format="csr")
@@ -73,7 +73,7 @@ def direction(
     return move, solved.x[2 * count :] > 0.5
 
 
-def _sums(system: CountSystem, place: Ints, width: int, box: int | None) -> tuple[Any, Any, Floats]:
+def _sums(system: CountSystem, place: Ints, width: int, box: int | None) -> tuple[Any, object, Floats]:
     """Sums that a move keeps, sums it may increase up to a bound (facts that are no equality), and the bounds."""
     from scipy.sparse import coo_array
 
@@ -102,7 +102,7 @@ def _sums(system: CountSystem, place: Ints, width: int, box: int | None) -> tupl
                 add(1, cells, factors if sense is Sense.AT_MOST else -factors)
                 room.append(float(spare))
 
-    def matrix(kind: int) -> Any:
+    def matrix(kind: int) -> object:
         where = (np.concatenate(rows[kind]), np.concatenate(columns[kind]))
         factors = np.concatenate(entries[kind]).astype(np.float64)
         return coo_array((factors, where), shape=(rows_added[kind], width)).tocsr()
@@ -152,7 +152,7 @@ def integer_search(
         moves.append(model.new_int_var(low, high, ""))
         model.add_hint(moves[-1], 0)
 
-    def total(where: Ints) -> Any:
+    def total(where: Ints) -> object:
         return cp_model.LinearExpr.sum([moves[i] for i in where.ravel() if i >= 0])
 
     for row in place:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor, log10
-from typing import Any
 
 _WRITTEN = 10**15
 """From here on, only the order of magnitude is written."""
@@ -35,6 +34,6 @@ class Worlds:
             return f"about 10^{round(self.log10)}"
         return f"at least 10^{floor(self.log10 * (1 - 1e-9))}"  # the logarithm of a bound is rounded down
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {"text": str(self), "number": self.number, "log10": self.log10, "exact": self.exact}

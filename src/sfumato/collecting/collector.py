@@ -142,7 +142,7 @@ class Collection:
             numeric = "squares" in tally
             self._merge(question, NumberTally.from_dict(tally) if numeric else Tally.from_dict(tally))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The tallies as plain data: what one collector sends to another."""
         questions = {question: tally.to_dict() for question, tally in self._tallies.items()}
         return {"survey": self.survey.fingerprint(), "questions": questions}

@@ -51,7 +51,9 @@ class RapporPlan(DocumentedModel):
         return pure(self.words * self.rappor.loss_of_all_reports().size)
 
 
-def report_of_device(plan: RapporPlan, word: str, *, memory: Path, source: RandomSource = OS_ENTROPY) -> dict[str, Any]:
+def report_of_device(
+    plan: RapporPlan, word: str, *, memory: Path, source: RandomSource = OS_ENTROPY
+) -> dict[str, object]:
     """One report of one device. Its permanent response is drawn at the first report of a word and kept in ``memory``.
 
     The memory is locked while a response is drawn and is on disk before the report is returned: a lost memory would
@@ -107,7 +109,7 @@ def decode_lines(
     return len(reports), found
 
 
-def _line(plan: RapporPlan, cohort: int, bits: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def _line(plan: RapporPlan, cohort: int, bits: npt.NDArray[np.bool_]) -> dict[str, object]:
     return {"plan": plan.fingerprint(), "cohort": cohort, "report": _packed(bits)}
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from sfumato.collecting.collector import Collection
 from sfumato.collecting.survey import Survey
@@ -71,7 +70,7 @@ def _checked(survey: Survey, files: Sequence[Path]) -> Collection:
     return collection
 
 
-def _partial_tally(survey: Survey) -> Callable[[Iterable[Any]], str]:
+def _partial_tally(survey: Survey) -> Callable[[Iterable[object]], str]:
     """The tally of one part, as text."""
 
     def tallied(batches: Iterable[object]) -> str:

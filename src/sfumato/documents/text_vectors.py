@@ -64,7 +64,7 @@ def style_vectors(*columns: pl.Series) -> list[Any]:
     return [_standardized(side, *((side.mean(axis=0), side.std(axis=0)) if len(side) > 9 else last)) for side in shares]
 
 
-def _standardized(shares: Any, mean: Any, spread: Any) -> Any:
+def _standardized(shares: object, mean: Any, spread: Any) -> object:
     scores = (shares - mean) / np.where(spread > 0, spread, 1.0)
     scores[:, spread == 0] = 0.0
     norms = np.sqrt((scores**2).sum(axis=1, keepdims=True))
@@ -75,7 +75,7 @@ def _joined(columns: tuple[pl.Series, ...]) -> pl.Series:
     return pl.concat([column.cast(pl.String).fill_null("").alias("text") for column in columns])
 
 
-def nearest(asked: Any, known: Any) -> tuple[Ints, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def nearest(asked: object, known: Any) -> tuple[Ints, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """For each row of ``asked`` the most similar row of ``known`` (-1: none shares a term), its similarity and that of
     the second."""
     product = asked @ known.T

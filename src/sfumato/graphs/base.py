@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sfumato.arrays import Ints
 from sfumato.graphs.clusters import Clusters
@@ -31,7 +31,7 @@ class GraphChange:
     """For a generalized graph: the cluster of each node. Confidential."""
     symmetry: Ints | None = None
     """A permutation of the nodes that maps edges to edges, where the method makes one."""
-    counts: Mapping[str, Any] = field(default_factory=dict)
+    counts: Mapping[str, object] = field(default_factory=dict)
     """What was changed, for the owner: counts of the original are not published."""
 
 

@@ -47,7 +47,7 @@ def modularity(graph: Graph, labels: Ints) -> float:
     return inside - float((weights**2).sum())
 
 
-def _merged(matrix: Any, number: Ints, count: int) -> Any:
+def _merged(matrix: Any, number: Ints, count: int) -> object:
     from scipy.sparse import csr_matrix
 
     entries = matrix.tocoo()

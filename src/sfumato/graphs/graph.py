@@ -52,7 +52,7 @@ class Graph:
     @classmethod
     def of(
         cls,
-        pairs: Any,
+        pairs: object,
         *,
         size: int | None = None,
         nodes: pl.DataFrame | None = None,

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -63,7 +63,7 @@ class GraphSummary:
     """The number of people with each degree: ``degree``, ``people``."""
     guarantee: Guarantee
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data, for JSON."""
         degrees = None if self.degrees is None else self.degrees.rows()
         return {"guarantee": self.guarantee.to_dict(), "counts": self.counts.to_dicts(), "degrees": degrees}

@@ -44,7 +44,7 @@ def as_graph(
     source: Any,
     *,
     drop: Collection[Fault] = (),
-    edge_columns: Mapping[str, Any] | None = None,
+    edge_columns: Mapping[str, object] | None = None,
     directions: Literal["drop"] | None = None,
 ) -> Graph:
     """A graph from a :class:`Graph`, a networkx or igraph graph, a scipy.sparse matrix, an edge table or its file.
@@ -229,7 +229,7 @@ def _cells(table: object, names: Sequence[str]) -> list[pl.Series]:
     return read_declared(table, dict.fromkeys(names, "category")).frame.get_columns()
 
 
-def _named(edges: Sequence[object] | Mapping[str, object]) -> list[tuple[str, Any]]:
+def _named(edges: Sequence[object] | Mapping[str, object]) -> list[tuple[str, object]]:
     """Edge tables with the names of their relations, which differ."""
     if isinstance(edges, Mapping):
         return list(edges.items())

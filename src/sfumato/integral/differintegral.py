@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import hypot
-from typing import Any
 
 from sfumato.dp.analytic_gaussian import normal_epsilon
 from sfumato.release.guarantee import Guarantee
@@ -33,7 +32,7 @@ class Differintegral:
         """Whether the new model may be published."""
         return judge([self.verdict.state], limited=True).standing
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The decision as plain data."""
         return {
             "standing": str(self.standing),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sfumato.integral.encoding import Codes, Encoding
 from sfumato.integral.records import Records
@@ -43,6 +43,6 @@ class Learner(Part):
         """Learners with fewer or coarser parameters, the finest first: what to publish instead."""
         yield from ()
 
-    def to_json(self, model: bytes) -> Any:
+    def to_json(self, model: bytes) -> object:
         """The model as plain data."""
         return model.hex()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -27,7 +26,7 @@ class ModelFile:
     encoding: Encoding
     model: bytes
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "sfumato": _KIND,
             "learner": {self.learner.part_name(): self.learner.to_dict()},

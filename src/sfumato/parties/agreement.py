@@ -27,7 +27,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -61,7 +61,7 @@ class SharedTable(TableDeclaration):
 
     @field_validator("data", mode="before")
     @classmethod
-    def _left_out(cls, value: Any) -> Any:
+    def _left_out(cls, value: object) -> object:
         if not isinstance(value, Source):
             raise ValueError("each party says in its own file where its data is")
         return value

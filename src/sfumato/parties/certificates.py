@@ -115,7 +115,7 @@ def make_certificates(
     purposes += [(name, "", ExtendedKeyUsageOID.CLIENT_AUTH) for name in analysts]
     for name, host, purpose in purposes:
         key = Ed25519PrivateKey.generate()
-        extensions: list[tuple[Any, bool]] = [(x509.ExtendedKeyUsage([purpose]), False), (issuer, False)]
+        extensions: list[tuple[object, bool]] = [(x509.ExtendedKeyUsage([purpose]), False), (issuer, False)]
         if host:
             extensions.append((x509.SubjectAlternativeName([_host(host)]), False))
             public[name] = key.public_key().public_bytes_raw().hex()

@@ -136,7 +136,7 @@ class HttpsChannel:
             connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
             return self.document(connection.getresponse())
 
-    def document(self, response: http.client.HTTPResponse) -> dict[str, Any]:
+    def document(self, response: http.client.HTTPResponse) -> dict[str, object]:
         """The content of a reply; a refusal is raised."""
         text = response.read(_LARGEST + 1)
         document = json.loads(text) if len(text) <= _LARGEST else None

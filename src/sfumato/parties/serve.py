@@ -52,19 +52,19 @@ class PartyServer(ThreadingHTTPServer):
         """The port it listens on."""
         return int(self.server_address[1])
 
-    def finish_request(self, request: Any, client_address: Any) -> None:
+    def finish_request(self, request: Any, client_address: object) -> None:
         """Shake hands in the thread of the connection: a client that stays silent holds up nobody else."""
         request.settimeout(_SECONDS)
         with self._context.wrap_socket(request, server_side=True) as secure:
             super().finish_request(secure, client_address)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Any, client_address: object) -> None:
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: Any, client_address: object) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:

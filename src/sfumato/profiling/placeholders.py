@@ -65,7 +65,7 @@ class Placeholder:
     rows: int
     """Number of examined rows with one of them."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The placeholder as plain data."""
         codes = [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in self.codes]
         return {"codes": codes, "reason": self.reason, "sure": self.sure, "rows": self.rows}
@@ -179,5 +179,5 @@ def _outside(codes: Mapping[Any, int], reason: str, *, sure: bool) -> Placeholde
     return Placeholder(codes=tuple(sorted(codes)), reason=reason, sure=sure, rows=sum(codes.values()))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value

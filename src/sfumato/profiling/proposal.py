@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
 
 import polars as pl
 
@@ -37,7 +36,7 @@ class ColumnProposal:
     name: str
     kind: Kind
     finding: Finding
-    hierarchy: Mapping[str, Any] | None
+    hierarchy: Mapping[str, object] | None
     distinct: int
     missing: float
     """Share of rows without a value, or with a code that surely means "no answer"."""
@@ -59,7 +58,7 @@ class ColumnProposal:
         hipaa = self.finding.hipaa
         return self.finding.reason + (f" (HIPAA {hipaa}: {HIPAA[hipaa]})" if hipaa else "")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The proposal as plain data, as in the JSON document of ``sfumato init --json``."""
         return {
             "column": self.name,
@@ -198,7 +197,7 @@ class Proposal:
         """Names of the columns proposed for a role."""
         return tuple(column.name for column in self.columns if column.role is role)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The proposal as plain data, as in the JSON document of ``sfumato init --json``."""
         return {
             "rows": self.whole,

@@ -18,7 +18,7 @@ class SafeHarborPlan:
 
     columns: Mapping[str, Mapping[str, Any]]
     """New settings of columns: a hierarchy, or the role ``drop``."""
-    model: Mapping[str, Any]
+    model: Mapping[str, object]
     """Parameters of the model ``safe-harbor``; empty if there is nothing to check."""
     lowest: Mapping[str, int]
     """The lowest levels of generalization."""
@@ -37,14 +37,14 @@ def safe_harbor_plan(recognized: Mapping[str, tuple[str, Role]], *, year: int) -
     >>> plan.model, plan.lowest
     ({'zips': ['zip']}, {'zip': 1})
     """
-    forms: dict[str, tuple[str, dict[str, Any]]] = {
+    forms: dict[str, tuple[str, dict[str, object]]] = {
         "a postal code": ("zips", {"zip3": {}}),
         "a date": ("dates", {"dates": ["year", "decade"]}),
         "a date of birth": ("births", {"dates": {"units": ["year", "decade"], "bottom": year - _OLDEST}}),
         "a year of birth": ("births", {"intervals": {"widths": [1, 5, 10], "bottom": year - _OLDEST}}),
         "an age": ("ages", {"intervals": {"widths": [1, 5, 10, 20], "top": _OLDEST + 1}}),
     }
-    columns: dict[str, dict[str, Any]] = {}
+    columns: dict[str, dict[str, object]] = {}
     model: dict[str, Any] = {}
     lowest: dict[str, int] = {}
     for name, (detector, role) in recognized.items():

@@ -61,7 +61,7 @@ class Change:
     """Output row i came from input row rows[i]; -1 for a synthetic row; None if rows are unchanged."""
     public: Mapping[str, Any] = field(default_factory=dict)
     """Public outcome, published with the parameters: the chosen levels, for example."""
-    private: Mapping[str, Any] = field(default_factory=dict)
+    private: Mapping[str, object] = field(default_factory=dict)
     """Private outcome, for the data owner only: the number of suppressed records, for example."""
     touched: frozenset[str] = frozenset()
     """Identifier columns that this step made safe to release, such as pseudonyms."""

@@ -30,7 +30,7 @@ class ColumnDecision:
     unchanged: bool | None
     """Whether every released value is the original one; None if that was not compared (a file larger than memory)."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The decision as plain data."""
         return asdict(self)
 

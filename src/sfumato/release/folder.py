@@ -154,7 +154,7 @@ def private_document(folder: Path) -> dict[str, object]:
     return document
 
 
-def released_file(path: object) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+def released_file(path: object) -> tuple[object, dict[str, Any], dict[str, object]]:
     """Where the rows of a release lie, the options to read them, and its manifest.
 
     ``path`` is a release folder, or any readable file, address or frame, which is a release without a manifest.

@@ -54,7 +54,7 @@ class Framework:
         """Number of requirements that are not met or need an answer."""
         return sum(item.state in ("open", "not met") for item in self.items)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         items = [item.to_dict() for item in self.items]
         return {"name": self.name, "title": self.title, "source": self.source, "open": self.open, "items": items}
 

@@ -206,7 +206,7 @@ def _first_figures(report: ReportData) -> list[dict[str, str]]:
     return found[:_FIRST]
 
 
-def _steps(report: ReportData) -> list[dict[str, Any]]:
+def _steps(report: ReportData) -> list[dict[str, object]]:
     """What was done: name, parameters and public outcome of each step; for the owner the private outcome too."""
     private = list(report.outcomes)
     steps: list[dict[str, object]] = []
@@ -236,7 +236,7 @@ def _abridged(value: object, most: int = 60) -> object:
     return value
 
 
-def page_html(template: str, **context: Any) -> str:
+def page_html(template: str, **context: object) -> str:
     """A page without scripts: its style sheet is inside, and its policy allows nothing else."""
     from markupsafe import Markup
 

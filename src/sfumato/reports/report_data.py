@@ -219,7 +219,7 @@ class ReportData:
         """The title from the recipe; one made from the file name would publish that name."""
         return "Release" if self.recipe is not None and not self.recipe.get("title") else self.title
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for the JSON report; :meth:`from_dict` reads it."""
         return _plain(asdict(self))  # type: ignore[no-any-return]
 

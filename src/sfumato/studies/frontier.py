@@ -84,7 +84,7 @@ class Point:
             parts.append(f"beyond the limit; {count} further attack{'s' if count > 1 else ''} skipped, risk at least")
         return "; ".join(parts)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "candidate": self.candidate.name,
             "steps": self.candidate.to_dict(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -33,7 +32,7 @@ _MEASURES = ("pairs", "marginals")
 class MethodTrial:
     """One method on the sample: what it lost, or why it has no result."""
 
-    step: Mapping[str, Any]
+    step: Mapping[str, object]
     """The step as in a recipe: ``{"mondrian": {}}``."""
     losses: Mapping[str, float]
     """Loss by each measure: total variation distance of pairs of columns and of single columns, 0 is best."""
@@ -44,7 +43,7 @@ class MethodTrial:
     def method(self) -> str:
         return next(iter(self.step))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "step": dict(self.step),
             "losses": dict(self.losses),
@@ -79,7 +78,7 @@ class MethodComparison:
         """The method with the least loss; None if no method has a result."""
         return self.trials[0] if self.trials and self.trials[0].losses else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The comparison as plain data, as in the JSON document of ``sfumato init --json``."""
         best = self.best
         return {
@@ -117,7 +116,7 @@ def compare_methods(recipe: Recipe, data: Table, *, k: int, rows: int = 5000, se
     return MethodComparison(k=k, rows=sample.rows, whole=data.rows, trials=tuple(order))
 
 
-def _steps(k: int) -> tuple[dict[str, dict[str, Any]], ...]:
+def _steps(k: int) -> tuple[dict[str, dict[str, object]], ...]:
     return (
         {"generalize": {"search": "heuristic", "evaluations": _EVALUATIONS, "suppression": 0.05, "metric": "loss"}},
         {"local-recode": {}},

@@ -50,7 +50,7 @@ class StudySection(DocumentedModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     candidates: Annotated[
-        tuple[Annotated[Any, WithJsonSchema({"type": ["string", "object", "array"]})], ...], BeforeValidator(_listed)
+        tuple[Annotated[object, WithJsonSchema({"type": ["string", "object", "array"]})], ...], BeforeValidator(_listed)
     ]
     """Steps, or lists of steps that run in order. Every combination of values under `try` is a candidate."""
     seeds: (
@@ -85,7 +85,7 @@ class Candidate:
     name: str
     steps: tuple[Step, ...]
 
-    def to_dict(self) -> list[dict[str, Any]]:
+    def to_dict(self) -> list[dict[str, object]]:
         return [{step.part_name(): step.to_dict()} for step in self.steps]
 
 
@@ -227,7 +227,7 @@ def _expand(entry: object) -> list[tuple[str, Candidate]]:
     Each comes with a full name, which is used if the short name is not unique.
     """
     steps = entry if isinstance(entry, list) else [entry]
-    options: list[list[tuple[str, Any, str, str]]] = []
+    options: list[list[tuple[str, object, str, str]]] = []
     for step in steps:
         if isinstance(step, str):
             step = {step: None}

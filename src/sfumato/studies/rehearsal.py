@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sfumato.attacks import AttackScenario, Outcome
 from sfumato.attacks.record_linkage.any_columns import AnyColumns
@@ -69,7 +68,7 @@ class Rehearsal:
             )
         return (f"Rehearsed: {found}; {limit}, and no k up to {max(self.tried)} meets it.",)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The rehearsal as plain data, as in the JSON document of ``sfumato init --json``."""
         return {
             "limit": self.wanted,

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from sfumato import __version__
 from sfumato.data.atomic import replacing
@@ -36,7 +35,7 @@ class CellStore:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> dict[str, object] | None:
         path = self.folder / f"{key[:32]}.json" if self.folder is not None else None
         if path is None or not path.exists():
             return None

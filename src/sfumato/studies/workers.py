@@ -86,7 +86,7 @@ def _run_parallel(
     started: Callable[[Job], None],
 ) -> Iterator[Finished]:
     queue = list(reversed(jobs))
-    running: dict[Future[dict[str, Any]], Job] = {}
+    running: dict[Future[dict[str, object]], Job] = {}
     while queue or running:
         while queue and len(running) < workers:  # no more than can run, so that those that are running are known
             seconds = allowance(len(queue))

@@ -46,7 +46,7 @@ def _select(*items: Expression, source: Source = _T, **clauses: Any) -> Select:
     return Select(tuple((f"v{i}", item) for i, item in enumerate(items)), source, **clauses)
 
 
-def _rows(running: Running, query: Query) -> list[tuple[Any, ...]]:
+def _rows(running: Running, query: Query) -> list[tuple[object, ...]]:
     return running.run(query).open(Permit("a check of the engine"))
 
 

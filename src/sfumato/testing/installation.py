@@ -81,7 +81,7 @@ class Installation:
         """Whether every check holds, and there is one."""
         return bool(self.parts) and all(part.holds for part in self.parts)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain data, ready for JSON."""
         return {"holds": self.holds, **asdict(self)}
 
@@ -260,7 +260,7 @@ def sql_system(tables: Tables) -> Ask:
     """Private answers as a system of the conformance suite (:mod:`sfumato.testing.sql`)."""
     session = sql_session(tables)
 
-    def ask(sql: str) -> Sequence[Sequence[Any]] | None:
+    def ask(sql: str) -> Sequence[Sequence[object]] | None:
         return [[cell.value for cell in row] for row in session.ask(sql, epsilon=10**6, delta="1e-9").rows]
 
     return ask

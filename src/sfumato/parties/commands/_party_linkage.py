@@ -211,7 +211,7 @@ def attack(
     for name, weight in zip(_joined(public, columns), weights, strict=True):
         known[name.lower()] += weight
     found = {"frequency": frequency_attack(bits, known), "pattern": pattern_attack(bits, known)}
-    result: dict[str, Any] = {"records": len(bits), "names": len(known)}
+    result: dict[str, object] = {"records": len(bits), "names": len(known)}
     if truth is not None:
         names = [name.lower() for name in _joined(read(truth), columns)]
         if len(names) != len(bits):

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import polars as pl
 
@@ -43,7 +42,7 @@ class Facts:
     """The values. The series has another name, because Polars might interpret the column's name as a pattern."""
     label: str = ""
     """The label of the column, if the file has one."""
-    value_labels: Mapping[Any, str] = field(default_factory=dict, repr=False)
+    value_labels: Mapping[object, str] = field(default_factory=dict, repr=False)
     """Labels of the codes, if the file has them."""
 
     @cached_property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.facts import Facts
@@ -44,7 +43,7 @@ class Finding:
     """Between 0 and 1. The finding with the highest confidence is proposed."""
     kind: Kind | None = None
     """The kind to declare; None keeps the kind of the file."""
-    hierarchy: Mapping[str, Any] | None = None
+    hierarchy: Mapping[str, object] | None = None
     bands: bool = False
     """Whether the values are measurements, for which intervals make sense."""
     hipaa: str | None = None

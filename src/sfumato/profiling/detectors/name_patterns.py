@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sfumato.dataset import Kind, Role
 from sfumato.profiling.detectors.facts import Facts
@@ -42,7 +41,7 @@ class Clue:
     """Least number of distinct values per row."""
     kinds: frozenset[Kind] = frozenset(Kind)
     """Kinds of columns to consider."""
-    hierarchy: Mapping[str, Any] | None = None
+    hierarchy: Mapping[str, object] | None = None
     bands: bool = False
     """Whether the values are measurements, for which intervals make sense."""
     hipaa: str | None = None

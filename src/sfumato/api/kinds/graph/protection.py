@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -65,7 +64,7 @@ class GraphProtection(PlainProtection):
         random = self.rng.child("picture").generator
         return before_and_after(self.original, self.graph, self.released.lineage, random)
 
-    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, object] | None = None) -> dict[str, object]:
         released = "clusters" if self.released.clusters is not None else "edges"
         return {
             **self._places(folder),

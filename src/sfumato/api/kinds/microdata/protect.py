@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from sfumato.api.kinds.microdata.inputs import InputTable
 from sfumato.api.kinds.microdata.protection import InEngineProtection, InMemoryProtection, MicrodataProtection
@@ -190,7 +189,7 @@ def _recipe(recipe: Recipe | str | Path | Mapping[str, object]) -> Recipe:
     return recipe_from_document(document_of(recipe, source="recipe")) if file is None else Recipe.load(file)
 
 
-def _source(recipe: Recipe, data: object) -> tuple[Any, dict[str, Any]]:
+def _source(recipe: Recipe, data: object) -> tuple[object, dict[str, object]]:
     """What to read, with the options of its format. The recipe's options apply to other files of the same format."""
     if data is None and recipe.source is None:
         raise BadParameter("The recipe names no data and none was passed.", fix="Add `data:` to it, or pass a file.")

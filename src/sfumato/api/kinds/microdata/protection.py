@@ -136,7 +136,7 @@ class MicrodataProtection(Protection):
         """
         return Report(data=self.report_data, audience=audience)
 
-    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, Any]:
+    def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
         write_key(private / KEY, self.key)
         self._write_lineage(private)
         data = self._write_data(public, suffix)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sfumato import __version__
 from sfumato.api.attack_model import MODEL
@@ -65,7 +65,7 @@ class ModelProtection(PlainProtection):
     def show(self, console: Console | None = None) -> None:
         self.results.show(console)
 
-    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, object] | None = None) -> dict[str, object]:
         return {**self._places(folder), **self.results.to_dict(), "files": (manifest or {}).get("files", {})}
 
     def _document(self) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -59,7 +59,7 @@ class CellIntervals(AttackResults):
         """Whether no suppressed cell can be calculated exactly."""
         return self.disclosed == 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         cells = [
             {"cell": dict(one.key), "low": one.low, "high": one.high if one.high < float("inf") else None,
              "disclosed": one.disclosed} for one in self.cells

@@ -102,7 +102,7 @@ class TrailLinks(AttackResults):
         """Whether no sample is linked."""
         return self.links.is_empty()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return dict(self.counts)
 
     def show(self, console: Console | None = None) -> None:
