@@ -34,6 +34,20 @@ def exp_bracket(power: Fraction, digits: int = 40) -> tuple[Fraction, Fraction]:
     return Fraction(low.next_minus(down)), Fraction(high.next_plus(up))
 
 
+_SHORT = 1 << 4096
+
+
+def short_up(value: Fraction) -> Fraction:
+    """An upper bound with a short denominator: a chance far below all that matters has a million digits.
+
+    >>> short_up(Fraction(1, 3)), short_up(Fraction(1, 10**2000)) == Fraction(1, 1 << 4096)
+    (Fraction(1, 3), True)
+    """
+    if value.denominator <= _SHORT:
+        return value
+    return Fraction(-(-value.numerator * _SHORT // value.denominator), _SHORT)
+
+
 def ln_bracket(value: Fraction, digits: int = 40) -> tuple[Fraction, Fraction]:
     """A lower and an upper bound of the natural logarithm of ``value``."""
     if value <= 0:

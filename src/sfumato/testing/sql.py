@@ -93,6 +93,18 @@ QUESTIONS: tuple[str, ...] = (
     "SELECT COUNT(*) FROM (SELECT u FROM v x GROUP BY u, ward HAVING x.ward = 'east' AND MAX(cost) > 20)",
     "SELECT COUNT(*) FROM (SELECT u FROM v GROUP BY u HAVING COUNT_IF(code = 'A') > COUNT(*) FILTER (WHERE code"
     " = 'B'))",
+    # expressions of aggregates by person
+    "SELECT AVG(CLIP(m, 0, 100)) FROM (SELECT u, SUM(cost) / COUNT(*) AS m FROM v GROUP BY u)",
+    "SELECT AVG(m) FROM (SELECT u, MAX(cost) - MIN(cost) AS m FROM v GROUP BY u)",
+    "SELECT g, COUNT(*) FROM (SELECT u, CASE WHEN COUNT(*) > 2 THEN 'many' ELSE 'few' END AS g FROM v GROUP BY u)"
+    " GROUP BY g",
+    "SELECT AVG(m) FROM (SELECT u, COALESCE(SUM(cost), 0) AS m FROM v WHERE code = 'A' GROUP BY u)",
+    "SELECT COUNT(*) FROM (SELECT u, DATE_DIFF('day', MIN(day), MAX(day)) AS span FROM v GROUP BY u) WHERE span > 100",
+    "SELECT y, AVG(CLIP(c, 0, 9)) FROM (SELECT u, YEAR(day) AS y, YEAR(day) - 2020 + COUNT(*) AS c FROM v"
+    " GROUP BY u, YEAR(day)) GROUP BY y",
+    "SELECT COUNT(*) FROM (SELECT u, MAX(cost) > 50 AND ward = 'east' AS g FROM v GROUP BY u, ward) WHERE g",
+    "SELECT COUNT(*) FROM (SELECT u, MAX(cost) * 2 AS z, COUNT(*) AS k FROM v GROUP BY u HAVING COUNT(*) > 1)"
+    " WHERE z > k",
     # funnels, cohorts
     "SELECT COUNT(*) FILTER (WHERE a > 0), COUNT(*) FILTER (WHERE a > 0 AND b > 0), AVG(CLIP(s, 0, 200)),"
     " AVG(CLIP(d, 0, 5))"
@@ -154,6 +166,8 @@ QUESTIONS: tuple[str, ...] = (
     "SELECT COUNT(*) FILTER (WHERE a), COUNT(*) FILTER (WHERE NOT b), COUNT(*) FILTER (WHERE b IS NULL)"
     " FROM (SELECT u, BOOL_OR(cost > 80) AS a, BOOL_AND(ward = 'east') AS b FROM v GROUP BY u)",
     "SELECT COUNT(*) FROM v WHERE (code, n) IN (('A', 1), ('B', 2))",
+    "SELECT COUNT(*), COUNT(*) FILTER (WHERE NOT code IS DISTINCT FROM 'A') FROM v WHERE ward IS DISTINCT FROM 'east'",
+    "SELECT COUNT(*) FROM v JOIN p USING (u) WHERE NOT (ward IS NOT DISTINCT FROM city OR n IS NOT DISTINCT FROM 2)",
     "SELECT COUNT(*) FROM v WHERE ward = ANY (SELECT ward FROM w WHERE floor = 2)",
     "SELECT COUNT(*) FROM v WHERE ward <> ALL (SELECT ward FROM w WHERE floor = 2)",
     "SELECT ward, COUNT(*) FROM v WHERE ward IS NOT NULL GROUP BY ALL ORDER BY ALL",

@@ -16,7 +16,7 @@ from sfumato.dp.loss import PrivacyLoss, approximate
 from sfumato.dp.mechanism import ContributionBounds, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.noise_sums import combined_error
-from sfumato.dp.rational_bounds import exp_bracket
+from sfumato.dp.rational_bounds import exp_bracket, short_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace, round_scale_up
 from sfumato.errors import BadParameter
@@ -143,14 +143,14 @@ def _chance(scale: Fraction, grid: Fraction, beyond: Fraction, parts: int) -> Fr
     if steps <= 0:
         return Fraction(1)
     if parts == 1:
-        return exp_bracket(-steps / drawn)[1] / (1 + exp_bracket(-1 / drawn)[0])
+        return short_up(exp_bracket(-steps / drawn)[1] / (1 + exp_bracket(-1 / drawn)[0]))
     # Each number's noise is below that of a real Laplace variable plus one step.
     distance = (steps - parts) / drawn
     if distance < 0:
         return Fraction(1)
     weights, divisor = _tail(parts)
     grown = sum(weight * distance**power for power, weight in enumerate(weights))
-    return min(Fraction(1), exp_bracket(-distance)[1] * grown / divisor)
+    return short_up(min(Fraction(1), exp_bracket(-distance)[1] * grown / divisor))
 
 
 @lru_cache(maxsize=256)

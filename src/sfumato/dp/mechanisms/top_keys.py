@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from sfumato.dp.loss import PrivacyLoss, approximate, bounded_range, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, Positive, as_integers, sensitivity_of, tail
-from sfumato.dp.rational_bounds import exp_bracket, ln_up
+from sfumato.dp.rational_bounds import exp_bracket, ln_up, short_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import exponential_race
 from sfumato.errors import BadParameter
@@ -105,7 +105,7 @@ class TopKeys(Mechanism):
         assert self.limit is not None
         if width >= self.limit:
             raise BadParameter("the limit is not above what one unit adds to a count.", fix="Use a larger limit.")
-        return min(Fraction(1), self.most / exp_bracket(self.rate * (self.limit - width))[0])
+        return short_up(min(Fraction(1), self.most / exp_bracket(self.rate * (self.limit - width))[0]))
 
     def error(self, *, confidence: Number, outputs: int = 1, candidates: int = 2) -> float:
         """ln(candidates / beta) / rate, with beta divided among all selections (Dwork, Roth 2014, Theorem 3.11)."""

@@ -25,7 +25,7 @@ from sfumato.query.sql.joins import JoinBinder
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, Views, check_row_repetition, wider_limits
 from sfumato.query.sql.spellings import comma_join, qualified_rows
-from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES, filtered_groups, unfiltered
+from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES, computed_groups, filtered_groups, unfiltered
 from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_values, split_conditions, unit_test
 from sfumato.query.sql.unit_windows import unit_window
 from sfumato.rationals import rational
@@ -237,6 +237,9 @@ class Binder:
             assert isinstance(node, exp.Select)
             if node.args.get("having"):
                 return self.subquery(filtered_groups(node), views)
+            computed = computed_groups(node)
+            if computed is not None:
+                return self.subquery(computed, views)
         for word in ("order", "limit", "having"):
             if node.args.get(word):
                 raise self.refuse(

@@ -75,6 +75,22 @@ def _any_of(node: exp.Expr) -> exp.Expr | None:
     return found if isinstance(node, exp.EQ) else exp.Not(this=found)
 
 
+def _distinct_from(node: exp.Expr) -> exp.Expr | None:
+    """``a IS [NOT] DISTINCT FROM b``: never unknown, two missing values are the same."""
+    a, b = node.this, node.expression
+    either, both = (joined(exp.Is(this=x.copy(), expression=exp.Null()) for x in (a, b)) for joined in (_or, _and))
+    same = exp.Case(ifs=[exp.If(this=either, true=both)], default=exp.EQ(this=a.copy(), expression=b.copy()))
+    return same if isinstance(node, exp.NullSafeEQ) else exp.Not(this=same)
+
+
+def _or(items: Iterable[exp.Expr]) -> exp.Expr:
+    return exp.or_(*items, copy=False)
+
+
+def _and(items: Iterable[exp.Expr]) -> exp.Expr:
+    return exp.and_(*items, copy=False)
+
+
 def _time_text(node: exp.Expr) -> exp.Expr | None:
     """``TO_CHAR(day, 'YYYY-MM')``; formats with other fields are refused."""
     form = node.args.get("format")
@@ -114,6 +130,8 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr | None]] = {
     exp.In: _pairs,
     exp.EQ: _any_of,
     exp.NEQ: _any_of,
+    exp.NullSafeEQ: _distinct_from,
+    exp.NullSafeNEQ: _distinct_from,
     exp.ToChar: _time_text,
     exp.Date: _day,
     exp.Anonymous: _choice,

@@ -142,5 +142,37 @@ def filtered_groups(node: exp.Select) -> exp.Select:
     return exp.Select(expressions=items).from_(groups.subquery("groups"), copy=False).where(condition, copy=False)
 
 
+def computed_groups(node: exp.Select) -> exp.Select | None:
+    """A SELECT with GROUP BY whose columns compute with aggregates as one over the same groups, which have these; None
+    where there is nothing to compute."""
+    if not any(_computes(item) for item in node.expressions):
+        return None
+    groups, keys = node.copy(), node.args["group"].expressions
+    inner: list[exp.Expr] = []
+    outer: list[exp.Expr] = []
+    for item in groups.expressions:
+        if not _computes(item):
+            inner.append(item)
+            outer.append(exp.column(exp.to_identifier(item.alias_or_name, quoted=True)))
+            continue
+        made = exp.Select(expressions=[item.copy()])
+        for part in list(made.find_all(exp.Expr)):
+            known = part in keys or isinstance(part, exp.Column) or type(part) in UNIT_AGGREGATES
+            if known and part.parent is not None and part.root() is made and not isinstance(part.parent, exp.Select):
+                name = exp.to_identifier(f"computed {len(inner)}", quoted=True)
+                inner.append(exp.alias_(part.copy(), name))
+                part.replace(exp.column(name.copy()))
+        outer += made.expressions
+    groups.set("expressions", inner)
+    return exp.Select(expressions=outer).from_(groups.subquery("groups"), copy=False)
+
+
+def _computes(item: exp.Expr) -> bool:
+    """Whether a column is an expression of aggregates, and not one of them."""
+    node = item.unalias()
+    whole = type(node) in UNIT_AGGREGATES or isinstance(node, exp.Star) or node.find(exp.Window, exp.Query) is not None
+    return not whole and node.find(*UNIT_AGGREGATES) is not None
+
+
 def _where(condition: exp.Expr, value: exp.Expr) -> exp.Case:
     return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
