@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 from math import isclose
 from typing import Any, TypeAlias
 
@@ -74,6 +75,18 @@ QUESTIONS: tuple[str, ...] = (
     " GROUP BY n",
     "SELECT q.code, COUNT(*) FROM p LEFT JOIN (SELECT u, code FROM v WHERE code IN ('A', 'B')) q ON p.u = q.u"
     " WHERE q.code IS NOT NULL GROUP BY q.code",
+    "SELECT LEFT(code, 1) AS k, COUNT(*) FROM v WHERE LEFT(code, 1) IN ('A', 'B') GROUP BY k",
+    "SELECT k, COUNT(*) FROM (SELECT u, UPPER(code) AS k FROM v WHERE UPPER(code) = 'A' OR UPPER(code) = 'C')"
+    " GROUP BY k",
+    "SELECT c, COUNT(*) FROM (SELECT u, COUNT(*) AS c FROM v GROUP BY u) WHERE c BETWEEN 1 AND 5 GROUP BY c",
+    "SELECT c, COUNT(*), SUM(c) FROM (SELECT u, COUNT(*) AS c FROM v GROUP BY u) WHERE c <= 3 GROUP BY c",
+    # constants are exact, conditions are those of SQL
+    "SELECT COUNT(*), SUM(cost * 0.07) FROM v WHERE cost BETWEEN 100 * (0.3 - 0.1) AND 100 * (0.06 + 0.01) + 50",
+    "SELECT COUNT(*) FROM v, w WHERE (v.ward = w.ward AND floor = 1 AND cost > 5) OR (v.ward = w.ward AND floor = 2"
+    " AND cost > 50)",
+    "SELECT COUNT(*) FROM v WHERE (code = 'A' AND n > 2) OR code = 'A'",
+    "SELECT k, COUNT(*) FROM (SELECT p.u, COUNT(code) AS k FROM p LEFT JOIN v ON p.u = v.u AND n <> 2 GROUP BY p.u)"
+    " WHERE k BETWEEN 0 AND 4 GROUP BY k",
     # keys
     "SELECT COALESCE(ward, 'none') AS ward, COUNT(*) FROM v GROUP BY ward",
     "SELECT ward AS ward, COUNT(*) FROM v WHERE ward IS NOT NULL GROUP BY ward HAVING COUNT(*) > 0",
@@ -243,13 +256,13 @@ def check_sql_neighbours(system: System) -> list[str]:
 
 
 def _order(row: Sequence[object]) -> str:
-    return repr([str(round(value)) if isinstance(value, int | float) else str(value) for value in row])
+    return repr([str(round(value)) if isinstance(value, int | float | Decimal) else str(value) for value in row])
 
 
 def _alike(found: Sequence[object], expected: Sequence[object]) -> bool:
     return len(found) == len(expected) and all(
         isclose(float(one), float(two), rel_tol=0.02, abs_tol=0.02)
-        if isinstance(one, int | float) and isinstance(two, int | float)
+        if isinstance(one, int | float) and isinstance(two, int | float | Decimal)
         else one == two
         for one, two in zip(found, expected, strict=True)
     )

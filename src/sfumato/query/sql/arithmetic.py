@@ -55,6 +55,8 @@ def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Rule:
         if dated is not None:
             return dated
         a, b = reader.number(node.this), reader.number(node.expression)
+        if isinstance(a.constant, Fraction) and isinstance(b.constant, Fraction):
+            return literal(f(a.constant, b.constant))  # exact: as floats, 0.06 + 0.01 is below 0.07
         return Scalar(node=Arithmetic(sign, a.as_double(), b.as_double()), kind=Kind.NUMBER, **_corners(a, b, f))
 
     return rule

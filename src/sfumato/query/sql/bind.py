@@ -110,7 +110,10 @@ class Binder:
                 relation = self._joins.bind(relation, alias, item, made or join)
                 continue
             self._joins.check(join)
-            relation = self._joins.bind(relation, alias, self._item(join.this, views), join)
+            item = self._item(join.this, views)
+            if join.side and join.args.get("on") and isinstance(item, BoundRelation):
+                join, item = self._outer_conditions(relation, alias, item, join, views)
+            relation = self._joins.bind(relation, alias, item, join)
         if isinstance(relation, PublicTable):
             raise self.refuse(
                 from_,
@@ -121,6 +124,20 @@ class Binder:
             whole = where.this if len(conditions) == stated else exp.and_(*conditions)
             relation = self._filtered(relation, whole, views)
         return relation
+
+    def _outer_conditions(
+        self, left: BoundRelation | PublicTable, alias: str, right: BoundRelation, join: exp.Join, views: Views
+    ) -> tuple[exp.Join, BoundRelation]:
+        """A LEFT JOIN without the conditions of ON that read the right table alone, which filter its rows before."""
+        sides = partial(_sides, left=_known(left, alias), right=_known(right, join.this.alias_or_name))
+        parts = split_conditions(join.args["on"])
+        own = [part for part in parts if sides(part) == {"right"}]
+        kept = [part for part in parts if not any(part is one for one in own)]
+        if not own or not kept:
+            return join, right
+        made = join.copy()
+        made.set("on", exp.and_(*kept))
+        return made, self._filtered(right, exp.and_(*own), views)
 
     def _filtered(self, relation: BoundRelation, where: exp.Expr, views: Views) -> BoundRelation:
         """The rows for which WHERE holds: a filter for conditions on the row, semi-joins for those on its unit."""

@@ -6,8 +6,10 @@ can have, whatever the data. They come from the text of the query alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 from sfumato.dataset import Kind
@@ -22,7 +24,8 @@ _TYPES: dict[Kind, type] = {Kind.CATEGORY: str, Kind.INTEGER: int, Kind.DATE: da
 def condition_domains(columns: ColumnScope, condition: Expression) -> ColumnScope:
     """The columns with the range and the values that a condition leaves them."""
     ends: dict[str, list[object]] = {}
-    named: dict[str, set[Any]] = {}
+    named: dict[str | Expression, set[Any]] = {}
+    whole: dict[str, tuple[int | None, int | None]] = {}
     for part in condition.items if isinstance(condition, And) else (condition,):
         if (listed := _listed(part)) is not None:
             column, values = listed
@@ -37,18 +40,29 @@ def condition_domains(columns: ColumnScope, condition: Expression) -> ColumnScop
                 if sign in ("<", "<=", "="):
                     most = _moved(value, -tick if sign == "<" else timedelta(0))
                     ends[name][1] = most if last is None or most < last else last
-    return ColumnScope(
-        ((alias, name, _valued(_ranged(scalar, ends), named)) for alias, name, scalar in columns.items), columns.merged
-    )
+            case Compare(sign, ColumnRef(name=name, type="int"), Constant(value=int() as value)):
+                least, most = whole.get(name, (None, None))
+                low, high = value + (sign == ">"), value - (sign == "<")
+                if sign in (">", ">=", "="):
+                    least = low if least is None else max(least, low)
+                if sign in ("<", "<=", "="):
+                    most = high if most is None else min(most, high)
+                whole[name] = least, most
+    items = [(a, n, _valued(_counted(_ranged(s, ends), whole), named)) for a, n, s in columns.items]
+    texts = {
+        node: tuple(sorted(values)) for node, values in named.items()
+        if not isinstance(node, str) and all(type(value) is str for value in values)
+    }  # fmt: skip
+    return ColumnScope(items, columns.merged, texts)
 
 
-def _listed(condition: Expression) -> tuple[str, set[object]] | None:
-    """The column of a condition that only some constants meet, and these; None for other conditions."""
+def _listed(condition: Expression) -> tuple[str | Expression, set[object]] | None:
+    """What has one of some constants where a condition holds, and these: the name of a column, or an expression."""
     match condition:
-        case In(ColumnRef(name=name), items):
-            return name, {item.value for item in items}
-        case Compare("=", ColumnRef(name=name), Constant(value=value)):
-            return name, {value}
+        case In(node, items):
+            return _place(node), {item.value for item in items}
+        case Compare("=", node, Constant(value=value)) if not isinstance(node, Constant):
+            return _place(node), {value}
         case Or(items):
             parts = [_listed(item) for item in items]
             known = [part for part in parts if part is not None]
@@ -57,12 +71,26 @@ def _listed(condition: Expression) -> tuple[str, set[object]] | None:
     return None
 
 
-def _valued(scalar: Scalar, named: dict[str, set[object]]) -> Scalar:
+def _place(node: Expression) -> str | Expression:
+    return node.name if isinstance(node, ColumnRef) else node
+
+
+def _valued(scalar: Scalar, named: Mapping[str | Expression, set[object]]) -> Scalar:
     values = named.get(scalar.node.name) if isinstance(scalar.node, ColumnRef) else None
     if not values or scalar.unit or any(type(value) is not _TYPES.get(scalar.kind) for value in values):
         return scalar
     left = values if scalar.values is None else values & set(scalar.values)
     return replace(scalar, values=tuple(sorted(left))) if left else scalar
+
+
+def _counted(scalar: Scalar, whole: dict[str, tuple[int | None, int | None]]) -> Scalar:
+    """A whole number with the ends that a condition gives it, where it has none of its own."""
+    if not isinstance(scalar.node, ColumnRef) or scalar.kind is not Kind.INTEGER or scalar.unit:
+        return scalar
+    least, most = whole.get(scalar.node.name, (None, None))
+    low = Fraction(least) if scalar.low is None and least is not None else scalar.low
+    high = Fraction(most) if scalar.high is None and most is not None else scalar.high
+    return scalar if low is not None and high is not None and low > high else replace(scalar, low=low, high=high)
 
 
 def _moved(value: Any, step: timedelta) -> Any:

@@ -7,7 +7,8 @@ NULLIF, casts give NULL where they fail, and values of different families are ne
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -59,11 +60,16 @@ class ColumnScope:
     """The columns in scope, by table alias and name."""
 
     def __init__(
-        self, items: Iterable[tuple[str, str, Scalar]] = (), merged: Iterable[tuple[str, str, Scalar]] = ()
+        self,
+        items: Iterable[tuple[str, str, Scalar]] = (),
+        merged: Iterable[tuple[str, str, Scalar]] = (),
+        texts: Mapping[Expression, tuple[str, ...]] | None = None,
     ) -> None:
         self.items = tuple(items)
         self.merged = tuple(merged)
         """Columns of the right side of USING: the left one has their name, and only ``table.column`` means them."""
+        self.texts = texts or {}
+        """All values that conditions leave to expressions of text, such as the first two letters of a column."""
 
     def __add__(self, other: ColumnScope) -> ColumnScope:
         return ColumnScope((*self.items, *other.items), (*self.merged, *other.merged))
@@ -119,7 +125,8 @@ class ExpressionCompiler:
                 "The expression is too long.",
                 "A column of a subquery counts as the expression that it stands for.",
             )
-        return scalar
+        named = self.columns.texts.get(scalar.node) if scalar.values is None else None
+        return scalar if named is None else replace(scalar, values=named)
 
     def condition(self, node: exp.Expr) -> Scalar:
         """Bind a Boolean expression."""

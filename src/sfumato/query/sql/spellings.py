@@ -38,6 +38,7 @@ def written_out(tree: exp.Expr) -> exp.Expr:
     for select in list(tree.find_all(exp.Select)):
         _swap_right_join(select)
         _move_conditions(select)
+        _common_conditions(select)
         _join_lookups(select)
         _order_by_all(select)
         _distinct_on(select)
@@ -151,27 +152,17 @@ def _swap_right_join(select: exp.Select) -> None:
 
 
 def _move_conditions(select: exp.Select) -> None:
-    """Conditions of ON that are no equality of two tables: those of JOIN into WHERE, those of LEFT JOIN on the right
-    table into a subquery of it."""
+    """Conditions of ON that are no equality of two tables, into WHERE."""
     for join in select.args.get("joins") or []:
-        on, side, kind = join.args.get("on"), join.side.upper(), join.kind.upper()
-        if on is None or join.method or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
+        on, kind = join.args.get("on"), join.kind.upper()
+        if on is None or join.method or join.side or kind not in ("", "INNER"):
             continue
         parts = split_conditions(on)
         rest = [part for part in parts if not _joins(part)]
         kept = [part for part in parts if not any(part is one for one in rest)]
         if not rest or not kept:
             continue
-        if side == "LEFT":
-            alias, item = join.this.alias_or_name, join.this
-            if not all(_tables(part) == {alias.lower()} for part in rest) or not isinstance(
-                item, exp.Table | exp.Subquery
-            ):
-                continue
-            inner = exp.Select(expressions=[exp.Star()]).from_(item.copy(), copy=False)
-            join.set("this", inner.where(*rest, copy=False).subquery(alias, copy=False))
-        else:
-            select.where(*rest, copy=False)
+        select.where(*rest, copy=False)
         join.set("on", exp.and_(*kept, copy=False))
 
 
@@ -186,6 +177,20 @@ def _joins(condition: exp.Expr) -> bool:
 def _tables(node: exp.Expr) -> set[str]:
     """The tables that qualify the columns of an expression; "" for columns without one."""
     return {column.table.lower() for column in node.find_all(exp.Column)}
+
+
+def _common_conditions(select: exp.Select) -> None:
+    """``WHERE (a AND b) OR (a AND c)`` as ``a AND (b OR c)``, so that ``a`` may join two tables."""
+    where = select.args.get("where")
+    if where is None or not isinstance(node := where.this.unnest(), exp.Or):
+        return
+    branches = [split_conditions(branch) for branch in node.flatten()]
+    shared = [part for part in branches[0] if all(part in others for others in branches[1:])]
+    if not shared:
+        return
+    rest = [[part for part in branch if part not in shared] for branch in branches]
+    either = [exp.paren(exp.or_(*(exp.and_(*parts) for parts in rest)))] if all(rest) else []
+    where.set("this", exp.and_(*shared, *either))
 
 
 def _join_lookups(select: exp.Select) -> None:

@@ -32,13 +32,14 @@ _FAR = 1 << 61
 
 def _unit_count(reader: ExpressionCompiler, node: exp.Expr) -> Scalar:
     inner = node.this
+    least = 0
     if isinstance(inner, exp.Star):
-        count = CountRows()
+        count, least = CountRows(), 1  # a group that is there has a row
     elif isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
         count = CountRows(reader.read(inner.expressions[0]).node, distinct=True)
     else:
         count = CountRows(reader.read(inner).node)
-    return Scalar(node=count, kind=Kind.INTEGER, low=Fraction(0))
+    return Scalar(node=count, kind=Kind.INTEGER, low=Fraction(least))
 
 
 def _unit_extreme(*, least: bool) -> Rule:
