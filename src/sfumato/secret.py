@@ -31,7 +31,7 @@ class Permit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredNumbers:
     """What a secret value is, for the certificate of what is made of it. It is public."""
 
     kind: str
@@ -53,7 +53,7 @@ class SecretValue(Generic[T]):
 
     __slots__ = ("_value", "measured")
 
-    def __init__(self, value: T, *, measured: Measured | None = None) -> None:
+    def __init__(self, value: T, *, measured: MeasuredNumbers | None = None) -> None:
         self._value = value
         self.measured = measured
 

@@ -11,7 +11,7 @@ import pytest
 import sfumato
 from sfumato.dp.loss import pure
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.spending import Exchange
+from sfumato.dp.spending import ReceiptExchange
 from sfumato.errors import NoReceipt
 from sfumato.ledger.charge import Charge, charge_run
 
@@ -51,12 +51,12 @@ def test_receipts_are_neither_made_nor_used_beyond_their_cost() -> None:
         Receipt(pure(1), dataset="d", entry=1, kept=True)
     paid = charge_run(Charge(loss=pure("1/3"), unit="row", what="test"), ledger=None, dataset=None)
     assert not paid.kept
-    parts = paid.exchanged(pure(1), pure(2), exchange=Exchange(theorem="a theorem"))
+    parts = paid.exchanged(pure(1), pure(2), exchange=ReceiptExchange(theorem="a theorem"))
     assert [part.covers for part in parts] == [pure(1), pure(2)]
     assert not parts[0].kept
     for refused in (
         lambda: paid.use(pure("1/9")),
-        lambda: paid.exchanged(pure(1), exchange=Exchange(theorem="a theorem")),
+        lambda: paid.exchanged(pure(1), exchange=ReceiptExchange(theorem="a theorem")),
     ):
         with pytest.raises(NoReceipt):
             refused()

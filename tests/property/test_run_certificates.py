@@ -320,14 +320,14 @@ def test_group_privacy_is_derived_again(rows: int) -> None:
     """Rows of one person by group privacy: the loss of a row is taken times the square of the rows."""
     from sfumato.dp.contribution_bounds import bound_rows
     from sfumato.ledger.charge import Charge
-    from sfumato.secret import Measured, SecretValue
+    from sfumato.secret import MeasuredNumbers, SecretValue
 
     _, cut = bound_rows(pl.DataFrame({"who": [1, 2]}), "who", rows)
     run = Charge.of_run(concentrated("1/50"), unit="row", name="tables", public={}, bounds=cut)
     ledger = book()
     paid = ledger.charge(run, dataset="d", analyst="owner")
     noise = Gaussian(variance=25)
-    noise.release(SecretValue(np.array([3]), measured=Measured(kind="cells")), receipt=paid)
+    noise.release(SecretValue(np.array([3]), measured=MeasuredNumbers(kind="cells")), receipt=paid)
     assert paid.account is not None
     certificate = paid.account.certificate()
     assert certificate is not None

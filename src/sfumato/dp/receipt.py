@@ -6,7 +6,7 @@ import threading
 
 from sfumato.dp.curve import ZERO
 from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure
-from sfumato.dp.spending import Draw, Exchange, RunAccount, Spending
+from sfumato.dp.spending import Draw, ReceiptExchange, RunAccount, Spending
 from sfumato.errors import NoReceipt
 from sfumato.secret import Permit
 
@@ -82,7 +82,7 @@ class Receipt(Permit):
             self._take(part, one.spent)
         return made
 
-    def exchanged(self, *losses: PrivacyLoss, exchange: Exchange) -> tuple[Receipt, ...]:
+    def exchanged(self, *losses: PrivacyLoss, exchange: ReceiptExchange) -> tuple[Receipt, ...]:
         """All of an unused receipt, for receipts of other losses.
 
         For amplification by sampling and for private selection, where single steps hide less than was charged for all

@@ -16,7 +16,7 @@ from sfumato import __version__
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.proof.certificate import FORMAT, NEIGHBOURS, sealed
 from sfumato.proof.rules import MECHANISMS, RUNS
-from sfumato.secret import Measured
+from sfumato.secret import MeasuredNumbers
 
 if TYPE_CHECKING:
     from sfumato.dp.mechanism import Mechanism
@@ -31,7 +31,7 @@ class Draw:
 
     mechanism: Mechanism
     loss: PrivacyLoss
-    measured: Measured | None
+    measured: MeasuredNumbers | None
     """What it measured; None where the caller did not say, so that there is no certificate."""
 
     def stated(self) -> Stated | None:
@@ -48,7 +48,7 @@ class Draw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exchange:
+class ReceiptExchange:
     """The theorem by which all of a receipt became receipts of other losses."""
 
     theorem: str
@@ -64,7 +64,7 @@ class Spending:
     covers: PrivacyLoss
     over: list[Draw | Spending | None] = field(default_factory=list)
     """None for a use of which nothing is known but its loss."""
-    exchange: Exchange | None = None
+    exchange: ReceiptExchange | None = None
 
     def stated(self) -> Stated | None:
         """As a certificate states it, equal draws in a row once; None where a part of it has no rule."""

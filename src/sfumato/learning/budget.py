@@ -13,7 +13,7 @@ from sfumato.dp.contribution_bounds import Bounds, Enforced, Promised
 from sfumato.dp.curve import gaussian_curve
 from sfumato.dp.loss import PrivacyLoss, approximate
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.spending import Exchange
+from sfumato.dp.spending import ReceiptExchange
 from sfumato.dp.subsampled_gaussian import sampled_epsilon, sampled_squared_for, touched_rate
 from sfumato.errors import BadParameter
 from sfumato.learning.noisy_sums import NoisySums, gaussian_loss
@@ -129,7 +129,9 @@ def charge_sampled_fit(
     squared = sampled_squared_for(size, chance, rate=touched, steps=steps)
     paid = account.charge(approximate(size, chance))
     stated = approximate(sampled_epsilon(squared, rate=touched, steps=steps, delta=chance), chance)
-    exchange = Exchange(theorem=_SAMPLED_PROOF, rule="A1", facts={"rate": rate, "steps": steps, "squared_mu": squared})
+    exchange = ReceiptExchange(
+        theorem=_SAMPLED_PROOF, rule="A1", facts={"rate": rate, "steps": steps, "squared_mu": squared}
+    )
     [receipt] = paid.exchanged(gaussian_loss(squared * steps), exchange=exchange)
     sums = NoisySums(receipt, squared * steps * (1 - _SLACK), rows=account.max_rows)
     return sums, account.guarantee(stated, paid, proof=_SAMPLED_PROOF)
@@ -145,7 +147,7 @@ def charge_search(
     cost = approximate(rational(epsilon), rational(delta))
     paid = account.charge(cost)
     losses = [gaussian_loss(fit), gaussian_loss(score)] * fits()  # drawn after the charge
-    receipts = iter(paid.exchanged(*losses, exchange=Exchange(theorem=_SEARCH_PROOF)))
+    receipts = iter(paid.exchanged(*losses, exchange=ReceiptExchange(theorem=_SEARCH_PROOF)))
     sums = score * (1 - _SLACK)
     return (
         (one, NoisySums(other, sums, rows=account.max_rows)) for one, other in zip(receipts, receipts, strict=True)

@@ -24,7 +24,7 @@ from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
-from sfumato.secret import Measured, SecretValue
+from sfumato.secret import MeasuredNumbers, SecretValue
 
 FEATURE_STEPS = 1 << 12
 """Grid steps from 0 to 1 of a scaled feature."""
@@ -61,7 +61,7 @@ class NoisySums:
         """Integer sums plus noise. ``distance`` is the largest squared L2 norm of one row's part of the sums."""
         moved = self._moved(distance)
         mechanism = RoundedGaussian(variance=moved / self._part(share))
-        measured = Measured(kind="vectors", numbers={"norm": distance})
+        measured = MeasuredNumbers(kind="vectors", numbers={"norm": distance})
         noisy = mechanism.release_at(
             SecretValue(sums.ravel(), measured=measured), receipt=self._receipt, distance=moved
         )

@@ -14,7 +14,7 @@ from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import TooFewRows
-from sfumato.secret import Measured, SecretValue
+from sfumato.secret import MeasuredNumbers, SecretValue
 from sfumato.synthesis.column_domain import ColumnCells, category_cells, range_cells
 from sfumato.synthesis.private_counts import COUNT_GRID
 
@@ -39,7 +39,7 @@ def learn_cells(
     noise = ThresholdedLaplace.for_budget(
         pure_within(squared), delta, sensitivity=most, max_contribution=most, keys=most
     )
-    counts = SecretValue(tally["count"].to_numpy().astype(np.int64), measured=Measured(kind="values"))
+    counts = SecretValue(tally["count"].to_numpy().astype(np.int64), measured=MeasuredNumbers(kind="values"))
     noisy = noise.release(counts, receipt=receipt, sensitivity=max_contribution)
     values = tally.get_column(series.name).filter(pl.Series(np.isfinite(noisy))).sort().to_list()
     if not values:
@@ -56,7 +56,7 @@ def _learn_range(series: pl.Series, squared: Fraction, max_contribution: int, re
     cells = np.clip(np.searchsorted(ends, numbers, side="right") - 1, 0, len(ends) - 2)
     noise = RoundedGaussian.for_rho(squared / 2, squared=max_contribution**2, grid=COUNT_GRID)
     tally = np.bincount(cells, minlength=len(ends) - 1).astype(np.int64)
-    counts = SecretValue(tally * COUNT_GRID.denominator, measured=Measured(kind="cells"))
+    counts = SecretValue(tally * COUNT_GRID.denominator, measured=MeasuredNumbers(kind="cells"))
     noisy = noise.release_at(counts, receipt=receipt, distance=max_contribution**2)
     seen = np.flatnonzero(noisy > sqrt(2 * float(noise.variance) * log(len(ends) / 0.001)))
     if not len(seen):

@@ -23,7 +23,7 @@ from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.receipt import Receipt, require
 from sfumato.dp.sampler import exponential_race
 from sfumato.dp.spending import Draw
-from sfumato.secret import Measured, SecretValue
+from sfumato.secret import MeasuredNumbers, SecretValue
 from sfumato.synthesis.residuals import Columns
 
 Codes = Sequence[Array] | npt.NDArray[np.int32]
@@ -83,7 +83,7 @@ class PrivateCounts:
         """
         distance = self.max_contribution**2
         noise = RoundedGaussian(variance=Fraction(-(-distance * _FINE // squared), _FINE), grid=COUNT_GRID)
-        measured = Measured(kind="cells", of=self._of)
+        measured = MeasuredNumbers(kind="cells", of=self._of)
         counts = SecretValue(self._count(columns).ravel() * COUNT_GRID.denominator, measured=measured)
         noisy = noise.release_at(counts, receipt=self._receipt, distance=distance)
         shape = [self.shape[column] for column in columns]
@@ -108,7 +108,7 @@ class PrivateCounts:
         sensitivity = max(weights) * self.max_contribution
         rate = pure_within(squared) / sensitivity
         choice = Exponential(rate=rate)
-        measured = Measured(kind="scores", of=self._of, numbers={"weight": max(weights)})
+        measured = MeasuredNumbers(kind="scores", of=self._of, numbers={"weight": max(weights)})
         draw = Draw(mechanism=choice, loss=choice.loss(sensitivity), measured=measured)
         permit = require(self._receipt, draw.loss, draw)
         scores = SecretValue(

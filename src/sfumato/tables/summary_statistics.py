@@ -20,7 +20,7 @@ from sfumato.arrays import Floats, Ints
 from sfumato.dataset import RangeDomain, ValuesDomain
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
-from sfumato.secret import Measured, SecretValue
+from sfumato.secret import MeasuredNumbers, SecretValue
 
 _STEPS = 1 << 12
 """Grid steps from 0 to 1 of a scaled number."""
@@ -148,6 +148,6 @@ def _measured(sums: Ints, *, norm: int, rho: Fraction, receipt: Receipt) -> tupl
     """Noisy sums in rows, and the standard deviation of their noise. ``norm`` is the squared norm of one row's part."""
     distance = norm * _STEPS**4
     mechanism = Gaussian(variance=Fraction(distance) / (2 * rho))
-    measured = Measured(kind="vectors", numbers={"norm": distance})
+    measured = MeasuredNumbers(kind="vectors", numbers={"norm": distance})
     noisy = mechanism.release_at(SecretValue(sums.ravel(), measured=measured), receipt=receipt, distance=distance)
     return np.asarray(noisy, dtype=np.float64).reshape(sums.shape) / _STEPS**2, sqrt(norm / (2 * float(rho)))

@@ -27,7 +27,7 @@ from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.receipt import Receipt
 from sfumato.errors import BadParameter, UnknownColumn
 from sfumato.progress import SILENT, Progress
-from sfumato.secret import Measured, SecretValue
+from sfumato.secret import MeasuredNumbers, SecretValue
 from sfumato.tables.area_limits import AreaLimits
 from sfumato.tables.geography import Geography
 from sfumato.tables.hierarchical_gls import Effects, LevelResiduals, marginal_of, sum_children, tree_estimate
@@ -114,7 +114,7 @@ def _measured(
         columns = tuple(sorted(order.index(name) for name in query))
         away = tuple(1 + axis for axis in range(len(order)) if axis not in columns)
         counts = own.reshape(-1, *plan.shape).sum(axis=away, dtype=np.int64)
-        secret = SecretValue(counts.ravel(), measured=Measured(kind="cells"))
+        secret = SecretValue(counts.ravel(), measured=MeasuredNumbers(kind="cells"))
         noisy = Gaussian(variance=variance).release_at(secret, receipt=receipt, distance=1)
         level.add(columns, np.asarray(noisy).reshape(counts.shape), variance=float(variance))
     return level

@@ -18,7 +18,7 @@ from sfumato.masking.base import Context, Step
 from sfumato.rationals import rational
 from sfumato.release import Change
 from sfumato.release.guarantee import Guarantee
-from sfumato.secret import Measured, SecretValue
+from sfumato.secret import MeasuredNumbers, SecretValue
 
 
 class PrivateItemCounts(Step):
@@ -109,7 +109,7 @@ class PrivateItemCounts(Step):
         ledger, dataset = context.account or (None, None)
         receipt = charge_run(run, ledger=ledger, dataset=dataset)
         kept = np.flatnonzero(counts >= self.first_threshold)
-        measured = Measured(kind="items", numbers={"most": self.max_items, "alone": self.first_threshold})
+        measured = MeasuredNumbers(kind="items", numbers={"most": self.max_items, "alone": self.first_threshold})
         secret = SecretValue(counts[kept], measured=measured)
         noisy = mechanism.release(secret, receipt=receipt, sensitivity=self.max_items)
         shown = ~np.isnan(noisy)
