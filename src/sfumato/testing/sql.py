@@ -139,6 +139,12 @@ QUESTIONS: tuple[str, ...] = (
     "SELECT COUNT(DISTINCT p.u), COUNT(DISTINCT v.u) FROM p LEFT JOIN v USING (u) WHERE v.u IS NOT NULL AND u > 5",
     "SELECT COUNT(*) FROM v LEFT JOIN w USING (ward) WHERE w.ward IS NULL AND ward IS NOT NULL",
     "SELECT COUNT(*) FROM p ANTI JOIN (SELECT u FROM v WHERE code = 'A') q ON p.u = q.u",
+    "SELECT ward, COUNT(*), SUM(cost) FROM v a WHERE ward IS NOT NULL AND EXISTS (SELECT 1 FROM v b WHERE b.u = a.u"
+    " AND b.day = a.day AND b.n <> 2) GROUP BY ward",
+    "SELECT COUNT(*) FROM v a WHERE cost > 3 AND NOT EXISTS (SELECT 1 FROM v b WHERE a.u = b.u AND a.ward = b.ward"
+    " AND b.n = 1) AND EXISTS (SELECT 1 FROM v c WHERE c.u = a.u AND c.n = a.n AND c.cost > 2)",
+    "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT * FROM (SELECT u AS who, cost, YEAR(day) - 30 AS y FROM v)"
+    " WHERE who = u AND y = born)",
     # noisy rows beside each other
     f"{YEARS} SELECT a.y, a.n, b.n AS before, a.n - b.n AS more FROM y a JOIN y b ON a.y = b.y + 1",
     f"{YEARS} SELECT a.y, a.n, b.n AS before FROM y a LEFT JOIN y b ON a.y - 1 = b.y",

@@ -18,7 +18,7 @@ from sfumato.engines.expressions import STORED_TEXT, ColumnRef, Read, standing_f
 from sfumato.query.plan.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
 from sfumato.query.plan.scalar import TYPES, Scalar
-from sfumato.query.plan.unit_nodes import WindowByUnit
+from sfumato.query.plan.unit_nodes import SemiJoin, WindowByUnit
 from sfumato.query.sql.condition_domains import condition_domains, wider
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.joins import JoinBinder
@@ -26,7 +26,13 @@ from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, Views, check_row_repetition, wider_limits
 from sfumato.query.sql.spellings import comma_join, qualified_rows
 from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES, computed_groups, filtered_groups, unfiltered
-from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_values, split_conditions, unit_test
+from sfumato.query.sql.unit_sets import (
+    intersected,
+    is_set_condition,
+    public_values,
+    split_conditions,
+    unit_test,
+)
 from sfumato.query.sql.unit_windows import unit_window
 from sfumato.rationals import rational
 from sfumato.wording import did_you_mean
@@ -150,7 +156,16 @@ class Binder:
             columns = condition_domains(relation.columns, condition.node)
             relation = replace(relation, rows=Filter(child=relation.rows, condition=condition), columns=columns)
         for part in tests:
-            relation = replace(relation, rows=unit_test(part, relation, self.subquery, views, self.text))
+            alias = f"{_WINDOW}exists {self._name()}"
+            found = unit_test(part, relation, self.subquery, views, self.text, alias=alias)
+            if isinstance(found, SemiJoin):
+                relation = replace(relation, rows=found)
+                continue
+            join, missing = found
+            relation = self._joins.bind(relation, "", self._item(join.this, views), join)
+            if missing is not None:
+                none = self.reader(relation).condition(exp.Is(this=missing, expression=exp.Null()))
+                relation = replace(relation, rows=Filter(child=relation.rows, condition=none))
         return relation
 
     def _item(self, node: exp.Expr, views: Views) -> BoundRelation | PublicTable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -58,11 +59,24 @@ def is_set_condition(node: exp.Expr, reader: ExpressionCompiler) -> bool:
     return isinstance(bare.this, exp.Column) and reader.read(bare.this).unit
 
 
-def unit_test(node: exp.Expr, outer: BoundRelation, bind: Bind, views: Views, text: str) -> SemiJoin:
-    """The rows of ``outer`` for whose unit a condition on a subquery holds."""
+SetJoin: TypeAlias = tuple[exp.Join, exp.Column | None]
+"""A join with the different rows of a subquery, and for NOT EXISTS the column that is missing then."""
+
+
+def unit_test(
+    node: exp.Expr, outer: BoundRelation, bind: Bind, views: Views, text: str, *, alias: str
+) -> SemiJoin | SetJoin:
+    """The rows of ``outer`` for whose unit a condition on a subquery holds, or the join that finds them.
+
+    EXISTS that compares more columns than the unit is a join under ``alias`` with the different rows of these columns.
+    """
     bare, negated = _bare(node)
     if isinstance(bare, exp.Exists):
-        inner = bind(_uncorrelated(bare.this, outer, text, bind, views), views)
+        made, links = _links(bare.this, outer, text, bind, views)
+        if len(links) > 1:
+            return _rows_join(made, links, outer, alias, anti=negated)
+        made.set("expressions", [exp.alias_(links[0][1].copy(), "unit")])
+        inner = bind(made, views)
     else:
         query = bare.args["query"]
         inner = bind(query.this if isinstance(query, exp.Subquery) else query, views)
@@ -79,14 +93,34 @@ def semi_join(node: exp.Expr, outer: BoundRelation, inner: BoundRelation, text: 
     return SemiJoin(left=outer.rows, right=inner.rows, anti=anti)
 
 
-def _uncorrelated(select: exp.Expr, outer: BoundRelation, text: str, bind: Bind, views: Views) -> exp.Expr:
-    """The subquery of EXISTS without the condition that its unit is the outer one, with the unit's column selected."""
+def _rows_join(
+    made: exp.Select, links: list[tuple[exp.Column, exp.Expr]], outer: BoundRelation, alias: str, *, anti: bool
+) -> SetJoin:
+    names = [exp.to_identifier(f"{alias} {place}", quoted=True) for place in range(len(links))]
+    made.set("expressions", [exp.alias_(inner.copy(), name) for (_, inner), name in zip(links, names, strict=True)])
+    made.set("distinct", exp.Distinct())
+    table = exp.to_identifier(alias, quoted=True)
+    columns = [exp.column(name.copy(), table=table.copy()) for name in names]
+    on = exp.and_(
+        *(exp.EQ(this=mine.copy(), expression=other) for (mine, _), other in zip(links, columns, strict=True))
+    )
+    join = exp.Join(this=made.subquery(table, copy=False), on=on, side="LEFT" if anti else None)
+    unit = next(place for place, (column, _) in enumerate(links) if _read(outer, column).unit)
+    return join, columns[unit].copy() if anti else None
+
+
+def _links(
+    select: exp.Expr, outer: BoundRelation, text: str, bind: Bind, views: Views
+) -> tuple[exp.Select, list[tuple[exp.Column, exp.Expr]]]:
+    """The subquery of EXISTS without its equalities with columns of the outer query, and these: the outer column and
+    what it equals. One of them is about the unit."""
     if isinstance(select, exp.Subquery):
         select = select.this
     where = select.args.get("where") if isinstance(select, exp.Select) else None
     if where is None or select.args.get("group"):
         raise refuse(select, text, "EXISTS needs a SELECT that compares its unit with the outer one.", HINT)
-    own, link = [], None
+    own: list[exp.Expr] = []
+    links: list[tuple[exp.Column, exp.Expr]] = []
 
     @cache
     def known() -> ColumnScope:
@@ -99,27 +133,30 @@ def _uncorrelated(select: exp.Expr, outer: BoundRelation, text: str, bind: Bind,
     for part in split_conditions(where.this):
         bare, negated = _bare(part)
         sides = (bare.this, bare.expression) if isinstance(bare, exp.EQ) and not negated else ()
-        units = [side for side in sides if isinstance(side, exp.Column) and _is_outer_unit(side, outer, select, known)]
-        if link is None and len(sides) == 2 and len(units) == 1:
-            link = sides[1] if units[0] is sides[0] else sides[0]
+        outside = [
+            side for side in sides if isinstance(side, exp.Column) and _is_outer(side, outer, select, known)
+        ]  # fmt: skip
+        if len(sides) == 2 and len(outside) == 1:
+            links.append((outside[0], sides[1] if outside[0] is sides[0] else sides[0]))
         else:
             own.append(part)
-    if link is None:
+    if not any(_read(outer, column).unit for column, _ in links):
         raise refuse(select, text, "EXISTS needs a condition that compares its unit with the outer one.", HINT)
     made = select.copy()
-    made.set("expressions", [exp.alias_(link.copy(), "unit")])
+    assert isinstance(made, exp.Select)
     made.set("where", exp.Where(this=exp.and_(*(part.copy() for part in own), copy=False)) if own else None)
-    return made
+    return made, links
 
 
-def _is_outer_unit(
-    column: exp.Column, outer: BoundRelation, select: exp.Expr, known: Callable[[], ColumnScope]
-) -> bool:
-    """Whether a column of a subquery's condition is the unit of the outer query: qualified by an outer table, or with a
-    name that no table of the subquery has."""
+def _read(outer: BoundRelation, column: exp.Column) -> Scalar:
+    return outer.columns.find(column.table, column.name)[0]
+
+
+def _is_outer(column: exp.Column, outer: BoundRelation, select: exp.Expr, known: Callable[[], ColumnScope]) -> bool:
+    """Whether a column of a subquery's condition is one of the outer query: qualified by an outer table, or with a name
+    that no table of the subquery has."""
     inner = {table.alias_or_name.lower() for table in select.find_all(exp.Table)}
-    found = outer.columns.find(column.table, column.name)
-    if column.table.lower() in inner or len(found) != 1 or not found[0].unit:
+    if column.table.lower() in inner or len(outer.columns.find(column.table, column.name)) != 1:
         return False
     return bool(column.table) or not known().find("", column.name)
 
