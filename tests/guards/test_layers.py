@@ -38,13 +38,7 @@ HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 """Modules of one line stand side by side and do not know each other."""
 ROOMS = {"commands": "cli", "demos": "demos", "report": "studies"}
 """Rooms of a family that stand as high as the layer of their trade: its commands, demos and reports."""
-CIRCLES = tuple(
-    frozenset(f"sfumato.{name}" for name in names.split())
-    for names in (
-        "data data.formats",
-        "server server.accounts server.postgres server.rest",
-    )
-)
+CIRCLES = tuple(frozenset(f"sfumato.{name}" for name in names.split()) for names in ("data data.formats",))
 """Packages that import each other today. The list only shrinks."""
 
 

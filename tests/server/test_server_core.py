@@ -28,10 +28,10 @@ from sfumato.errors import (
     UnknownBudget,
 )
 from sfumato.ledger.accounts import Period
-from sfumato.server.accounts.tokens import PREFIX
 from sfumato.server.datasets import DatasetState
 from sfumato.server.roles import AccountRole, Scope
 from sfumato.server.service import QueryService
+from sfumato.server.tokens import PREFIX
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from server_sample import COUNT, analyst, hospital_service, staff, token
 from sfumato.dp.loss import pure
 from sfumato.errors import NotSignedIn, OverBudget, SfumatoError
-from sfumato.server.accounts.account_sessions import AccountSessions
+from sfumato.server.account_sessions import AccountSessions
 from sfumato.server.roles import AccountRole
 from sfumato.server.service import QueryService
 

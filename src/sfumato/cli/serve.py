@@ -13,7 +13,7 @@ import click
 from sfumato.cli._console import NUMBER, note, typed_path
 
 if TYPE_CHECKING:
-    from sfumato.server.running import RunningServer
+    from sfumato.server.rest.running import RunningServer
     from sfumato.server.service import QueryService
 
 PERSON = "operator"
@@ -39,7 +39,7 @@ def command(
     administrator. Settings come from the options, then SFUMATO_SERVER_* variables, then the settings file.
     """
     from sfumato.server.logs import log_json
-    from sfumato.server.running import run_server
+    from sfumato.server.rest.running import run_server
     from sfumato.server.service import QueryService
     from sfumato.server.settings import load_settings
 
@@ -104,7 +104,7 @@ def _state_options(config: Path | None, state: str | None) -> str:
 
 
 def _tell(running: RunningServer, first: str | None, options: str) -> None:
-    from sfumato.server.accounts.account_sessions import AccountSessions
+    from sfumato.server.account_sessions import AccountSessions
 
     click.echo(f"Web:         {running.web}")
     if first is not None:

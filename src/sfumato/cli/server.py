@@ -117,7 +117,7 @@ def list_users(settings: ServerSettings, as_json: bool) -> None:
 @click.pass_obj
 def make_link(settings: ServerSettings, name: str) -> None:
     """Print a one-time sign-in link, to be appended to the web address."""
-    from sfumato.server.accounts.account_sessions import AccountSessions
+    from sfumato.server.account_sessions import AccountSessions
 
     service = _service(settings)
     click.echo(f"/sign-in/{AccountSessions(service.state).make_link(service.users.reset(name, by=operator()).name)}")

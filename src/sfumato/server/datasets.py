@@ -23,9 +23,9 @@ from sfumato.errors import AccessDenied, BadParameter, Conflict, InvalidRecipe, 
 from sfumato.ledger.ledger import UNKEPT, Ledger, Transaction
 from sfumato.query.open_session import open_ledger, open_session
 from sfumato.query.session import Session
-from sfumato.server.accounts.users import check_name, find_user
 from sfumato.server.roles import AccountRole, Action, Principal, require
 from sfumato.server.state import FILE, ServerState, now
+from sfumato.server.users import check_name, find_user
 
 
 class DatasetState(StrEnum):

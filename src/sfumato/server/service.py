@@ -34,13 +34,14 @@ from sfumato.query.results.explain import Explanation
 from sfumato.query.session import QueryOptions, Session
 from sfumato.query.workload import WorkloadAnswer
 from sfumato.rationals import Number
-from sfumato.server.accounts import Tokens, Users
 from sfumato.server.analyst_ledger import AnalystLedger
 from sfumato.server.budgets import AccountBalance, Budgets
 from sfumato.server.datasets import Datasets, DatasetState, RegisteredDataset
 from sfumato.server.question_log import Question, QuestionLog
 from sfumato.server.roles import AccountRole, Action, Principal, require
 from sfumato.server.state import ServerState
+from sfumato.server.tokens import Tokens
+from sfumato.server.users import Users
 from sfumato.server.witness import Witness
 
 MOST_SQL = 100_000

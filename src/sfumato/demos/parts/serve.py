@@ -17,7 +17,7 @@ from sfumato.extras import missing_extra
 from sfumato.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from sfumato.server.running import RunningServer
+    from sfumato.server.rest.running import RunningServer
     from sfumato.server.service import QueryService
 
 _METADATA = """sfumato: 1
@@ -119,7 +119,7 @@ def _prepare(service: QueryService, folder: Path) -> dict[str, str]:
 
 def _start(service: QueryService, folder: Path) -> tuple[RunningServer, threading.Thread]:
     """Run the server in a thread, on free ports."""
-    from sfumato.server.running import run_server
+    from sfumato.server.rest.running import run_server
     from sfumato.server.settings import ServerSettings
 
     settings = ServerSettings(port=0, postgres_port=0, witness=str(folder / "witness.jsonl"))

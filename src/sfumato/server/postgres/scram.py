@@ -2,7 +2,7 @@
 
 A user may have several tokens, and the salt is sent before it is known which of them a client has: all tokens of a
 user share one salt, and a proof is checked against each. A name that nobody has gets a salt too, runs through the same
-steps and fails at the end with the same message (:meth:`sfumato.server.accounts.Tokens.scram_login`).
+steps and fails at the end with the same message (:meth:`sfumato.server.tokens.Tokens.scram_login`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import os
 
-from sfumato.server.accounts.tokens import ScramLogin
+from sfumato.server.tokens import ScramLogin
 
 MECHANISM = "SCRAM-SHA-256"
 PLUS = "SCRAM-SHA-256-PLUS"
@@ -23,7 +23,7 @@ class AuthenticationFailed(Exception):
     """The proof is wrong, or the exchange does not follow the RFC. There is one message for all reasons."""
 
 
-class Exchange:
+class ScramExchange:
     """One authentication: :meth:`first` answers the client's first message, :meth:`final` its last one."""
 
     def __init__(self, login: ScramLogin, *, binding: bytes | None = None) -> None:

@@ -21,7 +21,7 @@ from sfumato.server.postgres.messages import (
     message,
     parse_startup,
 )
-from sfumato.server.postgres.scram import MECHANISM, PLUS, AuthenticationFailed, Exchange
+from sfumato.server.postgres.scram import MECHANISM, PLUS, AuthenticationFailed, ScramExchange
 from sfumato.server.service import QueryService
 
 __all__ = ["Refused", "SignedIn", "Tls", "sign_in"]
@@ -108,7 +108,7 @@ async def _startup(channel: ClientChannel, tls: Tls | None) -> Startup | CancelR
 async def _authenticate(channel: ClientChannel, service: QueryService, user: str, tls: Tls | None) -> str:
     """The identifier of the token that the client has."""
     login = await asyncio.to_thread(service.tokens.scram_login, user)
-    exchange = Exchange(login, binding=tls.binding if tls is not None and channel.encrypted else None)
+    exchange = ScramExchange(login, binding=tls.binding if tls is not None and channel.encrypted else None)
     offered = [PLUS, MECHANISM] if channel.encrypted and tls is not None else [MECHANISM]
     names = b"".join(name.encode() + b"\0" for name in offered)
     channel.write(message(b"R", struct.pack("!i", 10) + names + b"\0"))

@@ -15,12 +15,12 @@ from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse, Response
 
 from sfumato.errors import TooManyRequests
-from sfumato.server.accounts.account_sessions import AccountSession, AccountSessions
-from sfumato.server.accounts.passwords import Passwords
-from sfumato.server.accounts.tokens import signed_out
+from sfumato.server.account_sessions import AccountSession, AccountSessions
+from sfumato.server.passwords import Passwords
 from sfumato.server.roles import Principal
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
+from sfumato.server.tokens import signed_out
 from sfumato.server.workers import Workers, counted_address
 
 COOKIE = "sfumato-session"

@@ -57,7 +57,7 @@ def run_server(
         import uvicorn
 
         from sfumato.server.rest.application import create_application
-        from sfumato.server.slow_clients import timed_protocol
+        from sfumato.server.rest.slow_clients import timed_protocol
         from sfumato.server.workers import Workers
         from sfumato.web import listening_socket
     except ImportError as failure:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from sfumato.errors import BadParameter, NoSuchItem, NotSignedIn
 from sfumato.secret import digest
-from sfumato.server.accounts.users import find_user
 from sfumato.server.roles import Principal, Scope
 from sfumato.server.state import ServerState, later, now
+from sfumato.server.users import find_user
 
 PREFIX = "sfu_"
 ITERATIONS = 4096

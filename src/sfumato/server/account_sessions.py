@@ -9,9 +9,9 @@ import secrets
 from dataclasses import dataclass
 
 from sfumato.secret import digest
-from sfumato.server.accounts.tokens import signed_out
-from sfumato.server.accounts.users import User, find_user
 from sfumato.server.state import ServerState, later, now
+from sfumato.server.tokens import signed_out
+from sfumato.server.users import User, find_user
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ from sfumato.errors import BadParameter, NotSignedIn, TooManyRequests
 from sfumato.extras import missing_extra
 from sfumato.ledger.ledger import Transaction
 from sfumato.secret import digest
-from sfumato.server.accounts.users import User, Users, find_user
 from sfumato.server.state import ServerState, later, now
+from sfumato.server.users import User, Users, find_user
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
