@@ -75,8 +75,7 @@ def operator() -> str:
 
 
 def _register(service: QueryService, path: Path, epsilon: str | None, delta: str) -> None:
-    from sfumato.dp.loss import approximate, pure
-    from sfumato.rationals import rational
+    from sfumato.server.budgets import stated_cap
 
     dataset = service.registered.register_file(path, by="admin")
     note(f"Data set {dataset.name}, version {dataset.version}, policy {dataset.policy}.")
@@ -86,7 +85,7 @@ def _register(service: QueryService, path: Path, epsilon: str | None, delta: str
     if epsilon is None:
         note(f"{dataset.name} has no budget yet: use --epsilon, or `sfumato server budget set`.")
         return
-    loss = approximate(epsilon, delta) if rational(delta) else pure(epsilon)
+    loss = stated_cap(epsilon, None, delta)
     service.budgets.set_cap(loss, dataset=dataset.name, holder="", by=operator(), why="first budget")
 
 

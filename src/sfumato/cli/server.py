@@ -11,7 +11,6 @@ from sfumato.cli._console import NUMBER, CommandGroup, emit_json, json_option, n
 from sfumato.cli.serve import operator
 
 if TYPE_CHECKING:
-    from sfumato.dp.loss import PrivacyLoss
     from sfumato.server.service import QueryService
     from sfumato.server.settings import ServerSettings
 
@@ -45,18 +44,6 @@ def _service(settings: ServerSettings) -> QueryService:
     return QueryService.open(settings.state)
 
 
-def _loss(epsilon: str | None, rho: str | None, delta: str) -> PrivacyLoss:
-    from sfumato.dp.loss import approximate, concentrated, pure
-    from sfumato.rationals import rational
-
-    if (epsilon is None) == (rho is None):
-        raise click.UsageError("Use either --epsilon or --rho.")
-    if rho is not None:
-        return concentrated(rho, delta)
-    assert epsilon is not None
-    return approximate(epsilon, delta) if rational(delta) else pure(epsilon)
-
-
 @command.group("user")
 def user() -> None:
     """Users and groups."""
@@ -80,6 +67,7 @@ def add_user(
     days: float,
 ) -> None:
     """Add a user and print a token, which is shown once."""
+    from sfumato.server.budgets import stated_cap
     from sfumato.server.roles import AccountRole, Scope
 
     if dataset is not None and epsilon is None:
@@ -91,7 +79,7 @@ def add_user(
     service.users.add(name, roles=given, by=operator())
     if dataset is not None:
         service.registered.set_grant(dataset, name, True, by=operator())
-        loss = _loss(epsilon, None, delta)
+        loss = stated_cap(epsilon, None, delta)
         service.budgets.set_cap(loss, dataset=dataset, holder=name, by=operator(), why="first budget")
     scopes = [Scope.ASK] if given == [AccountRole.ANALYST] else list(Scope)
     click.echo(service.tokens.create(name, scopes=scopes, days=days, label="first token").secret)
@@ -257,8 +245,9 @@ def set_budget(
 ) -> None:  # fmt: skip
     """Set a first cap, or a lower one. A higher one is requested and approved by two other people."""
     from sfumato.ledger.accounts import Period
+    from sfumato.server.budgets import stated_cap
 
-    service, loss = _service(settings), _loss(epsilon, rho, delta)
+    service, loss = _service(settings), stated_cap(epsilon, rho, delta)
     kind = Period[period.upper()]
     if as_request:
         made = service.budgets.request(loss, dataset=dataset, holder=holder, by=operator(), why=why, period=kind)

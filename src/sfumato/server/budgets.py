@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated
 from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
 from sfumato.ledger.accounts import Period
 from sfumato.ledger.exact_budget import cap_loss
 from sfumato.ledger.ledger import Balance, Entry
+from sfumato.rationals import Number
 from sfumato.server.state import ServerState, now
 
 _APPROVALS = 2
@@ -76,6 +77,15 @@ def period_name(period: Period) -> str:
     'lifetime'
     """
     return period.name.lower()
+
+
+def stated_cap(epsilon: Number | None, rho: Number | None, delta: Number) -> PrivacyLoss:
+    """A budget as it is written: epsilon or rho, and delta."""
+    if epsilon is not None and rho is None:
+        return approximate(epsilon, delta)
+    if rho is not None and epsilon is None:
+        return concentrated(rho, delta)
+    raise BadParameter("a budget is given as epsilon or as rho.")
 
 
 class Budgets:

@@ -2,39 +2,9 @@
 
 from __future__ import annotations
 
-from sfumato.errors import (
-    AccessDenied,
-    AnswerDenied,
-    AnswerFailed,
-    BadParameter,
-    Cancelled,
-    Conflict,
-    MetadataMissing,
-    NoSuchItem,
-    NotSignedIn,
-    OverBudget,
-    QueryRefused,
-    SfumatoError,
-    TooManyRequests,
-    UnknownBudget,
-)
+from sfumato.errors import SfumatoError
+from sfumato.server.error_codes import error_codes
 from sfumato.server.postgres.messages import error_response
-
-_CODES: tuple[tuple[type[SfumatoError], str], ...] = (
-    (OverBudget, "53400"),  # configuration_limit_exceeded
-    (UnknownBudget, "53400"),
-    (QueryRefused, "0A000"),  # feature_not_supported
-    (MetadataMissing, "0A000"),
-    (BadParameter, "22023"),  # invalid_parameter_value
-    (AnswerDenied, "42501"),  # insufficient_privilege
-    (AccessDenied, "42501"),
-    (NoSuchItem, "3D000"),  # invalid_catalog_name
-    (NotSignedIn, "28000"),  # invalid_authorization_specification
-    (Cancelled, "57014"),  # query_canceled
-    (TooManyRequests, "53300"),  # too_many_connections
-    (Conflict, "55000"),  # object_not_in_prerequisite_state
-    (AnswerFailed, "XX000"),  # internal_error
-)
 
 
 class SqlError(Exception):
@@ -47,9 +17,7 @@ class SqlError(Exception):
 
 def sqlstate(error: SqlError | SfumatoError) -> str:
     """The SQLSTATE of an error."""
-    if isinstance(error, SqlError):
-        return error.code
-    return next((code for kind, code in _CODES if isinstance(error, kind)), "XX000")
+    return error.code if isinstance(error, SqlError) else error_codes(error)[1]
 
 
 def error_message(error: SqlError | SfumatoError, sql: str = "") -> bytes:

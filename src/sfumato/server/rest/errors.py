@@ -1,4 +1,4 @@
-"""Errors over HTTP: one JSON shape, the same as on the command line, and the status of each kind of error."""
+"""Errors over HTTP: one JSON shape, the same as on the command line."""
 
 from __future__ import annotations
 
@@ -11,24 +11,7 @@ from starlette.responses import JSONResponse
 
 from sfumato import errors
 from sfumato.errors import SfumatoError
-
-STATUS: tuple[tuple[type[SfumatoError], int], ...] = (
-    (errors.NotSignedIn, 401),
-    (errors.AccessDenied, 403),
-    (errors.NoSuchItem, 404),
-    (errors.Conflict, 409),
-    (errors.Cancelled, 409),
-    (errors.TooManyRequests, 429),
-    (errors.OverBudget, 403),
-    (errors.UnknownBudget, 403),
-    (errors.AnswerDenied, 403),
-    (errors.AnswerFailed, 500),
-    (errors.LedgerRolledBack, 503),
-    (errors.LedgerBroken, 503),
-    (errors.WriteFailed, 503),
-    (errors.DatabaseFailed, 503),
-)
-"""Status by kind of error; 422 for all others, which are faults of the request."""
+from sfumato.server.error_codes import error_codes
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}
@@ -53,18 +36,13 @@ def _shape(code: str, message: str, fix: str = "") -> dict[str, object]:
     return {"error": {"code": code, "message": message, "fix": fix}}
 
 
-def status_of(error: SfumatoError) -> int:
-    """The HTTP status of an error."""
-    return next((status for kind, status in STATUS if isinstance(error, kind)), 422)
-
-
 def add_error_handlers(app: FastAPI) -> None:
     """Turn every error into the JSON shape; a fault of the server shows nothing of itself."""
 
     async def refused(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, SfumatoError)
         headers = {"WWW-Authenticate": "Bearer"} if isinstance(error, errors.NotSignedIn) else None
-        return JSONResponse(error.to_dict(), status_code=status_of(error), headers=headers)
+        return JSONResponse(error.to_dict(), status_code=error_codes(error)[0], headers=headers)
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure
-from sfumato.errors import BadParameter
+from sfumato.dp.loss import PrivacyLoss
 from sfumato.field_docs import DocumentedModel
 from sfumato.ledger.accounts import Period
-from sfumato.rationals import rational
+from sfumato.server.budgets import stated_cap
 from sfumato.server.datasets import DatasetState
 from sfumato.server.roles import AccountRole, Scope
 from sfumato.server.service import MOST_QUERIES, MOST_SQL
@@ -138,12 +137,7 @@ class Cap(_Body):
 
     def loss(self) -> PrivacyLoss:
         """The budget as a loss."""
-        if (self.epsilon is None) == (self.rho is None):
-            raise BadParameter("a budget is given as epsilon or as rho.")
-        if self.rho is not None:
-            return concentrated(self.rho, self.delta)
-        assert self.epsilon is not None
-        return approximate(self.epsilon, self.delta) if rational(self.delta) else pure(self.epsilon)
+        return stated_cap(self.epsilon, self.rho, self.delta)
 
     def kind(self) -> Period:
         """The period of the cap."""
