@@ -377,3 +377,17 @@ def test_who_has_computed_for_long_gives_way_to_others(monkeypatch: pytest.Monke
 
     asyncio.run(work())
     workers.close()
+
+
+def test_people_who_compute_alike_do_not_give_way_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.workers._FREE_SECONDS", 0.02)
+    workers = Workers()
+    for person, lately in {"ann": 3.0, "ben": 2.9, "cem": 0.1}.items():
+        workers._recent[person] = lately, time.monotonic()
+        workers._used[person] = lately, time.monotonic(), 0.01
+    assert (workers._pause("ann") > 0, workers._pause("ben") > 0, workers._pause("cem")) == (True, True, 0.0)
+    for person in ("cem", "dan"):
+        workers._recent[person] = 3.0, time.monotonic()
+        workers._used[person] = 3.0, time.monotonic(), 0.01
+    assert {workers._pause(person) for person in ("ann", "ben", "cem", "dan")} == {0.0}
+    workers.close()

@@ -2,7 +2,8 @@
 
 Both doors use the same workers. One person has a quarter of the threads at a time, a number of requests a minute, and
 seconds of computing a minute, whichever verb they use: what is free, such as ``EXPLAIN`` or a list of questions, still
-takes time from others. Who has computed for long gives way: while others ask, they compute a quarter of the time.
+takes time from others. Who lately computed more than their share gives way: while others ask, they compute a quarter of
+the time. What the machine has left for this server does not matter to that rule.
 Answers and everything else have threads of their own: who waits for an answer can read and cancel meanwhile.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from ipaddress import IPv6Address, ip_address
+from math import exp
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -28,8 +30,12 @@ from sfumato.server.settings import ServerSettings
 
 Result = TypeVar("Result")
 _SHARE = 4
-_FREE_SECONDS = 2.0
-"""Seconds of computing in a minute after which a person gives way to others."""
+_FREE_SECONDS = 1.0
+"""Seconds of computing, lately, for which nobody gives way."""
+_LATELY_SECONDS = 10.0
+"""What was computed counts less and less: after so long, a third of it."""
+_MORE = 1.2
+"""Who computed so many times what those who are there computed on average has had more than their share."""
 _ACTIVE_SECONDS = 2.0
 """So long after a question of theirs, others are taken to be there."""
 _LONGEST_PAUSE = 5.0
@@ -75,6 +81,8 @@ class Workers:
         self._used: dict[str, tuple[float, float, float]] = {}
         """By person: seconds that counted against them when their last work ended, when that was, and how long it took.
         """
+        self._recent: dict[str, tuple[float, float]] = {}
+        """By person: seconds that they computed lately, and when that was."""
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -128,6 +136,7 @@ class Workers:
                 used = time.thread_time() - start + _elsewhere.seconds
                 with self._lock:
                     self._used[person] = self._level(person) + used, time.monotonic(), used
+                    self._recent[person] = self._lately(person) + used, time.monotonic()
 
         return counted
 
@@ -136,14 +145,19 @@ class Workers:
         used, at, _ = self._used.get(person, (0.0, 0.0, 0.0))
         return max(0.0, used - (time.monotonic() - at) * self._seconds / 60)
 
+    def _lately(self, person: str) -> float:
+        """Seconds that a person computed, those of long ago hardly counted."""
+        seconds, at = self._recent.get(person, (0.0, 0.0))
+        return seconds * exp((at - time.monotonic()) / _LATELY_SECONDS)
+
     def _pause(self, person: str) -> float:
         """How long a person gives way to others before they compute again, on one of their threads."""
         with self._lock:
-            if self._level(person) < _FREE_SECONDS:
+            own, since = self._lately(person), time.monotonic() - _ACTIVE_SECONDS
+            others = [self._lately(name) for name, (_, at, _) in self._used.items() if at > since and name != person]
+            if not others or own < _FREE_SECONDS or own < _MORE * (own + sum(others)) / (1 + len(others)):
                 return 0.0
-            since = time.monotonic() - _ACTIVE_SECONDS
-            others = any(at > since for name, (_, at, _) in self._used.items() if name != person)
-            return min(self._used[person][2] * (_SHARE * self.each - 1), _LONGEST_PAUSE) if others else 0.0
+            return min(self._used[person][2] * (_SHARE * self.each - 1), _LONGEST_PAUSE)
 
     def check_computing(self, person: str) -> None:
         """Refuse a person whose requests computed for too long."""
@@ -151,5 +165,6 @@ class Workers:
             level = self._level(person)
             if len(self._used) > 10_000:
                 self._used = {name: used for name, used in self._used.items() if self._level(name)}
+                self._recent = {name: recent for name, recent in self._recent.items() if name in self._used}
         if level > self._seconds:
             raise TooManyRequests("Your requests took too much computing time.", fix="Wait a minute, then go on.")
