@@ -22,14 +22,14 @@ from typing import Any
 
 from record import Figures
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 EPSILON = "0.01"
 
 
 def serve(folder: str, tls: bool, said: Any, stop: Any) -> None:
     """The server's process."""
     from postgres_sample import serving
-    from sfumato.server.postgres.certificates import self_signed
+    from server_sample import self_signed
 
     options = dict(zip(("certificate", "key"), self_signed(Path(folder) / "tls"), strict=True)) if tls else {}
     with serving(Path(folder), **options) as served:

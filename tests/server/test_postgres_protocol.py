@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from postgres_sample import Served, running, serving
-from server_sample import analyst, token
+from server_sample import analyst, self_signed, token
 from sfumato.errors import BadParameter
-from sfumato.server.postgres.certificates import self_signed
 from sfumato.server.postgres.endpoint import EndpointLimits, PostgresEndpoint
 
 psycopg = pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")

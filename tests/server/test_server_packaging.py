@@ -21,10 +21,9 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `server` is not installed")
 pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
 import postgres
-from server_sample import write_hospital
+from server_sample import self_signed, write_hospital
 from sfumato.cli.serve import _state_options
 from sfumato.server.metrics import Metrics
-from sfumato.server.postgres.certificates import self_signed
 from sfumato.server.service import QueryService
 
 PACKAGING = Path(__file__).parents[2] / "packaging"

@@ -1,16 +1,12 @@
-"""TLS of the PostgreSQL endpoint: a certificate of the operator, or a self-signed one for trying things out."""
+"""TLS of the PostgreSQL endpoint, with a certificate of the operator."""
 
 from __future__ import annotations
 
 import hashlib
-import ipaddress
-import os
 import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sfumato.errors import FileMissing
-from sfumato.extras import missing_extra
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -40,37 +36,3 @@ def end_point_binding(certificate: Path) -> bytes:
 def _first_certificate(text: str) -> str:
     begin, end = text.index("-----BEGIN CERTIFICATE-----"), "-----END CERTIFICATE-----"
     return text[begin : text.index(end) + len(end)] + "\n"
-
-
-def self_signed(folder: Path, *, host: str = "localhost", days: int = 30) -> tuple[Path, Path]:
-    """Make a certificate that nobody vouches for, and its key, in a folder; for demonstrations and tests."""
-    try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import NameOID
-    except ImportError:
-        raise missing_extra("server", "cryptography", needed_by="A self-signed certificate") from None
-
-    secret = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    moment = datetime.now(UTC)
-    alternatives = [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(secret.public_key())
-        .serial_number(x509.random_serial_number()).not_valid_before(moment - timedelta(minutes=5))
-        .not_valid_after(moment + timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(secret, hashes.SHA256())
-    )  # fmt: skip
-    folder.mkdir(parents=True, exist_ok=True)
-    certificate, key = folder / "server.crt", folder / "server.key"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(
-            secret.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-        )
-    return certificate, key

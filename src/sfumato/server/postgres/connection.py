@@ -31,8 +31,14 @@ from sfumato.server.postgres.messages import (
     text_argument,
 )
 from sfumato.server.postgres.parameters import bound_values
-from sfumato.server.postgres.portals import Portal
-from sfumato.server.postgres.results import StatementResult, complete, copy_lines, described, encoded_rows
+from sfumato.server.postgres.results import (
+    Portal,
+    StatementResult,
+    complete,
+    copy_lines,
+    described,
+    encoded_rows,
+)
 from sfumato.server.postgres.settings import REPORTED, Settings, startup_settings
 from sfumato.server.postgres.sign_in import Refused, Tls, sign_in
 from sfumato.server.postgres.sqlstates import SqlError, error_message, sqlstate

@@ -24,8 +24,7 @@ from sfumato.server.postgres.backend import Backend, Columns
 from sfumato.server.postgres.catalog_sql import setting_changes
 from sfumato.server.postgres.notices import answer_notice
 from sfumato.server.postgres.parameters import cast_name, constants, parameter_types, sample_values
-from sfumato.server.postgres.portals import Portal, Prepared
-from sfumato.server.postgres.results import StatementResult, text_outcome
+from sfumato.server.postgres.results import Portal, Prepared, StatementResult, text_outcome
 from sfumato.server.postgres.settings import Settings
 from sfumato.server.postgres.sqlstates import SqlError
 from sfumato.server.postgres.statement_kinds import (

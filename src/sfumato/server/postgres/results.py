@@ -1,4 +1,4 @@
-"""Results of statements, and how they are sent: as rows or as the lines of COPY."""
+"""Prepared statements, portals and their results, and how these are sent: as rows or as the lines of COPY."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from sfumato.server.postgres.backend import Columns
 from sfumato.server.postgres.messages import ColumnDescription, data_row, message, row_description
 from sfumato.server.postgres.sqlstates import SqlError
-from sfumato.server.postgres.statement_kinds import Copy
+from sfumato.server.postgres.statement_kinds import Copy, Statement
 from sfumato.server.postgres.type_mapping import TEXT, PostgresType, encode
 
 
@@ -24,6 +24,30 @@ class StatementResult:
     """None for a command without a result."""
     rows: Sequence[Sequence[Any]] = ()
     copy: Copy | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A prepared statement."""
+
+    statement: Statement
+    types: tuple[PostgresType, ...]
+    sql: str
+
+
+@dataclass(kw_only=True)
+class Portal:
+    """A statement with its parameters; its outcome once it was run, and how many rows were sent."""
+
+    prepared: Prepared
+    values: Sequence[Any]
+    formats: tuple[int, ...]
+    hold: bool = False
+    """Whether it outlives its transaction, if that is not undone."""
+    kept: bool = False
+    """Whether it has outlived it."""
+    outcome: StatementResult | None = None
+    sent: int = 0
 
 
 def text_outcome(name: str, lines: Sequence[str], tag: str) -> StatementResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.field_docs import DocumentedModel
@@ -36,14 +36,6 @@ class _Body(DocumentedModel):
             if type(value) is int
             else value
         )
-
-
-class ErrorBody(BaseModel):
-    """What is wrong and what to do."""
-
-    code: str
-    message: str
-    fix: str
 
 
 class _Asking(_Body):
