@@ -3,7 +3,7 @@
 | component | P(released \\| known) |
 |---|---|
 | kept | a value or label that equals or contains the known one, by its frequency; a blank stays blank |
-| moved in rank | normal in ranks, for each of a few standard deviations |
+| moved in rank | normal in ranks, for each of a few standard deviations; uniform in each of a few windows of ranks |
 | moved in value | normal in values, for each of a few standard deviations |
 | replaced | any released value, by its frequency; where both files have blanks, also with blanks that stay |
 | suppressed | a blank |
@@ -40,6 +40,8 @@ _LABELS = 400_000
 """Pairs of a known value and a released label that are compared one by one."""
 _RANKS = (0.003, 0.01, 0.03, 0.1, 0.25)
 """Standard deviations of moves in rank, as shares of all ranks."""
+_WINDOWS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
+"""Largest moves in rank, as shares of all ranks, where all moves up to them are equally likely."""
 _VALUES = (0.003, 0.03, 0.1, 0.3, 0.6, 1.0)
 """Standard deviations of moves in value, in those of the known values."""
 _START = (0.3, 0.25, 0.05)
@@ -49,11 +51,12 @@ _RESOLUTION = 0.003
 _ROUNDS = 30
 _SCALINGS = 5
 """Rounds in which rows are given to different people."""
-_MOVED = 5
-"""A column with more components than this can be moved."""
 _PAIRS = 1_500_000
 """Pairs of a person and a row from which weights are learned."""
 _TINY = 1e-30
+_MOST = 0.2
+"""The most weight of replaced values in a column that can be moved, as a share of the others. With much noise no row is
+told from another, and replaced values would explain everything."""
 _LEAST = 1e-4
 """The least weight of a replaced value, so that no column alone excludes a row."""
 
@@ -75,11 +78,13 @@ class MixtureColumn:
 
     exact: int = -1
     """The component of kept values, if it is one."""
+    moves: int = 0
+    """The number of components that are moves, the last ones."""
 
     def moved(self) -> MixtureColumn:
         """The same column for another start: most values were moved, if they can be."""
         weights, kept = self.weights.copy(), self.kept
-        if len(weights) > _MOVED:
+        if self.moves:
             weights[0] /= 6
             weights[self.exact] /= 30 if self.exact >= 0 else 1
             kept /= 30
@@ -131,6 +136,13 @@ class MixtureColumn:
         share = np.bincount(place.ravel(), ratio.ravel(), self.parts[0].size).reshape(self.parts.shape[1:])
         self.weights = self.weights * np.tensordot(self.parts, share, axes=2) / total
         self.weights[0] = max(self.weights[0], _LEAST)
+        rest = self.weights.sum() + self.kept - self.weights[0]
+        if self.moves and self.weights[0] > _MOST * rest > 0:
+            scale = self.weights[0] / (_MOST * rest)
+            self.weights[1:] *= scale
+            self.kept *= scale
+            total = self.weights.sum() + self.kept
+            self.weights, self.kept = self.weights / total, self.kept / total
 
 
 def learned(targets: int, rows: int, columns: list[MixtureColumn], progress: Progress) -> list[MixtureColumn]:
@@ -229,7 +241,7 @@ def unknown_column(
     stacked = np.stack(parts).astype(np.float32)
     return MixtureColumn(
         name=known.name, known=left, released=right, parts=stacked, weights=weights, equal=equal,
-        kept=kept / (sum(start) + kept), exact=exact,
+        kept=kept / (sum(start) + kept), exact=exact, moves=len(moves) if amounts else 0,
     )  # fmt: skip
 
 
@@ -281,7 +293,7 @@ def _moves(
     for ranks in (True, False):
         if ranks:
             one, other = _rank(before, np.sort(own)), _rank(after, ordered)
-            scales, anybody = _RANKS, np.ones(sizes[1])
+            scales, anybody = (*_RANKS, *(-window for window in _WINDOWS)), np.ones(sizes[1])
         else:
             middle, spread = (own.mean(), own.std()) if own.std() > 0 else (ordered.mean(), ordered.std())
             if not 1e-150 < spread < 1e150:
@@ -290,10 +302,14 @@ def _moves(
             scales, anybody = _VALUES, _density(other, right, sizes[1])
         start, end = _means(one, left, sizes[0]), _means(other, right, sizes[1])
         for scale in scales:
-            density = np.exp(-0.5 * np.minimum(((end[None, :] - start[:, None]) / scale) ** 2, 200.0))
-            density /= (2 * np.pi) ** 0.5 * scale * anybody
-            if ranks:
-                density /= np.maximum(ndtr((1 - start) / scale) - ndtr(-start / scale), 1e-9)[:, None]
+            if scale < 0:
+                low, high = np.maximum(start + scale, 0), np.minimum(start - scale, 1)
+                density = (np.abs(end[None, :] - start[:, None]) <= -scale) / np.maximum(high - low, 1e-9)[:, None]
+            else:
+                density = np.exp(-0.5 * np.minimum(((end[None, :] - start[:, None]) / scale) ** 2, 200.0))
+                density /= (2 * np.pi) ** 0.5 * scale * anybody
+                if ranks:
+                    density /= np.maximum(ndtr((1 - start) / scale) - ndtr(-start / scale), 1e-9)[:, None]
             density[:, blanks[1]] = 0.0
             # Ties make the density of anybody uncertain; no person can be more likely than all rows together.
             part = density / np.maximum(density @ share, 1.0)[:, None]
