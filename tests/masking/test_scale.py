@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Kind, Role, Schema
 from sfumato.dataset.hierarchies.intervals import IntervalsHierarchy
 from sfumato.dataset.hierarchies.mask import MaskHierarchy
+from sfumato.engines.choice import masking_engine
 from sfumato.engines.engine import Engine
+from sfumato.engines.stored_table import StoredTable
 from sfumato.errors import (
     BadParameter,
     ExtraMissing,
@@ -41,9 +44,9 @@ from sfumato.masking.models.k_map import KMap
 from sfumato.masking.models.l_diversity import LDiversity
 from sfumato.masking.models.t_closeness import TCloseness
 from sfumato.masking.pipeline import MaskingResult, protect
-from sfumato.masking.protect_file import ProtectedFile, check_file, protect_file
+from sfumato.masking.protect_file import ProtectedFile, judge_table, protect_file
 from sfumato.registry import registry
-from sfumato.release import State
+from sfumato.release import State, Verdict
 from sfumato.rng import KeyedRng, Rng
 from sfumato.secret import SecretValue
 
@@ -85,6 +88,11 @@ def at_scale(folder: Path, frame: pl.DataFrame, *steps: Step, models: Any = MODE
     frame.write_parquet(source)
     more = {"target": folder / "out.parquet", "schema": SCHEMA, "threads": 1, "rng": KeyedRng(7, key=KEY), **more}
     return protect_file(steps=steps, models=models, source=source, **more)
+
+
+def judged(path: Path, *, schema: Schema, models: Sequence[PrivacyModel]) -> tuple[Verdict, ...]:
+    with masking_engine("duckdb", memory="1GB").workspace(path) as workspace:
+        return judge_table(StoredTable.open(workspace, schema, original=False), models)
 
 
 def assert_alike(left: pl.DataFrame, right: pl.DataFrame) -> None:
@@ -192,7 +200,7 @@ def test_order_can_be_kept(tmp_path: Path) -> None:
 
 def test_the_check_sees_a_file_that_is_not_protected(tmp_path: Path) -> None:
     people().drop("name").write_parquet(tmp_path / "raw.parquet")
-    verdicts = check_file(tmp_path / "raw.parquet", schema=SCHEMA, models=MODELS)
+    verdicts = judged(tmp_path / "raw.parquet", schema=SCHEMA, models=MODELS)
     assert [verdict.state for verdict in verdicts] == [State.FAILS, State.FAILS]
     assert verdicts[0].worst == 1
     expected = [model.check(Data(table=Table(frame=people()), schema=SCHEMA)) for model in MODELS]
@@ -288,7 +296,7 @@ def test_many_wide_columns_need_several_keys(tmp_path: Path) -> None:
         # 11 columns of 90 values do not fit into one number; q0 alone has too many values to be kept as it is
         protect_file(schema=schema, steps=[step], models=[KAnonymity(k=5)], source=tmp_path / "wide.parquet",
                      target=tmp_path / "out.parquet", rng=KeyedRng(1))  # fmt: skip
-    verdict = check_file(tmp_path / "wide.parquet", schema=schema, models=[KAnonymity(k=2)])[0]
+    verdict = judged(tmp_path / "wide.parquet", schema=schema, models=[KAnonymity(k=2)])[0]
     assert (verdict.worst, verdict.failing) == (1, 200)
 
 

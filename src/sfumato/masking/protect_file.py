@@ -145,26 +145,6 @@ def protect_file(
     )
 
 
-def check_file(
-    path: str | Path,
-    *,
-    schema: Schema,
-    models: Sequence[PrivacyModel],
-    engine: Engine | str = "duckdb",
-    memory: str = MEMORY,
-    threads: int | None = None,
-    temporary: Path | None = None,
-    progress: Progress = SILENT,
-) -> tuple[Verdict, ...]:
-    """Judge a file of any size by the values it shows; nothing of a search is used.
-
-    Models that compare with the distribution of a whole table take that of this file.
-    """
-    backend = masking_engine(engine, memory=memory, threads=threads)
-    with backend.workspace(path, temporary=temporary, progress=progress) as workspace:
-        return judge_table(StoredTable.open(workspace, schema, original=False), models)
-
-
 def _apply(step: Step, table: StoredTable, context: Context) -> tuple[StoredTable, StoredChange]:
     change = step.apply_stored(table, context)
     return change.table, change
