@@ -124,7 +124,8 @@ def test_the_result_of_protect_is_judged_like_its_folder(
     made = sfumato.protect(f"{kind}.yaml")
     made.save("out")
     left = sfumato.ledger_overview("ledger.db").to_dict()
-    folder_verdicts = {one.model: one.state for one in sfumato.check("out")}
+    plan = {"original": f"{kind}.yaml"} if kind == "tables" else {}
+    folder_verdicts = {one.model: one.state for one in sfumato.check("out", **plan)}
     result_verdicts = {one.model: one.state for one in sfumato.check(made)}
     assert folder_verdicts
     assert all(folder_verdicts.get(name, state) == state for name, state in result_verdicts.items())
@@ -189,7 +190,7 @@ def test_a_release_never_replaces_one_of_another_kind(folder: Path) -> None:
         (("protect", "graph.yaml", "people.csv", "--engine", "duckdb"), "--engine"),
         (("attack", "out", "--knows", "age"), "--knows"),
         (("attack", "out", "--tries", "5"), "--tries"),
-        (("check", "out", "--original", "people.csv"), "--original"),
+        (("check", "out", "--engine", "duckdb"), "--engine"),
     ],
 )
 def test_options_that_do_not_apply_are_refused_by_name(
@@ -223,7 +224,8 @@ def test_python_does_what_the_command_line_does(folder: Path) -> None:
     assert done.judgement.standing == "publish"
     done.save("tables")
     assert sfumato.attack("tables").met
-    assert sfumato.check("tables").holds
+    assert sfumato.check("tables", original="tables.yaml").holds
+    assert str(sfumato.check("tables")[0].state) == "not checked"
     with pytest.raises(BadParameter, match="does not apply"):
         sfumato.attack("tables", knows=["ward"])
     sfumato.protect("graph-statistics.yaml").save("statistics")

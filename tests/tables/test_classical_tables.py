@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato.cli import main
 from sfumato.errors import BadParameter, HierarchyNotNested, NotApplicable
 from sfumato.release import State
@@ -243,8 +244,10 @@ def test_the_command_protects_tables_and_attacks_them(tmp_path: Path, capsys: py
     values = pl.read_csv(tmp_path / "out" / "tables.csv")["value"]
     assert values.null_count() == account["suppressed"] > 0
     assert not values.drop_nulls().is_between(1, 3).any()
-    assert main(["check", str(tmp_path / "out")]) == 0
+    assert main(["check", str(tmp_path / "out"), "--original", str(tmp_path / "plan.yaml")]) == 0
     capsys.readouterr()
+    assert main(["check", str(tmp_path / "out"), "--json"]) == 1  # how wide intervals must be is not in the files
+    assert json.loads(capsys.readouterr().out)["verdicts"][0]["state"] == "not checked"
     assert main(["attack", str(tmp_path / "out"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["suppressed"], found["disclosed"]) == (account["suppressed"], 0)
@@ -255,6 +258,32 @@ def test_the_command_protects_tables_and_attacks_them(tmp_path: Path, capsys: py
     (tmp_path / "bad.yaml").write_text(rounded + "sensitive: {threshold: 1}\n")
     assert main(["protect", str(tmp_path / "bad.yaml"), "--out", str(tmp_path / "bad")]) == 2
     assert "threshold" in capsys.readouterr().err
+
+
+def test_check_judges_sums_as_protect_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draw = np.random.default_rng(1)
+    firms = {"region": draw.choice(["a", "b", "c"], 200), "sector": draw.choice(["x", "y"], 200)}
+    pl.DataFrame({**firms, "pay": draw.integers(1, 9000, 200)}).write_csv(tmp_path / "firms.csv")
+    document = {
+        "sfumato": 1, "dataset": "firms", "data": "firms.csv", "unit": "row",
+        "columns": dict.fromkeys(("region", "sector", "pay"), "plain"), "tables": [["region", "sector"]],
+        "value": "pay", "sensitive": {"threshold": 3},
+    }  # fmt: skip
+    states = []
+    for rules in ({"threshold": 3}, {"threshold": 3, "p_percent": 10}):
+        plan, out = tmp_path / "plan.yaml", str(tmp_path / "out")
+        plan.write_text(json.dumps({**document, "sensitive": rules}))
+        done = sfumato.protect(plan, unmet=True)
+        done.save(out, unmet=True, force=True)
+        again = sfumato.check(out, original=plan)
+        assert [v.to_dict() for v in again] == [v.to_dict() for v in sfumato.check(done)]
+        assert [v.to_dict() for v in again] == [v.to_dict() for v in done.verdicts]
+        states.append(str(again[0].state))
+    assert states == ["not checked", "holds"]
+    (tmp_path / "other.yaml").write_text(json.dumps({**document, "tables": [["region"]]}))
+    capsys.readouterr()
+    assert main(["check", out, "--original", str(tmp_path / "other.yaml")]) == 2
+    assert "has not the tables of this plan" in capsys.readouterr().err
 
 
 def published(folder: Path, *lines: str) -> str:

@@ -32,7 +32,8 @@ def check(
         The result of :func:`protect`, a release folder of any kind, any file, database URL or frame, or a ``Release``.
     original
         The table the release was made from: the reference distribution of t-closeness and similar models. A failed
-        verdict ``derived columns`` then names released columns from which a masked or removed one follows.
+        verdict ``derived columns`` then names released columns from which a masked or removed one follows. Of a graph
+        or of tables: the recipe or plan that made it.
     population
         The population table, for models such as k-map and delta-presence.
     recipe

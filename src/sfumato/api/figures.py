@@ -28,6 +28,8 @@ from sfumato.wording import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sfumato.tables.interval_audit import PublishedTable
+
 ExactTables = Callable[[], Mapping[str, pl.DataFrame]]
 """Calculates the tables of a plan without protection, by name."""
 
@@ -54,6 +56,8 @@ class FiguresProtection(PlainProtection):
     """The ledger and the data set that the plan names."""
     exact: ExactTables | None = None
     """Calculates the same tables without protection, for the owner alone."""
+    judge_published: Callable[[PublishedTable], Verdict] | None = None
+    """Judges published tables by the plan and the original."""
     cross_tabs: tuple[CrossTab, ...] = ()
     """The tables as cross-tabs, with statuses of suppressed cells for the owner alone."""
 
@@ -62,14 +66,15 @@ class FiguresProtection(PlainProtection):
         cls, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, object], verdicts: tuple[Verdict, ...], *,
         guarantee: Guarantee | None, plan: str, unmet: bool, owner: Mapping[str, object] | None = None,
         named_account: tuple[str | Path, str] | None = None, exact: ExactTables | None = None,
-        cross_tabs: tuple[CrossTab, ...] = (),
+        judge_published: Callable[[PublishedTable], Verdict] | None = None, cross_tabs: tuple[CrossTab, ...] = (),
     ) -> FiguresProtection:  # fmt: skip
         """Figures with their verdicts."""
         manifest = {"sfumato": __version__, "verdicts": [verdict.public() for verdict in verdicts]}
         evaluation = Evaluation(manifest=manifest, verdicts=verdicts)
         return cls(
             tables=tables, facts=facts, guarantee=guarantee, plan=plan, evaluation=evaluation, hand_out=unmet,
-            owner=owner or {}, named_account=named_account, exact=exact, cross_tabs=cross_tabs,
+            owner=owner or {}, named_account=named_account, exact=exact, judge_published=judge_published,
+            cross_tabs=cross_tabs,
         )  # fmt: skip
 
     @property

@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Self
 
+import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
+from sfumato.errors import BadParameter
 from sfumato.field_docs import DocumentedModel
 from sfumato.progress import SILENT, Progress
-from sfumato.release import State
+from sfumato.release import State, Verdict
 from sfumato.tables.cells import VALUE, TableCells, tabulate
 from sfumato.tables.controlled_rounding import round_table
 from sfumato.tables.cross_tab import CONFIDENTIAL, CrossTab, cross_tab
+from sfumato.tables.interval_audit import PublishedTable
 from sfumato.tables.plan_file import STRICT, PlanFile, PublishedFigures
-from sfumato.tables.sensitivity import SensitivityRules
-from sfumato.tables.suppression import suppress
+from sfumato.tables.sensitivity import ProtectionLevels, SensitivityRules
+from sfumato.tables.suppression import SuppressedTable, suppress
 
 NO_DOMINANCE_RULE = (
     "not checked whether a sum is mostly that of one contributor: the plan has neither `p_percent` nor `dominance`"
@@ -93,11 +96,7 @@ class TablePlan(PlanFile):
             frame = rounded.frame()
             return PublishedFigures(tables={"tables": frame}, facts=facts, cross_tabs=self._cross_tabs(cells, frame))
         assert self.sensitive is not None
-        rules = SensitivityRules(**self.sensitive.model_dump())
-        done = suppress(cells, rules.apply(cells), effort=self.effort)
-        verdict = done.verdict
-        if verdict.holds and self.value is not None and not self.sensitive.dominated:
-            verdict = replace(verdict, state=State.NOT_CHECKED, reason=NO_DOMINANCE_RULE)
+        done = suppress(cells, self._levels(cells), effort=self.effort)
         facts = {
             "method": "cell-suppression",
             "unit": self.people.unit or "row",
@@ -109,13 +108,39 @@ class TablePlan(PlanFile):
         }
         frame = done.frame()
         return PublishedFigures(
-            tables={"tables": frame}, facts=facts, verdicts=(verdict,),
+            tables={"tables": frame}, facts=facts, verdicts=(self._verdict(done),),
             cross_tabs=self._cross_tabs(cells, frame, done.statuses),
         )  # fmt: skip
 
     def exact(self) -> Mapping[str, pl.DataFrame]:
         cells = self._cells()
         return {"tables": cells.frame(value=cells.values)}
+
+    def judge_published(self, published: PublishedTable) -> Verdict:
+        """The verdict on suppressed tables that were published by this plan, from the original cells."""
+        cells = self._cells()
+        shown = dict(zip(published.keys, published.values, strict=True))
+        keys = [tuple(sorted(key)) for key in cells.keys]
+        if self.sensitive is None or set(keys) != set(shown):
+            raise BadParameter("The release has not the tables of this plan.", fix="Name the plan that made it.")
+        values = np.array([shown[key] for key in keys])
+        suppressed = np.isnan(values)
+        if not np.allclose(values[~suppressed], cells.values[~suppressed]):
+            raise BadParameter("The published cells are not those of the plan.", fix="Name the plan that made them.")
+        levels = self._levels(cells)
+        return self._verdict(SuppressedTable(cells=cells, levels=levels, suppressed=suppressed, cost=0.0, bound=0.0))
+
+    def _levels(self, cells: TableCells) -> ProtectionLevels:
+        assert self.sensitive is not None
+        return SensitivityRules(**self.sensitive.model_dump()).apply(cells)
+
+    def _verdict(self, done: SuppressedTable) -> Verdict:
+        """That of the intervals; not checked if no rule looks at the contributions to a sum."""
+        assert self.sensitive is not None
+        verdict = done.verdict
+        if verdict.holds and self.value is not None and not self.sensitive.dominated:
+            return replace(verdict, state=State.NOT_CHECKED, reason=NO_DOMINANCE_RULE)
+        return verdict
 
     def _cross_tabs(
         self, cells: TableCells, published: pl.DataFrame, statuses: tuple[str, ...] | None = None

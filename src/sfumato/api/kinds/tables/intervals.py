@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sfumato.api.figures import check_guarantee
+from sfumato.api.figures import FiguresProtection, check_guarantee
 from sfumato.api.kind import plain_plan
+from sfumato.api.kinds.tables.plans import load_plan
 from sfumato.api.results import AttackResults, CheckResults
 from sfumato.data import read
 from sfumato.data.yaml_documents import YamlDocument, load_document, validated
@@ -21,7 +22,8 @@ from sfumato.progress import SILENT, Progress
 from sfumato.release import State, Verdict
 from sfumato.release.folder import load_manifest
 from sfumato.tables.interval_audit import CellInterval, combine, interval_attack, published_table
-from sfumato.tables.plan_file import STRICT
+from sfumato.tables.plan import TablePlan
+from sfumato.tables.plan_file import STRICT, PlanFile
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,11 +102,15 @@ def attack_tables(release: str | Path | Mapping[str, object], *, progress: Progr
     return CellIntervals(outcomes=(), cells=found)
 
 
-def check_tables(release: str | Path) -> CheckResults:
-    """Check a release of tables from its files alone.
+def check_tables(
+    release: str | Path, *, original: FiguresProtection | PlanFile | str | Path | Mapping[str, object] | None = None
+) -> CheckResults:
+    """Check a release of tables.
 
-    Suppressed cells are attacked: no exact value may follow from the others. Rounded cells must be multiples of the
-    base. Differential privacy is a property of the mechanism, which no released figure shows: it is not checked.
+    Suppressed cells are attacked: no exact value may follow from the others. With ``original``, the plan that names the
+    data, every interval must reach as far as the rules of the plan ask; without it that is not checked. Rounded cells
+    must be multiples of the base. Differential privacy is a property of the mechanism, which no released figure shows:
+    it is not checked.
     """
     folder = Path(release)
     manifest = load_manifest(folder)
@@ -112,12 +118,7 @@ def check_tables(release: str | Path) -> CheckResults:
     if "guarantee" in manifest:
         return check_guarantee(release)
     if method == "cell-suppression":
-        failing = sum(cell.disclosed for cell in _intervals(folder, manifest))
-        reason = "suppressed cells can be calculated from published ones" if failing else ""
-        state = State.FAILS if failing else State.HOLDS
-        return CheckResults(
-            verdicts=(Verdict(model=method, state=state, worst=failing, wanted=0, failing=failing, reason=reason),)
-        )
+        return CheckResults(verdicts=(_suppression(folder, manifest, original),))
     if method == "controlled-rounding":
         values = read(folder / "tables.csv").frame["value"]
         failing = int((values % manifest["base"] != 0).sum())
@@ -125,6 +126,31 @@ def check_tables(release: str | Path) -> CheckResults:
         return CheckResults(verdicts=(Verdict(model=method, state=state, worst=failing, wanted=0, failing=failing),))
     reason = "what statistics without a guarantee disclose depends on the original"
     return CheckResults(verdicts=(Verdict(model=method, state=State.NOT_CHECKED, reason=reason),))
+
+
+def _suppression(
+    folder: Path,
+    manifest: Mapping[str, object],
+    original: FiguresProtection | PlanFile | str | Path | Mapping[str, object] | None,
+) -> Verdict:
+    failing = sum(cell.disclosed for cell in _intervals(folder, manifest))
+    if failing:
+        reason = "suppressed cells can be calculated from published ones"
+        return Verdict(
+            model="cell-suppression", state=State.FAILS, worst=failing, wanted=0, failing=failing, reason=reason
+        )
+    if original is None:
+        reason = (
+            "no suppressed cell can be calculated; whether the intervals are wide enough needs the original: name its "
+            "plan with --original"
+        )
+        return Verdict(model="cell-suppression", state=State.NOT_CHECKED, reason=reason)
+    plan = original if isinstance(original, FiguresProtection) else load_plan(original)
+    if not isinstance(plan, FiguresProtection | TablePlan) or plan.judge_published is None:
+        raise BadParameter("The plan has no tables with suppressed cells.", fix="Name the plan that made the release.")
+    return plan.judge_published(
+        published_table(read(folder / "tables.csv").frame, counts=manifest.get("values") == "counts")
+    )
 
 
 def _intervals(folder: Path, manifest: Mapping[str, object]) -> tuple[CellInterval, ...]:

@@ -28,12 +28,13 @@ def protect_tables(
 
     Everything that can be refused is refused before the charge.
     """
-    loaded = _loaded(plan)
+    loaded = load_plan(plan)
     text = yaml_text(loaded.public()) if isinstance(plan, PlanFile) else plan_text(plan)
     done = loaded.run(progress)
     return FiguresProtection.of(
         done.tables, done.facts, done.verdicts, guarantee=done.guarantee, plan=text, unmet=unmet,
-        named_account=loaded.register, exact=loaded.exact, cross_tabs=done.cross_tabs,
+        named_account=loaded.register, exact=loaded.exact,
+        judge_published=loaded.judge_published if isinstance(loaded, TablePlan) else None, cross_tabs=done.cross_tabs,
     )  # fmt: skip
 
 
@@ -46,12 +47,13 @@ def measure_tables(
     """Compare published tables with the exact ones. ``original`` is the plan, which names the data."""
     if original is None:
         raise original_required("the tables")
-    exact = original.exact if isinstance(original, FiguresProtection) else _loaded(original).exact
+    exact = original.exact if isinstance(original, FiguresProtection) else load_plan(original).exact
     assert exact is not None
     return measure_figures(Path(release), exact)
 
 
-def _loaded(plan: PlanFile | str | Path | Mapping[str, object]) -> PlanFile:
+def load_plan(plan: PlanFile | str | Path | Mapping[str, object]) -> PlanFile:
+    """The plan of tables in a file, in text or in plain data."""
     if isinstance(plan, PlanFile):
         return plan
     keys = plain_plan(plan) or {}
