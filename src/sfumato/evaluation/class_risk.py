@@ -34,7 +34,7 @@ from sfumato.evaluation.evaluation import Evaluation
 from sfumato.evaluation.run import CELL_BYTES
 from sfumato.masking.base import method_of
 from sfumato.measures import Measure, MeasureResult
-from sfumato.measures.classes import ClassMeasure
+from sfumato.measures.classes import ClassCounts, ClassMeasure, class_counts
 from sfumato.recipe import Limits
 from sfumato.release import Release, Verdict
 
@@ -170,13 +170,15 @@ def class_attacks(
 
 def class_measures(subject: Subject, measures: Sequence[Measure]) -> tuple[MeasureResult, ...]:
     """Measures that follow from the classes of a release; others have a reason and no value."""
+    counted: tuple[ClassCounts, ClassCounts | None] | None = None
     results = []
     for measure in measures:
         name = measure.part_name()
         try:
             if not isinstance(measure, ClassMeasure):
                 raise NotApplicable(_ROWS_NEEDED.format(what=f"`{name}`"))
-            results.append(measure.of_rows(subject.release, subject.original, subject.schema))
+            counted = counted or class_counts(subject.release, subject.original, subject.schema)
+            results.append(measure.of_counts(counted))
         except NotApplicable as refusal:
             results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))
     return tuple(results)

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import polars as pl
 
@@ -17,6 +18,9 @@ from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    from sfumato.measures.classes import ClassCounts
 
 
 class About(StrEnum):
@@ -60,6 +64,14 @@ class ReleasePair:
     @property
     def masked(self) -> pl.DataFrame:
         return self.release.table.frame
+
+    @cached_property
+    def class_counts(self) -> tuple[ClassCounts, ClassCounts | None]:
+        """The sizes of the equivalence classes of the release and of the original, counted once for all measures."""
+        from sfumato.measures.classes import class_counts
+
+        schema = self.original.schema
+        return class_counts(Data(table=self.release.table, schema=schema), self.original, schema)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -96,20 +97,24 @@ class ClassMeasure(Measure):
     def of_classes(self, released: ClassCounts, before: ClassCounts | None) -> MeasureResult:
         """The value, from the classes of the release, of which there is at least one, and of the original."""
 
-    def of_rows(self, release: Rows, original: Rows | None, schema: Schema) -> MeasureResult:
-        """The measure of a release. An original with more combinations of values than can be counted is left out."""
-        released, before = ClassCounts.of(release, schema), None
+    def of_counts(self, counts: tuple[ClassCounts, ClassCounts | None]) -> MeasureResult:
+        """The measure from the counts of both tables; a reason if every row is suppressed."""
+        released, before = counts
         if not len(released.fit):
             return MeasureResult(measure=self.part_name(), value=None, reason="Every row of the release is suppressed.")
-        try:
-            before = None if original is None else ClassCounts.of(original, schema)
-        except NotApplicable:
-            before = None
         return self.of_classes(released, before)
 
     def compute(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        schema = pair.original.schema
-        return self.of_rows(Data(table=pair.release.table, schema=schema), pair.original, schema)
+        return self.of_counts(pair.class_counts)
+
+
+def class_counts(release: Rows, original: Rows | None, schema: Schema) -> tuple[ClassCounts, ClassCounts | None]:
+    """The classes of both tables. An original with more combinations of values than can be counted is left out."""
+    released, before = ClassCounts.of(release, schema), None
+    if original is not None:
+        with suppress(NotApplicable):
+            before = ClassCounts.of(original, schema)
+    return released, before
 
 
 def _no_quasi() -> NotApplicable:
