@@ -7,7 +7,24 @@ The facts behind a message are attributes of the exception, so that a program ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from typing import ClassVar, Protocol
+
+
+class Choice(Protocol):
+    """One decision that would change the refusal: in words, as plain data, and for the door one came through."""
+
+    @property
+    def does(self) -> str:
+        """What it does, in words."""
+        ...
+
+    def to_dict(self) -> dict[str, object]:
+        """The decision as plain data."""
+        ...
+
+    def command(self, recipe: str) -> str:
+        """The decision as a command about a recipe file."""
+        ...
 
 
 class SfumatoError(Exception):
@@ -230,6 +247,16 @@ class Unmet(SfumatoError):
 
     code = "SFU-401"
     status = 1
+    ways: tuple[Choice, ...] = ()
+    """Decisions with which a release would meet the models, each of them tried."""
+
+    def to_dict(self) -> dict[str, object]:
+        shape = super().to_dict()
+        error = shape["error"]
+        assert isinstance(error, dict)
+        if self.ways:
+            error["ways"] = [way.to_dict() for way in self.ways]
+        return shape
 
 
 class PolicyNotMet(SfumatoError):

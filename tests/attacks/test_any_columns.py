@@ -91,7 +91,7 @@ def test_plain_columns_that_single_people_out_exceed_the_limit() -> None:
     first = summary(done.report_data)[0]
     assert " ".join(str(done).split()).startswith(first)
     assert "one who knows “ht” and “wt” finds" in first
-    assert "attackers who know the declared columns find" in first
+    assert "attackers who know the quasi-identifiers find" in first
     assert "“ht”, “wt”" in " ".join(change for item in done.advice for change in item.changes)
 
 

@@ -46,7 +46,7 @@ def test_the_share_of_people_found_is_that_of_distinct_zips(
     assert main([*words, "--engine", engine.split(",")[0]]) == 1  # a class of k rows holds fewer than k people
     expected = frame["zip"].n_unique() / PEOPLE
     first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith(f"Of every 100 people, attackers who know the declared columns find {100 * expected:.0f}")
+    assert first.startswith(f"Of every 100 people, attackers who know the quasi-identifiers find {100 * expected:.0f}")
     report = json.loads((tmp_path / "out-private" / "report.json").read_text())
     attacks = {entry["attack"]: entry for entry in report["attacks"] if entry["risk"] is not None}
     for entry in attacks.values():

@@ -6,7 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato.cli import main
+from sfumato.errors import Unmet
 
 
 @pytest.fixture
@@ -69,6 +71,47 @@ def test_a_model_that_no_release_can_meet_is_said_before_the_run(clinic, way, ca
     assert main(shlex.split(ways[way])[1:]) == 0
     assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 0
     assert (clinic / "release" / "data.csv").exists()
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_choice_decides_the_columns_that_nobody_has_decided_too(clinic, way, capsys):
+    """`init` offers one command, not one for the undecided columns and one for the limit."""
+    frame = pl.read_csv("incomes.csv")
+    frame.with_columns(xq7=pl.Series([1, 2, 3] * 1000)).write_csv("odd.csv")
+    assert main(["init", "odd.csv", "--preset", "research-file", "--out", "r.yaml"]) == 0
+    told = capsys.readouterr().err
+    assert "1 column is undecided: xq7" in told
+    assert "Each choice also masks the undecided columns" in told
+    ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
+    assert "YOUR-NAME\n  sfumato decide" not in told
+    assert all("--rest quasi" in line for line in ways)
+    assert main(shlex.split(ways[way])[1:]) == 0
+    assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 0
+
+
+def test_a_run_that_meets_no_model_offers_the_choices_again(clinic, capsys):
+    frame = pl.read_csv("clinic.csv").drop("diagnosis")
+    frame.with_columns(hiv=pl.Series(["yes", "no", "no"] * 1000)).write_csv("two.csv")
+    assert main(["init", "two.csv", "--preset", "public-use-file", "--out", "r.yaml"]) == 0
+    capsys.readouterr()
+    assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 1
+    told = capsys.readouterr().err
+    assert "`hiv`: l-diversity wants >= 3" in told
+    assert "k-anonymity wants" not in told, "only what fails is named"
+    ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
+    assert [line.split()[3] for line in ways] == ["hiv=drop", "hiv=quasi"]
+    with pytest.raises(Unmet) as refusal:
+        sfumato.protect("r.yaml", n_targets=100)
+    assert "Choose one" in refusal.value.fix
+    assert "sfumato.decide(recipe, {'hiv': 'drop'}, by=...)" in refusal.value.fix
+    assert refusal.value.to_dict()["error"]["ways"][0] == {"does": "drop hiv", "roles": {"hiv": "drop"}}
+
+
+def test_without_k_nothing_says_that_protect_comes_next(clinic, capsys):
+    assert main(["init", "clinic.csv", "--out", "r.yaml"]) == 0
+    told = capsys.readouterr().err
+    assert "`k` has no value yet" in told
+    assert "then: sfumato protect" not in told
 
 
 def test_a_combination_is_printed_once_and_persons_with_several_rows_are_named(clinic, capsys):

@@ -78,6 +78,16 @@ def test_numbered_columns_are_a_header() -> None:
     assert parse("1,2,4\n7,8,9\n").rows() == [(1, 2, 4), (7, 8, 9)]
 
 
+def test_decimal_commas_in_every_line_do_not_make_the_names_a_title(tmp_path: Path) -> None:
+    """Two decimal commas in each line cut it into three fields, and the line of names into one."""
+    path = tmp_path / "customers.csv"
+    lines = "".join(f"{i};{150 + i},5;{i},25;K\xf6ln\n" for i in range(9))
+    path.write_bytes(("Nr;Gr\xf6\xdfe (cm);Umsatz;Ort\n" + lines).encode("latin-1"))
+    table = read(path)
+    assert table.columns == ("Nr", "Gr\xf6\xdfe (cm)", "Umsatz", "Ort")
+    assert table.column("Umsatz").to_list()[8] == 8.25
+
+
 def test_spaces_after_the_delimiter_do_not_hide_numbers_or_gaps() -> None:
     frame = read(SAMPLES / "uci_style.data.csv").frame
     assert frame.columns == ["age", "workclass", "hours"]

@@ -278,7 +278,7 @@ class TestCommand:
         assert main(["decide", "r.yaml", "--by", "me"]) == 2
         assert main(["decide", "r.yaml", "ht=quasi", "--by", "me"]) == 0
         captured = capsys.readouterr()
-        assert "ht  undecided -> quasi" in captured.out
+        assert "undecided -> quasi: ht" in captured.out
         assert "Still undecided: wt, visits" in captured.err
 
 

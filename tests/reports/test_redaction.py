@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 
 from sfumato.cli import main
+from sfumato.evaluation.formatting import interval_ends
 from sfumato.release.public_folder import Why
 from sfumato.reports.redaction import SECTIONS, external
+from sfumato.reports.text import achieved
 
 ATTACK = {
     "attack": "degree-matching",
@@ -36,6 +38,20 @@ def test_risks_are_rounded_alike_intervals_grow_and_reasons_stay_with_the_owner(
     assert not {"tried", "hits", "parameters"} & set(first)
     assert "81" not in json.dumps(shown)
     assert second["reason"]
+
+
+def test_a_share_that_was_computed_for_all_records_stays_one_figure_and_is_called_so() -> None:
+    exact = {**ATTACK, "low": 0.123456, "high": 0.123456}
+    [shown] = external({"attacks": [exact]})["attacks"].value  # type: ignore[misc,attr-defined]
+    assert (shown["risk"], shown["low"], shown["high"]) == (0.123, 0.123, 0.123)
+    assert "computed for all records" in achieved(shown)
+    assert "interval" not in achieved(shown)
+    assert interval_ends(shown["low"], shown["high"]) == "exact"
+
+
+def test_the_owner_and_outside_readers_read_the_same_interval() -> None:
+    [shown] = external({"attacks": [ATTACK]})["attacks"].value  # type: ignore[misc,attr-defined]
+    assert interval_ends(shown["low"], shown["high"]) == interval_ends(0.101999, 0.150001) == "10.1% to 15.1%"
 
 
 def test_nothing_measured_leaves_beside_a_promise() -> None:

@@ -386,7 +386,10 @@ def test_the_summary_names_the_strongest_of_all_attacks() -> None:
     account = replace(account, attacks=(*account.attacks, widest))
     sentence = next(line for line in summary(account) if "the strongest attack" in line)
     assert sentence.startswith("On the release, the strongest attack that was run (any columns) found 99 of every 100")
-    assert "it knows “height” and “weight”. Before protection, the strongest attack that knows the declared" in sentence
+    assert (
+        "it knows “height” and “weight”. Before protection, the strongest attack that knows the quasi-identifiers"
+        in sentence
+    )
 
 
 def test_the_first_page_has_one_sentence_three_figures_and_what_was_judged():

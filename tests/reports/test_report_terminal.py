@@ -38,7 +38,7 @@ def test_protection_says_what_matters_without_colour():
     text = printed(print_protection, document())
     assert "19,241 of 20,000 records kept" in text
     assert "k-anonymity holds" in text
-    assert "1.7% to 2.3%" in text
+    assert "1.7% to 2.4%" in text
     assert "limit on risk met" in text
     assert "\x1b" not in text
 
@@ -71,7 +71,7 @@ def test_no_risk_is_a_reason_and_not_a_zero():
 
 def test_a_narrow_terminal_keeps_the_numbers_and_drops_the_bar():
     narrow, wide = (printed(print_protection, document(), width=width) for width in (84, 130))
-    assert "1.7% to 2.3%" in narrow
+    assert "1.7% to 2.4%" in narrow
     assert "░" in wide
     assert "░" not in narrow
 

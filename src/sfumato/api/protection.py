@@ -32,6 +32,11 @@ PAGE = "report.html"
 T = TypeVar("T")
 
 
+def choices(calls: Sequence[str]) -> str:
+    """Decisions of which one is to be made, as calls in Python."""
+    return "Choose one:\n  " + "\n  ".join(calls)
+
+
 def release_readme(kind: str, files: Sequence[str], *lines: str) -> str:
     """The README of a release: its kind, statements about it, and its files."""
     stated = [*lines, "", *(f"- `{name}`" for name in sorted(files)), f"- `{MANIFEST}`: the manifest with the SHA-256"]
@@ -67,8 +72,8 @@ class Protection(ABC):
         """What is released, met or not."""
 
     def _refuse_unmet(self, what: str) -> None:
-        choices = [f"{way.does}: {way.call()}" for way in self.evaluation.ways_out]
-        fix = "Choose one:\n  " + "\n  ".join(choices) if choices else "Change the recipe, or set `unmet`."
+        calls = [f"{way.does}: {way.call()}" for way in self.evaluation.ways_out]
+        fix = choices(calls) if calls else "Change the recipe, or set `unmet`."
         if self.unmet and not self.hand_out:
             raise (PolicyNotMet if self.evaluation.holds else Unmet)(
                 f"The release is {what}: " + "; ".join(self.unmet) + ".", fix=fix, document=self.to_dict()

@@ -95,9 +95,11 @@ def command(
             }
         )
         return
-    width = max((len(name) for name in decided), default=0)
+    changes: dict[str, list[str]] = {}
     for name, column in decided.items():
-        click.echo(f"{name:<{width}}  {earlier[name]} -> {column.role.value}")
+        changes.setdefault(f"{earlier[name]} -> {column.role.value}", []).append(name)
+    for change, names in changes.items():
+        click.echo(f"{change}: {', '.join(names)}")
     if accept:
         click.echo("Attackers who know columns that are no quasi-identifiers are accepted (`limits`: accepted).")
     if left:

@@ -141,15 +141,16 @@ def command(
         _note_written(next(iter(draft.tables.values())), out, decided=rest is not None)
         note("Confirm `tables`, `unit` and the rule in it." + ("" if k else " The rule has no number yet."))
     else:
-        _show(draft, out, decided=rest is not None, details=details)
+        unfilled = k is None and preset is None
+        _show(draft, out, decided=rest is not None, details=details, unfilled=unfilled)
         if "://" in sources[0] and urlsplit(sources[0]).password:
             note("It contains the database password. Remove it, and use PGPASSWORD or ~/.pgpass instead.")
+        if unfilled:
+            note("`k` has no value yet: fill it in below `models`, or run this command again with --k and --force.")
         _note_queries(sources[0], out, unit)
-        if k is None and preset is None:
-            note("`k` has no value yet: fill it in, or run this command again with --k.")
 
 
-def _show(draft: Draft, out: Path, *, decided: bool, details: bool) -> None:
+def _show(draft: Draft, out: Path, *, decided: bool, details: bool, unfilled: bool) -> None:
     """Print what is proposed for the columns of one table, and what comes next."""
     from rich.console import Console
 
@@ -162,7 +163,8 @@ def _show(draft: Draft, out: Path, *, decided: bool, details: bool) -> None:
         note(f"Methods were not compared: {draft.not_compared}")
     show_proposal(proposal, draft.comparison, Console(), details=details)
     rehearsed = draft.rehearsal
-    _note_written(proposal, out, decided=decided, choose=rehearsed is not None and rehearsed.undecided)
+    choose = rehearsed is not None and rehearsed.undecided
+    _note_written(proposal, out, decided=decided, choose=choose, unfilled=unfilled)
     if rehearsed is not None:
         _note_rehearsal(rehearsed, out)
 
@@ -181,17 +183,25 @@ def _note_queries(data: str, out: Path, unit: str | None) -> None:
     note(f"  sfumato query {_quoted(str(out))} {question} --epsilon ...      # --explain is free")
 
 
-def _note_written(proposal: Proposal, out: Path, *, decided: bool, choose: bool = False) -> None:
-    """Say what comes next: to decide the columns that nobody has decided, to choose what must give, or to protect."""
+def _note_written(
+    proposal: Proposal, out: Path, *, decided: bool, choose: bool = False, unfilled: bool = False
+) -> None:
+    """Say what comes next: to decide the columns that nobody has decided, or to protect.
+
+    The lines that follow say what else has to be done: ``choose`` what must give, or fill in ``k``.
+    """
     from sfumato.dataset import Role
 
     names, place = () if decided else proposal.of_role(Role.UNDECIDED), _quoted(str(out))
     if not names:
-        then = "." if choose else f", then: sfumato protect {place}"
+        then = "." if choose or unfilled else f", then: sfumato protect {place}"
         note(f"\nWritten: {out}. Every column has a role. Review them{then}")
         return
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     what = "1 column is undecided" if len(names) == 1 else f"{len(names)} columns are undecided"
+    if choose:
+        note(f"\nWritten: {out}. {what}: {shown}.")
+        return
     note(f"\nWritten: {out}. {what}: {shown}. `sfumato protect` refuses until you decide, for example:")
     rest = " --rest quasi" if len(names) > 1 else ""
     note(f"  sfumato decide {place} {_quoted(f'{names[0]}=quasi')}{rest} --by YOUR-NAME")
@@ -202,7 +212,12 @@ def _note_rehearsal(rehearsed: Rehearsal, out: Path) -> None:
     for line in filter(None, rehearsed.lines()):
         note(line)
     if rehearsed.undecided:
-        note("Choose one, then: sfumato protect " + _quoted(str(out)))
+        rest = any(way.rest for way in rehearsed.ways)
+        note(
+            ("Each choice also masks the undecided columns as quasi-identifiers. " if rest else "")
+            + "Choose one, then: sfumato protect "
+            + _quoted(str(out))
+        )
         for way in rehearsed.ways:
             note(f"  to {way.does}:\n    {way.command(str(out))}")
 

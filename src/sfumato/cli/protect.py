@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from sfumato.cli._console import (
 
 if TYPE_CHECKING:
     from sfumato.api.protection import Protection
+    from sfumato.errors import Choice
 
 PERSON = "steward"
 
@@ -89,25 +91,27 @@ def command(
         options["key"] = key or stored_key(out)
     if accepts(kind.protect, "workspace"):
         options["workspace"] = out.absolute().parent
-    with option_names():
-        done = protect(plan, data, progress=progress(quiet=as_json), **chosen(options))
+    try:
+        with option_names():
+            done = protect(plan, data, progress=progress(quiet=as_json), **chosen(options))
+    except Unmet as refusal:
+        refusal.fix = _choices(refusal.ways, plan) or refusal.fix
+        raise
     if done.unmet and not unmet and not as_json:
         done.show()
     try:
         document = done.save(out, force=force, unmet=unmet)
     except (PolicyNotMet, Unmet) as refusal:
-        refusal.fix = _fix(done, plan)
+        untold = "Change the recipe as said above, or write it nevertheless with --unmet."
+        refusal.fix = _choices(done.evaluation.ways_out, plan) or untold
         raise
     return _show(done, document, out, as_json=as_json)
 
 
-def _fix(done: Protection, plan: Path) -> str:
-    """The ways out as commands about this recipe."""
-    ways = done.evaluation.ways_out
-    if not ways:
-        return "Change the recipe as said above, or write it nevertheless with --unmet."
+def _choices(ways: Sequence[Choice], plan: Path) -> str:
+    """The ways out as commands about this recipe; empty if there are none."""
     lines = [f"  to {way.does}:\n    {way.command(str(plan))}" for way in ways]
-    return "\n".join(["\nChoose one, then run the same command again:", *lines])
+    return "\n".join(["\nChoose one, then run the same command again:", *lines]) if lines else ""
 
 
 def _show(done: Protection, document: dict[str, Any], out: Path, *, as_json: bool) -> int:

@@ -110,9 +110,12 @@ def sniff(
         text, preamble = text.partition("\n")[2], 1
     if not text.strip():
         raise EmptyTable(f"{name} is empty.", fix="Check that the file was written completely.", path=name)
-    refuse_titles(text, DELIMITERS if delimiter is None else (delimiter,), cut, name)
     if delimiter is None:
-        delimiter = _delimiter(text, cut)
+        delimiter = _fitting(text, cut)
+        refuse_titles(text, DELIMITERS if delimiter is None else (delimiter,), cut, name)
+        delimiter = delimiter or _delimiter(text, cut)
+    else:
+        refuse_titles(text, (delimiter,), cut, name)
     rows = _rows(text, delimiter, cut)
     if header is None:
         header = _has_header(rows, missing)
@@ -176,12 +179,22 @@ def refuse_titles(text: str, marks: Sequence[str], cut: bool, name: str) -> None
             )
 
 
+def _fitting(text: str, cut: bool) -> str | None:
+    """The delimiter that cuts all lines into the same number of fields, the first one too; None if there is none.
+
+    Such a file has no title, even if the decimal commas below its names are as many in every line.
+    """
+    for mark in DELIMITERS:
+        found = {len(row) for row in _rows(text, mark, cut)}
+        if len(found) == 1 and found != {1}:
+            return mark
+    return None
+
+
 def _delimiter(text: str, cut: bool) -> str:
+    """The delimiter of lines that none cuts alike."""
     counts = {mark: [len(row) for row in _rows(text, mark, cut)] for mark in DELIMITERS}
     several = {mark: found for mark, found in counts.items() if found[0] > 1}
-    for mark, found in several.items():
-        if len(set(found)) == 1:
-            return mark
     if several:
         # No delimiter cuts every line alike: take the one that comes nearest, and let the reading name the line.
         return max(several, key=lambda mark: several[mark].count(several[mark][0]) / len(several[mark]))

@@ -1,4 +1,4 @@
-"""The two adversaries in words: one who knows the declared columns, and one who knows any of the released columns."""
+"""The two adversaries in words: one who knows the quasi-identifiers, and one who knows any of the released columns."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ def adversary_sentence(attacks: Sequence[Plain]) -> str:
 
     >>> declared = {"attack": "linkage", "discloses": "identity", "risk": 0.05}
     >>> few = {"attack": "any-columns", "discloses": "identity", "risk": 0.99, "any_columns": True}
-    >>> adversary_sentence([declared, {**few, "knows": ["height", "weight"]}])
-    'Of every 100 people, attackers who know the declared columns find 5; one who knows “height” and “weight” finds 99.'
+    >>> adversary_sentence([declared, {**few, "knows": ["height", "sex"]}])
+    'Of every 100 people, attackers who know the quasi-identifiers find 5; one who knows “height” and “sex” finds 99.'
     """
     identity = [a for a in attacks if a.get("discloses") == "identity" and a.get("risk") is not None]
     beside = [attack for attack in identity if attack.get("any_columns")]
-    declared = [attack["risk"] for attack in identity if not attack.get("any_columns")]
+    declared = [attack for attack in identity if not attack.get("any_columns")]
     if not beside:
         return ""
-    parts = [f"attackers who know the declared columns find {of_hundred(max(declared))}"] if declared else []
+    most = max((attack["risk"] for attack in declared), default=0.0)
+    parts = [f"attackers who know {declared_columns(declared)} find {of_hundred(most)}"] if declared else []
     told: set[tuple[str, ...]] = set()
     for attack in beside:
         knows = tuple(attack.get("knows") or ())
@@ -33,6 +34,16 @@ def adversary_sentence(attacks: Sequence[Plain]) -> str:
             told.add(knows)
             parts.append(f"one who knows {_columns(attack, knows)} finds {of_hundred(attack['risk'])}")
     return f"Of every 100 {counted_targets(identity)}, {'; '.join(parts)}."
+
+
+def declared_columns(attacks: Sequence[Plain]) -> str:
+    """What attackers are declared to know: the quasi-identifiers, or columns that the attacks name each for itself.
+
+    >>> declared_columns([{"knows": ["age"]}, {"knows": ["age"]}]), declared_columns([{"knows": ["age"]}, {}])
+    ('the quasi-identifiers', 'the columns that are declared for their attack')
+    """
+    different = len({frozenset(attack.get("knows") or ()) for attack in attacks}) > 1
+    return "the columns that are declared for their attack" if different else "the quasi-identifiers"
 
 
 def counted_targets(attacks: Sequence[Plain]) -> str:

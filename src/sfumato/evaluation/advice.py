@@ -17,6 +17,7 @@ from sfumato.evaluation.formatting import (
     Plain,
     attack_label,
     column_weights,
+    interval_ends,
     join_words,
     number,
     percent,
@@ -81,7 +82,7 @@ def _without_repetition(items: Sequence[Advice]) -> tuple[Advice, ...]:
 
 def _about(attack: Plain, wanted: float, manifest: Plain) -> Advice:
     kind = str(attack.get("discloses"))
-    interval = f"{percent(attack['low'])} to {percent(attack['high'])}"
+    interval = interval_ends(attack["low"], attack["high"])
     finding = f"It {disclosure_of(kind).achieves} {percent(attack['risk'])} of the targets ({interval})"
     if kind != "identity":
         finding += f"; beyond the reference that is up to {percent(attack['judged'])} of what was left to learn"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,6 +38,31 @@ def percent(share: float | None, *, digits: int = 1, limit: float | None = None)
         return f"over {(1 - least) * 100:.{digits}f}%"
     text = f"{share * 100:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+
+
+def interval_ends(low: float | None, high: float | None) -> str:
+    """Both ends of an interval in percent, rounded outwards, as in published figures.
+
+    Equal ends belong to a share that was computed for all records.
+
+    >>> interval_ends(0.1226, 0.1829), interval_ends(0.126, 0.126), interval_ends(0.00001, 0.99999)
+    ('12.2% to 18.3%', 'exact', '0% to 100%')
+    """
+    if low is None or high is None:
+        return "–"
+    if low == high:
+        return "exact"
+    return f"{percent(rounded_outwards(low, 3, up=False))} to {percent(rounded_outwards(high, 3, up=True))}"
+
+
+def rounded_outwards(end: float, digits: int, *, up: bool) -> float:
+    """An end of an interval with so many digits: the interval only grows.
+
+    >>> rounded_outwards(0.1234, 3, up=False), rounded_outwards(0.1234, 3, up=True), rounded_outwards(0.1, 3, up=True)
+    (0.123, 0.124, 0.1)
+    """
+    scale = 10.0**digits
+    return (math.ceil(end * scale - 1e-9) if up else math.floor(end * scale + 1e-9)) / scale
 
 
 def of_hundred(share: float) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 from sfumato.attacks import Discloses, Outcome, risk
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
-from sfumato.evaluation.formatting import attack_label, digits_beside, percent
+from sfumato.evaluation.formatting import attack_label, digits_beside, interval_ends, percent
 from sfumato.recipe import Limits
 from sfumato.stats import excess_high, wilson
 
@@ -112,7 +112,7 @@ def judge_limits(
 ) -> tuple[LimitResult, ...]:
     """Compare each limit with the largest judged risk of its kind.
 
-    A limit on risk is compared with attackers who know the declared columns and with those who know any released
+    A limit on risk is compared with attackers who know the quasi-identifiers and with those who know any released
     columns; the latter are left out if ``limits.accepted`` says so. A limit without any result is not met. If an attack
     of its kind ran out of time or memory, the limit is not met or, where the other attacks stay within it, not checked
     (``met`` is None). So it is if the attacks judged rows and not people (``for_people``).
@@ -170,7 +170,7 @@ right about 29% (27% to 31.2%)"
     words = f"judged {percent(limit['value'])}: {end}"
     if found is None:
         return words
-    ends = f"{percent(found.get('low'))} to {percent(found.get('high'))}"
+    ends = interval_ends(found.get("low"), found.get("high"))
     return f"{words}; {attack_label(found)} is right about {percent(found['risk'])} ({ends})"
 
 

@@ -19,10 +19,13 @@ class WayOut:
     """What it does, in words."""
     roles: Mapping[str, str]
     """New roles of columns; empty if the attackers are accepted."""
+    rest: str | None = None
+    """Role of the columns that nobody has decided yet, as it was rehearsed; None if there are none."""
 
     def command(self, recipe: str) -> str:
         """The decision as a command about a recipe file."""
         words = [f"{name}={role}" for name, role in self.roles.items()] or ["--accept"]
+        words += [] if self.rest is None else ["--rest", self.rest]
         why = "" if self.roles else ' --reason "WHY NO ATTACKER KNOWS THEM"'
         return f"sfumato decide {' '.join(map(shlex.quote, [recipe, *words]))} --by YOUR-NAME{why}"
 
@@ -31,6 +34,10 @@ class WayOut:
         if self.roles:
             return f"sfumato.decide(recipe, {dict(self.roles)!r}, by=...)"
         return "sfumato.decide(recipe, accept=True, by=..., reason=...)"
+
+    def to_dict(self) -> dict[str, object]:
+        """The way as plain data, for a button of the app."""
+        return {"does": self.does, "roles": dict(self.roles)}
 
 
 def undeclared(knows: Sequence[str], manifest: Plain) -> list[str]:

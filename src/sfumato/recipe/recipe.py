@@ -68,7 +68,7 @@ class Limits(DocumentedModel):
     result: Share | None = None
     """The same for results that were hidden."""
     accepted: Accepted | None = None
-    """Who accepts that the limit on risk holds only for attackers who know the declared columns, and why."""
+    """Who accepts that the limit on risk holds only for attackers who know the quasi-identifiers, and why."""
 
     @classmethod
     def names(cls) -> dict[str, str]:

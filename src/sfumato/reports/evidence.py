@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from sfumato.evaluation.formatting import attack_label, join_words, percent
+from sfumato.evaluation.formatting import attack_label, interval_ends, join_words, percent
 from sfumato.reports import text
 from sfumato.reports.report_data import ColumnSummary, ReportData
 from sfumato.wording import counted
@@ -118,7 +118,7 @@ def _attacks(limit: str, discloses: str, report: ReportData) -> Evidence:
     worst = max(run, key=lambda one: (float(one.get("judged") or 0), float(one["risk"])))
     words = (
         f"{counted(len(run), 'attack')} of this kind; the strongest, {attack_label(worst)}, succeeds for "
-        f"{percent(worst['risk'])} of the targets ({percent(worst['low'])} to {percent(worst['high'])}), "
+        f"{percent(worst['risk'])} of the targets ({interval_ends(worst['low'], worst['high'])}), "
         f"{percent(worst.get('baseline'))} without the release."
     )
     set_limit = next((one for one in report.limits if one["limit"] == limit), None)

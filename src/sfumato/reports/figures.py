@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from sfumato.drawing import BarChart, BarRow, Cell, Cells, Chart, ColumnChart, ColumnRow, Dot, Intervals, Lines, Place
-from sfumato.evaluation.formatting import number, percent
+from sfumato.evaluation.formatting import interval_ends, number, percent
 from sfumato.measures import Picture, measure_of
 from sfumato.reports.report_data import Bar, ColumnPicture, ReportData
 from sfumato.reports.text import measure_label, pairings
@@ -76,7 +76,7 @@ def risk_figure(
                     reference=_reference(attack) if value is not None else None,
                 )
             )
-            ends = f"{percent(attack.get('low'))} to {percent(attack.get('high'))}" if value is not None else "–"
+            ends = interval_ends(attack.get("low"), attack.get("high")) if value is not None else "–"
             shown = percent(value) if value is not None else attack.get("reason") or "not applicable"
             tried = attack.get("tried")
             rows.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfumato.evaluation.formatting import Plain, attack_label, number, percent, readable_name
+from sfumato.evaluation.formatting import Plain, attack_label, interval_ends, number, percent, readable_name
 from sfumato.reports.kind_page import KindPage
 from sfumato.reports.redaction import external
 
@@ -25,7 +25,7 @@ class GraphPage(KindPage):
             worst = max(found, key=lambda attack: float(attack["high"]))
             told.append(
                 f"The strongest attack on identity ({attack_label(worst)}) finds {percent(worst['risk'])} "
-                f"of the people it looks for (95% interval {percent(worst['low'])} to {percent(worst['high'])})."
+                f"of the people it looks for (95% interval: {interval_ends(worst['low'], worst['high'])})."
             )
         failed = [v["model"] for v in shown.get("verdicts", ()) if v["state"] != "holds"]
         if failed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sfumato.drawing import BarChart, BarRow, Dot, Intervals
-from sfumato.evaluation.formatting import Plain, attack_label, number, percent, readable_name
+from sfumato.evaluation.formatting import Plain, attack_label, interval_ends, number, percent, readable_name
 from sfumato.release.guarantee import Guarantee
 from sfumato.release.public_folder import Why
 from sfumato.reports.figures import NARROW, WIDE, Figure
@@ -39,7 +39,7 @@ class ModelPage(KindPage):
             about = "" if worst.get("truth") != "cross-fitting" else ", on a model of half of the people,"
             told.append(
                 f"The strongest membership attack ({readable_name(str(worst['attack']))}){about} is right about "
-                f"{percent(worst['risk'])} (95% interval {percent(worst['low'])} to {percent(worst['high'])}); "
+                f"{percent(worst['risk'])} (95% interval: {interval_ends(worst['low'], worst['high'])}); "
                 "guessing is right about 50%."
             )
         if shown.get("audit") and shown["audit"]["refuted"]:

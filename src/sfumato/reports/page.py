@@ -176,14 +176,15 @@ def _first_figures(report: ReportData) -> list[dict[str, str]]:
     """The three figures of the first page: whom attackers found before and find now, and what was released."""
     found: list[dict[str, str]] = []
     headline, widest = text.headline(report), text.widest_attack(report)
-    targets = "of every 100 targets"
+    people = "of every 100"
     if headline is not None and headline.after is not None:
         noun = disclosure_of(headline.discloses).noun
         if headline.before is not None and headline.before.get("risk") is not None:
             risk = formatting.of_hundred(headline.before["risk"])
-            found.append({"when": "was", "label": f"{noun}, before", "value": risk, "words": targets})
+            found.append({"when": "was", "label": f"{noun}, before", "value": risk, "words": people})
         risk = formatting.of_hundred(headline.after["risk"])
-        found.append({"when": "now", "label": f"{noun}, in the release", "value": risk, "words": targets})
+        after = "knowing the quasi-identifiers" if widest is not None and headline.discloses == "identity" else "after"
+        found.append({"when": "now", "label": f"{noun}, {after}", "value": risk, "words": people})
     if widest is not None:
         knows = ", ".join(widest["knows"][:3]) + (", ..." if len(widest["knows"]) > 3 else "")
         found.append(
@@ -191,7 +192,7 @@ def _first_figures(report: ReportData) -> list[dict[str, str]]:
                 "when": "now",
                 "label": f"{disclosure_of('identity').noun}, knowing any released columns",
                 "value": formatting.of_hundred(widest["risk"]),
-                "words": f"{targets}; knows {knows}",
+                "words": f"{people}; knows {knows}",
             }
         )
     if isinstance(rows := report.manifest.get("rows"), int):

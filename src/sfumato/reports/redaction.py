@@ -8,12 +8,11 @@ differential privacy no section leaves that was measured on the original.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sfumato.evaluation.formatting import Plain
+from sfumato.evaluation.formatting import Plain, rounded_outwards
 from sfumato.measures import measure_of
 from sfumato.release.public_folder import Leaving, Why
 
@@ -28,21 +27,10 @@ _DIGITS, _MEASURE_DIGITS = 3, 2
 
 
 def _rounded(value: float | None, digits: int, how: Literal["down", "near", "up"] = "near") -> float | None:
-    """Coarse enough that no count of the original follows from it; an interval only grows.
-
-    >>> _rounded(0.12345, 3, "down"), _rounded(0.12345, 3), _rounded(0.12345, 3, "up")
-    (0.123, 0.123, 0.124)
-    """
+    """Coarse enough that no count of the original follows from it; an interval only grows."""
     if value is None:
         return None
-    scale = 10.0**digits
-    match how:
-        case "down":
-            return math.floor(value * scale + 1e-9) / scale
-        case "up":
-            return math.ceil(value * scale - 1e-9) / scale
-        case "near":
-            return round(value, digits)
+    return round(value, digits) if how == "near" else rounded_outwards(value, digits, up=how == "up")
 
 
 def external_attack(attack: Plain) -> dict[str, object]:
@@ -51,8 +39,9 @@ def external_attack(attack: Plain) -> dict[str, object]:
     for key in ("risk", "baseline", "control", "reference"):
         if key in kept:
             kept[key] = _rounded(kept[key], _DIGITS)
-    kept["low"] = _rounded(kept.get("low"), _DIGITS, "down")
-    kept["high"] = _rounded(kept.get("high"), _DIGITS, "up")
+    exact = kept.get("low") == kept.get("high")  # computed for all records: it stays one figure
+    kept["low"] = _rounded(kept.get("low"), _DIGITS, "near" if exact else "down")
+    kept["high"] = _rounded(kept.get("high"), _DIGITS, "near" if exact else "up")
     if attack.get("reason"):
         kept["reason"] = _NO_REASON
     if attack.get("detail", {}).get("outsiders"):

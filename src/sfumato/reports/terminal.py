@@ -13,7 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
-from sfumato.evaluation.formatting import Plain, attack_label, column_weights, in_words, number, percent, readable_name
+from sfumato.evaluation.formatting import (
+    Plain,
+    attack_label,
+    column_weights,
+    in_words,
+    interval_ends,
+    number,
+    percent,
+    readable_name,
+)
 from sfumato.evaluation.limits import judged_words
 from sfumato.measures import measure_of
 from sfumato.release.standing import judge_entries, limit_state, limit_words
@@ -164,7 +173,7 @@ def attack_table(attacks: Sequence[Plain], *, before: Sequence[Plain] = (), wide
         cells.append(Text(percent(attack.get("risk")), style="bold"))
         if attack.get("risk") is not None:
             cells += [risk_bar(attack)] if wide else []
-            cells.append(Text(f"{percent(attack.get('low'))} to {percent(attack.get('high'))}"))
+            cells.append(Text(interval_ends(attack.get("low"), attack.get("high"))))
             targets = number(attack.get("tried"))
             if attack.get("stopped"):
                 targets += f" of {number(attack.get('planned'))}"

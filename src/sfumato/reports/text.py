@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sfumato.attacks.evaluation.outcome import excess
-from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, counted_targets, learned_sentences
+from sfumato.evaluation.adversaries import (
+    accepted_sentence,
+    adversary_sentence,
+    counted_targets,
+    declared_columns,
+    learned_sentences,
+)
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import (
     Plain,
     attack_label,
     column_weights,
+    interval_ends,
     join_words,
     number,
     of_hundred,
@@ -187,7 +194,7 @@ def beyond_reference(attack: Plain) -> float:
 
 
 def headline(report: ReportData) -> Pairing | None:
-    """The attack compared with the original: the largest risk on the release, identity and declared columns first."""
+    """The attack compared with the original: the largest risk on the release, identity and quasi-identifiers first."""
     paired = pairings(report.attacks, report.attacks_before)
     judged = [pair for pair in paired if pair.after is not None and pair.after.get("risk") is not None]
     judged = [pair for pair in judged if pair.discloses == "identity"] or judged
@@ -283,7 +290,7 @@ def _attacked(report: ReportData) -> str:
             f"On the release, the strongest attack that was run ({attack_label(widest)}) {found}{_interval(widest)}; "
             f"it knows {_listed(widest['knows'])}. "
         )
-        name = f"the strongest attack that knows the declared columns ({attack_label(after)})"
+        name = f"the strongest attack that knows {declared_columns([after])} ({attack_label(after)})"
     past, people = disclosure_of(pair.discloses).past, counted_targets([after])
     now = f"{of_hundred(after['risk'])} of every 100{_interval(after)}"
     guess = "" if after.get("baseline") is None else f"; guessing alone gets {of_hundred(after['baseline'])}"
@@ -299,7 +306,7 @@ def _interval(attack: Plain, more: str = "") -> str:
         return ""
     if attack["low"] == attack["high"]:
         return f" (computed for all records, not sampled{more})"
-    ends = f"{percent(attack['low'])} to {percent(attack['high'])}"
+    ends = interval_ends(attack["low"], attack["high"])
     return f" ({ends}, {percent(attack.get('level', 0.95))} interval{more})"
 
 

@@ -61,8 +61,9 @@ class Rehearsal:
             return (f"Rehearsed: {found}; {limit}.",)
         if self.k is not None:
             return (
-                f"Rehearsed: {found}; {limit}. k = {self.k} meets it ({self.tried[self.k]:.1%}).",
-                f"To keep k = {first}, set it in the recipe, and {', or '.join(way.does for way in self.ways)}."
+                f"Rehearsed: {found}; {limit}. So the recipe says k = {self.k}, which meets it"
+                f" ({self.tried[self.k]:.1%}).",
+                f"To have k = {first} instead, write it there, and {', or '.join(way.does for way in self.ways)}."
                 if self.ways
                 else "",
             )
@@ -75,7 +76,7 @@ class Rehearsal:
             "risk": {str(k): risk for k, risk in self.tried.items()},
             "k": self.k,
             "refused": self.refused,
-            "ways": [{"does": way.does, "roles": dict(way.roles)} for way in self.ways],
+            "ways": [way.to_dict() for way in self.ways],
         }
 
 
@@ -97,6 +98,7 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
         name: column.model_copy(update={"role": Role.QUASI}) if column.role is Role.UNDECIDED else column
         for name, column in recipe.schema.columns.items()
     }
+    rest = Role.QUASI.value if recipe.schema.names(Role.UNDECIDED) else None
     recipe = replace(
         recipe,
         schema=replace(recipe.schema, columns=columns),
@@ -107,18 +109,13 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
     k = sizes[0]
     while not tried or k <= table.rows * _LARGEST_CLASS:
         try:
-            risk, found = _attacked(recipe, table, k, seed, first=not tried)
+            risk, found = _attacked(_with_k(recipe, k), table, seed, first=not tried)
         except SfumatoError as refusal:
             if not tried and recipe.schema.names(Role.SENSITIVE):
-                return Rehearsal(
-                    wanted=wanted,
-                    tried={},
-                    k=None,
-                    ways=_without_sensitive(recipe, table, k, seed, wanted),
-                    refused=str(refusal),
-                )
+                offered = tuple(replace(way, rest=rest) for way in ways_to_a_release(recipe, table, seed=seed))
+                return Rehearsal(wanted=wanted, tried={}, k=None, ways=offered, refused=refusal.message)
             break
-        ways = ways or found
+        ways = ways or tuple(replace(way, rest=rest) for way in found)
         tried[k] = risk
         if risk <= wanted * (1 if not ways else _MARGIN):
             return Rehearsal(wanted=wanted, tried=tried, k=k, ways=ways)
@@ -126,9 +123,14 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
     return Rehearsal(wanted=wanted, tried=tried, k=None, ways=ways) if tried else None
 
 
-def _without_sensitive(recipe: Recipe, table: Table, k: int, seed: int, wanted: float) -> tuple[WayOut, ...]:
-    """Ways out where no release meets the models: drop the sensitive columns, or mask them. Each is tried."""
+def ways_to_a_release(recipe: Recipe, table: Table, *, seed: int = 0) -> tuple[WayOut, ...]:
+    """Ways out where no release meets the models: drop the sensitive columns, or mask them.
+
+    Each is tried, with the limit on risk if there is one. None for a table of more than a million cells.
+    """
     names = recipe.schema.names(Role.SENSITIVE)
+    if not names or table.rows * len(table.columns) > _MOST_CELLS:
+        return ()
     shown, them = ", ".join(names), "it" if len(names) == 1 else "them"
     found = []
     for role, does in (
@@ -141,11 +143,12 @@ def _without_sensitive(recipe: Recipe, table: Table, k: int, seed: int, wanted: 
             for name, column in recipe.schema.columns.items()
         }
         try:
-            changed = replace(recipe, schema=replace(recipe.schema, columns=columns))
-            risk, _ = _attacked(changed, table, k, seed, first=False)
+            schema = replace(recipe.schema, columns=columns)
+            changed = replace(recipe, schema=schema, steps=tuple(_short(step) for step in recipe.steps))
+            risk, _ = _attacked(changed, table, seed, first=False)
         except SfumatoError:
             continue
-        if risk <= wanted:
+        if recipe.limits.risk is None or recipe.limits.accepted or risk <= recipe.limits.risk:
             found.append(WayOut(does=does, roles=dict.fromkeys(names, role.value)))
     return tuple(found)
 
@@ -157,11 +160,15 @@ def _short(step: Step) -> Step:
     return step
 
 
-def _attacked(recipe: Recipe, table: Table, k: int, seed: int, *, first: bool) -> tuple[float, tuple[WayOut, ...]]:
-    """What an attacker who knows all columns finds at this k, and the ways out of the limit for the first k."""
+def _with_k(recipe: Recipe, k: int) -> Recipe:
     models = tuple(KAnonymity(k=k) if isinstance(model, KAnonymity) else model for model in recipe.models)
+    return replace(recipe, models=models)
+
+
+def _attacked(recipe: Recipe, table: Table, seed: int, *, first: bool) -> tuple[float, tuple[WayOut, ...]]:
+    """What an attacker who knows all columns finds, and the ways out of the limit for the first k."""
     data = Data.of(table, recipe.schema)
-    made = make_release(replace(recipe.uncharged(), models=models), data, rng=Rng(seed))
+    made = make_release(recipe.uncharged(), data, rng=Rng(seed))
     scenario = AttackScenario(original=data, release=made.release, lineage=made.masked.lineage)
     attacks = [AnyColumns(most="all")]
     outcomes = run_attacks(scenario, attacks, rng=Rng(seed), n_targets=1000, progress=SILENT)

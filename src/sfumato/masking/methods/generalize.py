@@ -309,14 +309,22 @@ def _refuse_unreachable(space: LatticeSpace) -> None:
 
 
 def _unmet(space: LatticeSpace, within: LevelRange, share: float, finished: bool) -> Unmet:
-    """The error for an infeasible search: which model fails, and the best feasible value."""
+    """The error for an infeasible search: which models fail on the coarsest table, about which columns, by how much.
+
+    Where all hold on it, too many rows have to be suppressed for them: all are named then.
+    """
     facts: dict[str, object] = {}
-    parts: list[str] = []
+    failing: list[str] = []
+    holding: list[str] = []
     for rule in space.rules:
         worst = space.worst(rule, within.high)
         facts[rule.name] = worst
-        sign = "<=" if rule.smaller_is_better else ">="
-        parts.append(f"{rule.name} wants {sign} {rule.wanted:g} and the coarsest table gives {worst:.6g}")
+        sign, slack = "<=" if rule.smaller_is_better else ">=", 1e-9 * max(1.0, abs(rule.wanted))
+        holds = worst <= rule.wanted + slack if rule.smaller_is_better else worst >= rule.wanted - slack
+        about = "".join(f"`{name}`: " for name in rule.columns[:1])
+        words = f"{about}{rule.name} wants {sign} {rule.wanted:g} and the coarsest table gives {worst:.4g}"
+        (holding if holds else failing).append(words)
+    parts = failing or holding
     if not finished:
         return Unmet(
             "No combination of levels that meets the models was found within the time limit.",

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from sfumato.api.kinds.microdata.inputs import InputTable
 from sfumato.api.kinds.microdata.protection import InEngineProtection, InMemoryProtection, MicrodataProtection
+from sfumato.api.protection import choices
 from sfumato.data import preview
 from sfumato.data.fingerprint import frame_digest
 from sfumato.data.format import format_for
@@ -19,10 +20,10 @@ from sfumato.data.url import file_and_options, is_url
 from sfumato.data.yaml_documents import document_of, file_of
 from sfumato.dataset import Data, Role
 from sfumato.deadline import stopping
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, Unmet
 from sfumato.evaluation import Evaluation, evaluate_release, make_release
 from sfumato.evaluation.class_risk import evaluate_counts, fits_in_memory
-from sfumato.evaluation.make_release import JudgedRun, judge_run
+from sfumato.evaluation.make_release import JudgedRun, Made, judge_run
 from sfumato.masking.pipeline import MaskedRun
 from sfumato.masking.protect_file import protect_file
 from sfumato.measures import default_measures
@@ -99,7 +100,7 @@ class _Run:
     def in_memory(self, suffix: str) -> InMemoryProtection:
         """Read the table and mask it in memory."""
         original = self.recipe.open(self.source.location, **self.source.options)
-        made = make_release(self.recipe, original, rng=self._draws(original), progress=self.progress)
+        made = _made(self.recipe, original, self._draws(original), self.progress)
         evaluation, report_data = self._evaluated(made.masked, made.judged, (original, made.release))
         return InMemoryProtection(
             recipe=self.recipe, key=self.rng.key, evaluation=evaluation, report_data=report_data,
@@ -174,6 +175,19 @@ class _Run:
             source=self.source.location, original_rows=rows,
         )  # fmt: skip
         return evaluation, report_data
+
+
+def _made(recipe: Recipe, original: Data, rng: KeyedRng, progress: Progress) -> Made:
+    """The release. Where no release meets the models, the refusal has the decisions that would change that."""
+    try:
+        return make_release(recipe, original, rng=rng, progress=progress)
+    except Unmet as refusal:
+        from sfumato.studies.rehearsal import ways_to_a_release
+
+        refusal.ways = () if recipe.formal_guarantee else ways_to_a_release(recipe, original.table)
+        if refusal.ways:
+            refusal.fix = choices([f"{way.does}: {way.call()}" for way in refusal.ways])
+        raise
 
 
 def _recipe(recipe: Recipe | str | Path | Mapping[str, object]) -> Recipe:
