@@ -115,11 +115,18 @@ export function StateMark(props: { state: string }) {
 
 export function percent(value: number | null | undefined, digits = 1): string {
   if (value === null || value === undefined) return "–";
-  return `${(value * 100).toFixed(value > 0 && value < 0.001 ? 2 : digits)}%`;
+  const text = (value * 100).toFixed(value > 0 && value < 0.001 ? 2 : digits);
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text}%`;
 }
 
 export function count(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : value.toLocaleString("en");
+}
+
+/** Decisions with which work that was refused would succeed. */
+export function waysOf(job: JobStatus | undefined): { does: string; roles: Record<string, string> }[] {
+  const error = job?.state === "failed" ? job.error as unknown as { ways?: { does: string; roles: Record<string, string> }[] } | null : null;
+  return error?.ways ?? [];
 }
 
 /** A running or ended job: how far it is, cancel, and why it failed. */
@@ -147,7 +154,8 @@ export function JobView(props: { job: JobStatus | undefined; title: string }) {
   }
   if (job.state === "failed" && job.error) {
     const error = job.error as unknown as { message: string; fix: string };
-    return <ErrorNotice error={{ message: error.message, fix: error.fix, lines: error.message.split("\n").slice(1) }} />;
+    // Where there are choices, the page shows them as buttons.
+    return <ErrorNotice error={{ message: error.message, fix: waysOf(job).length ? "" : error.fix, lines: error.message.split("\n").slice(1) }} />;
   }
   if (job.state !== "done") return <Notice kind="open">{props.title}: {job.state} after {Math.round(job.seconds)} s.</Notice>;
   return null;

@@ -247,6 +247,8 @@ class Unmet(SfumatoError):
 
     code = "SFU-401"
     status = 1
+    columns: tuple[str, ...] = ()
+    """Sensitive columns about which even the coarsest table fails."""
     ways: tuple[Choice, ...] = ()
     """Decisions with which a release would meet the models, each of them tried."""
 

@@ -359,6 +359,23 @@ def test_a_limit_that_any_columns_exceed_leaves_three_choices(browser: Browser) 
     assert browser.post("/api/recipe/decide", 400, accept=True, by="Ann", version=accepted["version"])["error"]
 
 
+def test_a_run_that_meets_no_model_leaves_choices_too(browser: Browser) -> None:
+    def changed(key: str, value: object) -> None:
+        browser.post("/api/recipe/section", key=key, value=value, version=browser.get("/api/recipe")["version"])
+
+    changed("models", [{"k-anonymity": {"k": 3}}, {"l-diversity": {"l": 9}}])
+    changed("steps", ["generalize"])
+    browser.post("/api/jobs", kind="protect", targets=120)
+    job = browser.wait("protect")
+    assert job["state"] == "failed"
+    assert "`ill`: l-diversity wants >= 9" in job["error"]["message"]
+    assert [way["roles"] for way in job["error"]["ways"]] == [{"ill": "drop"}, {"ill": "quasi"}]
+    version = browser.get("/api/recipe")["version"]
+    browser.post("/api/recipe/decide", roles=job["error"]["ways"][0]["roles"], by="Ann", version=version)
+    browser.post("/api/jobs", kind="protect", targets=120)
+    assert browser.wait("protect")["state"] == "done"
+
+
 def test_answers_are_counted_by_the_database(browser: Browser) -> None:
     frame = browser.post("/api/data/uniqueness", columns=["age", "sex"])
     assert frame["rows"] == 120

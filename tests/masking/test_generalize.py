@@ -289,10 +289,16 @@ def test_a_time_limit_gives_a_bound() -> None:
 
 
 def test_a_lattice_too_big_to_prove_asks_for_the_heuristic(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = run(people(), search="auto").public
+    assert few == run(people()).public
     monkeypatch.setattr(optimal, "LARGEST", 10)
-    with pytest.raises(BadParameter, match="heuristic"):
+    with pytest.raises(BadParameter, match="search: auto"):
         run(people())
     assert run(people(), search="heuristic", seconds=5).public["optimal"] is True
+    proved = optimal.search
+    monkeypatch.setattr(optimal, "search", None)
+    assert run(people(), search="auto", seconds=5).public["levels"] == few["levels"]
+    monkeypatch.setattr(optimal, "search", proved)
 
 
 @pytest.mark.parametrize("metric", ["loss", "ncp", "entropy", "precision"])

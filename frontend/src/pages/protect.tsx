@@ -7,7 +7,7 @@ import { PartList } from "../parts";
 import { type Report, useReport } from "../report-data";
 import { StudyPanel } from "../study";
 import { columnsOf, useStore } from "../store";
-import { Empty, JobView, Notice, Page, Panel, StateMark, TextInput, follow, percent } from "../ui";
+import { Empty, JobView, Notice, Page, Panel, StateMark, TextInput, follow, percent, waysOf } from "../ui";
 
 export function ProtectPage() {
   const { state, recipe, edit, job, fail, refresh } = useStore();
@@ -19,6 +19,7 @@ export function ProtectPage() {
   if (!recipe?.text) return <Page title="Protect" lead="Models, methods and limits."><Empty to="/data" action="Look at the data">There is no recipe yet; the file is still being read.</Empty></Page>;
   const open = Object.values(columnsOf(recipe)).filter((column) => column.role === "undecided").length;
   const running = job("protect")?.state === "running";
+  const refused = waysOf(job("protect"));
   const run = () => {
     const limit = Number(seconds);
     post("/api/jobs", { kind: "protect", seconds: limit > 0 ? limit : null, targets: Math.max(1, Math.round(Number(targets)) || 1000), candidates: [] }).then(refresh, fail);
@@ -37,6 +38,7 @@ export function ProtectPage() {
           <button type="button" className="primary" disabled={running || open > 0 || recipe.problems.length > 0} onClick={run}>Run the recipe</button>
         </div>
         <JobView job={job("protect")} title="Running the recipe" />
+        {refused.length > 0 && <WaysOut ways={refused} then={run} />}
         {report && !running && (
           <>
             {report.stale && <Notice kind="open">The {report.stale === "data" ? "data file" : "recipe"} has changed since this run. Run it again.</Notice>}
@@ -45,7 +47,7 @@ export function ProtectPage() {
               <p>{report.answer[0]}</p>
             </Notice>
             <table className="list"><caption className="visually-hidden">Verdicts</caption><tbody>
-              {report.verdicts.map((v, n) => <tr key={n}><th scope="row">{v.model}</th><td><StateMark state={v.state} /></td><td>smallest {v.worst ?? "–"}, wanted {v.wanted ?? "–"} {v.reason}</td></tr>)}
+              {report.verdicts.map((v, n) => <tr key={n}><th scope="row">{v.model}</th><td><StateMark state={v.state} /></td><td>worst {v.worst ?? "–"}, wanted {v.wanted ?? "–"} {v.reason}</td></tr>)}
               {report.limits.map((l) => <tr key={l.limit}><th scope="row">limit on {l.limit}</th><td><StateMark state={l.met === null ? "not judged" : l.met ? "met" : "exceeded"} /></td><td>at most {percent(l.wanted)}, {l.words}</td></tr>)}
             </tbody></table>
             {!report.stale && report.ways.length > 0 && <WaysOut ways={report.ways} then={run} />}
@@ -101,8 +103,12 @@ function WaysOut(props: { ways: Report["ways"]; then: () => void }) {
       <div className="row">
         <label htmlFor={ids[0]}>Decided by</label>
         <input id={ids[0]} value={by} onChange={(event) => setBy(event.target.value)} />
-        <label htmlFor={ids[1]}>Why no attacker knows these columns (to accept)</label>
-        <input id={ids[1]} className="grow" value={reason} onChange={(event) => setReason(event.target.value)} />
+        {props.ways.some((way) => Object.keys(way.roles).length === 0) && (
+          <>
+            <label htmlFor={ids[1]}>Why no attacker knows these columns (to accept)</label>
+            <input id={ids[1]} className="grow" value={reason} onChange={(event) => setReason(event.target.value)} />
+          </>
+        )}
       </div>
       <div className="row">
         {props.ways.map((way) => (
@@ -135,7 +141,7 @@ function Limits(props: { names: string[] }) {
         ))}
       </div>
       <details>
-        <summary>Accept attackers who know columns that are not declared as known</summary>
+        <summary>Accept attackers who know columns that are no quasi-identifiers</summary>
         <form className="row" onSubmit={(event) => { event.preventDefault(); set("accepted", shown.by.trim() && shown.reason.trim() ? shown : null); setDraft(null); }}>
           <label>By <input value={shown.by} onChange={(e) => setDraft({ ...shown, by: e.target.value })} /></label>
           <label>Reason <input value={shown.reason} onChange={(e) => setDraft({ ...shown, reason: e.target.value })} /></label>

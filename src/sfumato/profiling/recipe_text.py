@@ -16,8 +16,6 @@ from sfumato.profiling.safe_harbor import SafeHarborPlan, safe_harbor_plan
 from sfumato.wording import counted
 
 _WIDTH = 110
-_MOST_COMBINATIONS = 20_000_000
-"""Combinations of levels beyond which ``generalize`` refuses to prove the best one."""
 _PERSON = (
     "Queries need to know whose privacy is kept: `row` if every row is a different person, else the column with the"
     " person's id."
@@ -28,8 +26,6 @@ DOMAINS = (
 )
 _COMBINATIONS = 7
 """Combinations of columns that the recipe names as identifying."""
-_MASK_LEVELS = 8
-"""Levels of a hierarchy whose number depends on the values, such as the length of a code."""
 
 
 def to_yaml(
@@ -117,10 +113,7 @@ def _preset(
     proposal: Proposal, text: str, plan: SafeHarborPlan | None, k: int | None, reasons: Sequence[str]
 ) -> Iterator[str]:
     """The lines of the preset. Its models name no column: they are about all sensitive columns of the run."""
-    many = _generalize(proposal)["search"] == "heuristic"
     for line in text.rstrip("\n").split("\n"):
-        if many:
-            line = line.replace("search: optimal", "search: heuristic, seconds: 30")
         if k is not None:
             line = re.sub(r"k-anonymity: \{k: \d+\}", f"k-anonymity: {{k: {k}}}", line)
         if line == "models:":
@@ -243,11 +236,11 @@ def _steps(proposal: Proposal, step: Mapping[str, object] | None, reasons: Seque
     for line in reasons:
         yield f"# {line}"
     if step is None or "generalize" in step:
-        step = {"generalize": _generalize(proposal)}
+        step = {"generalize": {"search": "auto", "seconds": 60, "suppression": 0.05, "metric": "loss"}}
         yield from comment(
             "Full-domain generalization: one level per column. Up to the share `suppression` of the rows may be"
-            " suppressed. `optimal` proves the best levels of these hierarchies if `seconds` suffice, and says so;"
-            " `heuristic` looks for good ones."
+            " suppressed. The search proves the best levels of these hierarchies if there are few enough combinations"
+            " and `seconds` suffice; else it takes the best that it finds. The outcome says which."
         )
     elif "microaggregate" in step:
         yield from comment("Microaggregation releases means of groups, not true values of persons.")
@@ -283,28 +276,6 @@ def _texts(proposal: Proposal) -> Iterator[str]:
         yield f"#  - deidentify-text: {yaml_flow({'columns': names, 'days': 180})}"
         yield f"# attacks: [rare-terms: {yaml_flow({'item': names[0]})}]"
         yield f"# measures: [text-recall: {yaml_flow({'column': names[0]})}]"
-
-
-def _generalize(proposal: Proposal) -> dict[str, object]:
-    """Settings of the step: the best levels are proven only if there are not too many combinations."""
-    combinations = 1
-    for column in proposal.columns:
-        if column.role in (Role.QUASI, Role.UNDECIDED):  # whoever decides later mostly masks
-            combinations *= _levels(column)
-    rest = {"suppression": 0.05, "metric": "loss"}
-    if combinations > _MOST_COMBINATIONS:
-        return {"search": "heuristic", "seconds": 30, **rest}
-    return {"search": "optimal", "seconds": 60, **rest}
-
-
-def _levels(column: ColumnProposal) -> int:
-    """Number of levels of a column's hierarchy, with the values themselves and ``*``; at least as many as there are."""
-    if column.hierarchy is None:
-        return 2
-    [setting] = column.hierarchy.values()
-    while isinstance(setting, Mapping):  # {widths: [5, 10], top: 90}, {order: [...], sizes: [2, 2]}
-        setting = setting.get("widths", setting.get("sizes", setting.get("steps", "")))
-    return 2 + len(setting) if isinstance(setting, list | tuple) else _MASK_LEVELS
 
 
 def _pseudonyms(proposal: Proposal) -> Iterator[str]:

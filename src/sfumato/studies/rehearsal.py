@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.attacks import AttackScenario, Outcome
 from sfumato.attacks.record_linkage.any_columns import AnyColumns
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, Unmet
 from sfumato.evaluation import make_release
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.evaluation.limits import judge_limits, judged_risk
@@ -112,7 +112,10 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
             risk, found = _attacked(_with_k(recipe, k), table, seed, first=not tried)
         except SfumatoError as refusal:
             if not tried and recipe.schema.names(Role.SENSITIVE):
-                offered = tuple(replace(way, rest=rest) for way in ways_to_a_release(recipe, table, seed=seed))
+                failing = refusal.columns if isinstance(refusal, Unmet) else ()
+                offered = tuple(
+                    replace(way, rest=rest) for way in ways_to_a_release(recipe, table, failing=failing, seed=seed)
+                )
                 return Rehearsal(wanted=wanted, tried={}, k=None, ways=offered, refused=refusal.message)
             break
         ways = ways or tuple(replace(way, rest=rest) for way in found)
@@ -123,39 +126,49 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
     return Rehearsal(wanted=wanted, tried=tried, k=None, ways=ways) if tried else None
 
 
-def ways_to_a_release(recipe: Recipe, table: Table, *, seed: int = 0) -> tuple[WayOut, ...]:
-    """Ways out where no release meets the models: drop the sensitive columns, or mask them.
+def ways_to_a_release(
+    recipe: Recipe, table: Table, *, failing: Sequence[str] = (), seed: int = 0
+) -> tuple[WayOut, ...]:
+    """Ways out where no release meets the models: drop sensitive columns, or mask them.
 
-    Each is tried, with the limit on risk if there is one. None for a table of more than a million cells.
+    Each is tried, with the limit on risk if there is one: first for the columns about which even the coarsest table
+    fails, then for all sensitive ones. None for a table of more than a million cells.
     """
     names = recipe.schema.names(Role.SENSITIVE)
     if not names or table.rows * len(table.columns) > _MOST_CELLS:
         return ()
-    shown, them = ", ".join(names), "it" if len(names) == 1 else "them"
-    found = []
-    for role, does in (
-        (Role.DROP, f"drop {shown}"),
-        (Role.QUASI, f"mask {shown} with the quasi-identifiers, which no longer keeps {them} secret"),
-    ):
-        roles = dict.fromkeys(names, role)
-        columns = {
-            name: column.model_copy(update={"role": roles[name]}) if name in roles else column
-            for name, column in recipe.schema.columns.items()
-        }
-        try:
-            schema = replace(recipe.schema, columns=columns)
-            changed = replace(recipe, schema=schema, steps=tuple(_short(step) for step in recipe.steps))
-            risk, _ = _attacked(changed, table, seed, first=False)
-        except SfumatoError:
-            continue
-        if recipe.limits.risk is None or recipe.limits.accepted or risk <= recipe.limits.risk:
-            found.append(WayOut(does=does, roles=dict.fromkeys(names, role.value)))
-    return tuple(found)
+    for some in dict.fromkeys((tuple(name for name in names if name in failing) or names, names)):
+        shown, them = ", ".join(some), "it" if len(some) == 1 else "them"
+        ways = (
+            WayOut(does=f"drop {shown}", roles=dict.fromkeys(some, Role.DROP.value)),
+            WayOut(
+                does=f"mask {shown} with the quasi-identifiers, which no longer keeps {them} secret",
+                roles=dict.fromkeys(some, Role.QUASI.value),
+            ),
+        )
+        if found := tuple(way for way in ways if _suffices(recipe, way, table, seed)):
+            return found
+    return ()
+
+
+def _suffices(recipe: Recipe, way: WayOut, table: Table, seed: int) -> bool:
+    """Whether a release after this decision meets the models and the limit on risk."""
+    columns = {
+        name: column.model_copy(update={"role": Role(way.roles[name])}) if name in way.roles else column
+        for name, column in recipe.schema.columns.items()
+    }
+    try:
+        schema = replace(recipe.schema, columns=columns)
+        changed = replace(recipe, schema=schema, steps=tuple(_short(step) for step in recipe.steps))
+        risk, _ = _attacked(changed, table, seed, first=False)
+    except SfumatoError:
+        return False
+    return recipe.limits.risk is None or recipe.limits.accepted is not None or risk <= recipe.limits.risk
 
 
 def _short(step: Step) -> Step:
-    """A step whose heuristic search is short."""
-    if isinstance(step, Generalize) and step.search == "heuristic":
+    """A step whose search is short, unless a proof is asked for."""
+    if isinstance(step, Generalize) and step.search != "optimal":
         return step.model_copy(update={"evaluations": _EVALUATIONS, "seconds": _SECONDS})
     return step
 

@@ -39,7 +39,7 @@ class Generalize(Step):
     """Replace every value of a quasi-identifier by its label at one level of the column's hierarchy.
 
     All models of the recipe hold in the result. Of all combinations of levels with this property, the one with the
-    lowest information loss is chosen: proven with ``search: optimal``, else with a stated gap to a lower bound. Rows in
+    lowest information loss is chosen: proven by ``search: optimal``, else with a stated gap to a lower bound. Rows in
     equivalence classes that fail the models are suppressed, up to a limit.
 
     Truthful: values are coarsened, never altered. The step protects only as far as the models do: k-anonymity alone
@@ -60,8 +60,9 @@ class Generalize(Step):
         "Samarati (2001), doi:10.1109/69.971193; Kohlmayer et al. (2012), doi:10.1109/SocialCom-PASSAT.2012.52"
     )
 
-    search: Literal["optimal", "heuristic"] = "optimal"
-    """``optimal`` proves the best levels; ``heuristic`` searches for good ones within ``seconds``."""
+    search: Literal["optimal", "heuristic", "auto"] = "optimal"
+    """``optimal`` proves the best levels; ``heuristic`` searches for good ones within ``seconds``; ``auto`` proves them
+    if there are at most 20 million combinations of levels, else it searches. The outcome says which."""
     suppression: Share = 0.0
     """Largest share of the rows that may be suppressed."""
     metric: MetricName = "loss"
@@ -80,7 +81,7 @@ class Generalize(Step):
     """Also report all minimal combinations of levels: those that meet the models while no lower combination does."""
     seconds: Annotated[float, Field(gt=0)] | None = None
     """Time limit. The search then returns the best result so far and its gap to the lower bound. Default: no limit for
-    ``optimal``, 30 seconds for ``heuristic`` without ``evaluations``."""
+    a proof, 30 seconds for a heuristic search without ``evaluations``."""
     evaluations: Annotated[int, Field(gt=0)] | None = None
     """Largest number of combinations of levels to evaluate: a limit that is the same on every machine."""
 
@@ -118,12 +119,12 @@ class Generalize(Step):
         space = self._space(table, context)
         within = self._range(table)
         _refuse_unreachable(space)
-        if self.search == "optimal":
+        if self.search == "optimal" or (self.search == "auto" and within.nodes <= LARGEST):
             if within.nodes > LARGEST:
                 raise BadParameter(
                     f"generalize: {within.nodes:,} combinations of levels are too many to prove the best one "
                     f"(at most {LARGEST:,}).",
-                    fix="Use `search: heuristic` with `seconds`, or narrow `lowest` and `highest`.",
+                    fix="Use `search: auto`, or narrow `lowest` and `highest`.",
                 )
             result = prove(space, within, seconds=self.seconds, evaluations=self.evaluations, progress=context.progress)
         else:
@@ -316,6 +317,7 @@ def _unmet(space: LatticeSpace, within: LevelRange, share: float, finished: bool
     facts: dict[str, object] = {}
     failing: list[str] = []
     holding: list[str] = []
+    columns: list[str] = []
     for rule in space.rules:
         worst = space.worst(rule, within.high)
         facts[rule.name] = worst
@@ -324,17 +326,19 @@ def _unmet(space: LatticeSpace, within: LevelRange, share: float, finished: bool
         about = "".join(f"`{name}`: " for name in rule.columns[:1])
         words = f"{about}{rule.name} wants {sign} {rule.wanted:g} and the coarsest table gives {worst:.4g}"
         (holding if holds else failing).append(words)
-    parts = failing or holding
-    if not finished:
+        columns += [] if holds else rule.columns
+    if not finished and not failing:
         return Unmet(
             "No combination of levels that meets the models was found within the time limit.",
             fix="Increase `seconds` or `suppression`.",
             closest=facts,
         )
+    found = "meets" if finished else "was found that meets"
     return Unmet(
-        f"No combination of levels meets the models with at most {share:.1%} of the rows suppressed: "
-        + "; ".join(parts)
+        f"No combination of levels {found} the models with at most {share:.1%} of the rows suppressed: "
+        + "; ".join(failing or holding)
         + ".",
         fix="Relax the model, or increase `highest` or `suppression`.",
         closest=facts,
+        columns=tuple(dict.fromkeys(columns)),
     )

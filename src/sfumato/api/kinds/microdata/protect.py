@@ -184,7 +184,9 @@ def _made(recipe: Recipe, original: Data, rng: KeyedRng, progress: Progress) -> 
     except Unmet as refusal:
         from sfumato.studies.rehearsal import ways_to_a_release
 
-        refusal.ways = () if recipe.formal_guarantee else ways_to_a_release(recipe, original.table)
+        refusal.ways = (
+            () if recipe.formal_guarantee else ways_to_a_release(recipe, original.table, failing=refusal.columns)
+        )
         if refusal.ways:
             refusal.fix = choices([f"{way.does}: {way.call()}" for way in refusal.ways])
         raise
