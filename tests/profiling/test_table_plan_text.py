@@ -34,9 +34,18 @@ def people(tmp_path: Path) -> Path:
     return tmp_path / "people.csv"
 
 
-def test_the_draft_runs_as_it_is_printed(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_draft_runs_as_it_is_printed(
+    people: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(people.parent)
-    assert main(["init", "people.csv", "--tables", "--k", "5", "--unit", "row", "--out", "plan.yaml"]) == 0
+    assert main(["init", "people.csv", "--tables", "--out", "plan.yaml"]) == 0
+    assert "Not there yet: `unit` and the number of the rule." in capsys.readouterr().err
+    words = ["init", "people.csv", "--tables", "--k", "5", "--unit", "row", "--out", "plan.yaml", "--force"]
+    assert main(words) == 0
+    told = capsys.readouterr().err
+    assert "Then: sfumato protect plan.yaml" in told
+    assert "Only columns of a table have to be decided." in told
+    assert "undecided" not in told
     plan = TablePlan.load(Path("plan.yaml"))
     assert plan.tables == (("zip", "diagnosis"),)
     assert plan.value is None
@@ -50,7 +59,7 @@ def test_the_draft_runs_as_it_is_printed(people: Path, monkeypatch: pytest.Monke
 def test_columns_with_gaps_and_amounts_below_zero_are_not_proposed(people: Path) -> None:
     text = " ".join(str(init(people, folder=people.parent, table_plan=True, k=5, unit="row")).split())
     assert "and without gaps: zip, diagnosis, xq." in text
-    assert "With gaps, which need a value of their own first: religion." in text
+    assert "With gaps, which need a category of their own: religion." in text
     assert "instead of counting rows: turnover." in text
     assert "# value: turnover" in text
 
@@ -58,7 +67,7 @@ def test_columns_with_gaps_and_amounts_below_zero_are_not_proposed(people: Path)
 def test_without_a_threshold_the_rule_is_left_to_a_person(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = people.parent / "plan.yaml"
     assert main(["init", str(people), "--tables", "--unit", "row", "--out", str(plan)]) == 0
-    assert "The rule has no number yet" in capsys.readouterr().err
+    assert "Not there yet: the number of the rule." in capsys.readouterr().err
     assert main(["protect", str(plan), "--out", str(people.parent / "out")]) == 2
     assert "needs either `sensitive`" in capsys.readouterr().err
     plan.write_text(plan.read_text().replace("# sensitive: {threshold: }", "sensitive: {threshold: 4}"))

@@ -13,7 +13,7 @@ import pytest
 from sfumato.cli import main
 from sfumato.reports.figures_page import FIGURES_PAGE
 from sfumato.tables.cells import tabulate
-from sfumato.tables.cross_tab import CONFIDENTIAL, cross_tab
+from sfumato.tables.cross_tab import CONFIDENTIAL, cross_tab, sdmx_csv
 
 PLAN = """
 sfumato: 1
@@ -73,6 +73,44 @@ def test_a_cross_tab_shows_what_the_file_with_a_line_per_cell_shows(folder: Path
     assert {line[0]: line[1] for line in lines} == {
         job or "Total": value for (county, _, job), value in cells.items() if county is None
     }
+
+
+def test_sdmx_csv_has_every_cell_with_its_status(folder: Path) -> None:
+    """A suppressed cell has no value and one status, whether it is sensitive itself or protects another."""
+    assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out")]) == 0
+    head, *lines = lines_of(folder / "out" / "tables-sdmx.csv")
+    assert sorted(head[3:6]) == ["COUNTY", "JOB", "PLACE"]
+    shown = {}
+    for line in lines:
+        one = dict(zip(head, line, strict=True))
+        assert (one["STRUCTURE"], one["STRUCTURE_ID"], one["ACTION"]) == ("dataflow", "SFUMATO:TABLES(1.0)", "I")
+        free = one["OBS_VALUE"] != ""
+        assert (one["OBS_STATUS"], one["CONF_STATUS"]) == (("A", "F") if free else ("Q", "C"))
+        place = tuple(None if one[name] == "_T" else one[name] for name in ("COUNTY", "PLACE", "JOB"))
+        shown[place] = one["OBS_VALUE"] if free else CONFIDENTIAL
+    assert shown == by_place(folder / "out")
+
+
+def test_names_become_different_identifiers_of_sdmx() -> None:
+    cells = pl.DataFrame({"Größe (cm)": ["x"], "grosse cm": ["y"], "2020": ["z"], "action": ["w"], "value": [1]})
+    head = sdmx_csv(cells.rename({"grosse cm": "Große-cm"}), name="1 a").splitlines()[0].split(",")
+    assert head[3:7] == ["GROE_CM", "GROE_CM_2", "C_2020", "ACTION_2"]
+
+
+def test_missing_values_are_a_category_by_choice(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    town = pl.read_csv(folder / "town.csv")
+    gaps = pl.when(pl.int_range(pl.len()) % 6 == 0).then(None).otherwise(pl.col("job")).alias("job")
+    town.with_columns(gaps).write_csv(folder / "town.csv")
+    assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out")]) == 2
+    assert "`missing: unknown` in the plan" in capsys.readouterr().err
+    (folder / "plan.yaml").write_text(PLAN + "missing: unknown\n")
+    assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "out")]) == 0
+    assert by_place(folder / "out")[None, None, "unknown"] == "20"
+    assert by_place(folder / "out")[None, None, None] == "120"
+    assert main(["measure", str(folder / "out"), "--original", str(folder / "plan.yaml")]) == 0
+    (folder / "plan.yaml").write_text(PLAN + "missing: clerk\n")
+    assert main(["protect", str(folder / "plan.yaml"), "--out", str(folder / "other")]) == 2
+    assert "a value that column `job` has already" in capsys.readouterr().err
 
 
 def test_the_workbook_has_a_sheet_per_table_and_text_stays_text(folder: Path) -> None:

@@ -144,7 +144,9 @@ class FiguresProtection(PlainProtection):
         why = self.page.why(document)
         for name, frame in self.tables.items():
             public.table(f"{name}.csv", Leaving(frame, why))
-        write_cross_tabs(public, Leaving(self.cross_tabs, why))
+        if self.cross_tabs:
+            [(name, cells)] = self.tables.items()
+            write_cross_tabs(public, Leaving(self.cross_tabs, why), cells, name=name)
         shown = {**self.facts, **self._stated(), "verdicts": self.evaluation.manifest["verdicts"]}
         return {"sfumato": declared(__version__), **{key: Leaving(value, why) for key, value in shown.items()}}
 

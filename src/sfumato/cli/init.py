@@ -138,8 +138,13 @@ def command(
         note(f"Written: {out}, with {len(draft.tables)} tables. Confirm `person`, keys and links, decide the columns.")
         note(f"A plan names it (`dataset: {out.name}`) and says what leaves: models, steps, limits.")
     elif table_plan:
-        _note_written(next(iter(draft.tables.values())), out, decided=rest is not None)
-        note("Confirm `tables`, `unit` and the rule in it." + ("" if k else " The rule has no number yet."))
+        note(f"\nWritten: {out}. Confirm `tables`, `unit` and the rule. Only columns of a table have to be decided.")
+        [proposal] = draft.tables.values()
+        missing = [*([] if unit or proposal.unit else ["`unit`"]), *([] if k else ["the number of the rule"])]
+        if missing:
+            note(f"Not there yet: {' and '.join(missing)}. `sfumato protect` refuses until then.")
+        else:
+            note(f"Then: sfumato protect {_quoted(str(out))}")
     else:
         unfilled = k is None and preset is None
         _show(draft, out, decided=rest is not None, details=details, unfilled=unfilled)

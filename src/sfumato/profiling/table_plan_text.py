@@ -30,7 +30,8 @@ def table_plan_text(
     crossed = [one for one in usable if 2 <= one.distinct <= _MOST_VALUES and one.kind is not Kind.NUMBER]
     whole = [one for one in crossed if one.missing == 0]
     gaps = [one.name for one in crossed if one not in whole]
-    summed = [one for one in usable if one not in crossed and _amount(one, frame)]
+    summed = [one for one in usable if one not in crossed and one.role is not Role.QUASI and _amount(one, frame)]
+    weights = [one.name for one in proposal.columns if one.role is Role.WEIGHT and _amount(one, frame)]
     amounts = [one.name for one in sorted(summed, key=lambda one: one.role is not Role.SENSITIVE)]
     return "\n".join(
         [
@@ -46,7 +47,7 @@ def table_plan_text(
             *(line for column in proposal.columns for line in column_lines(column)),
             "",
             *_tables(whole, gaps),
-            *_amounts(amounts),
+            *_amounts(amounts, weights),
             *_rule(threshold),
             "",
         ]
@@ -60,7 +61,8 @@ def _tables(whole: list[ColumnProposal], gaps: list[str]) -> Iterator[str]:
         " table; the last column stands across. Tables in one plan are protected together."
     )
     if gaps:
-        yield from comment(f"With gaps, which need a value of their own first: {', '.join(gaps)}.")
+        yield from comment(f"With gaps, which need a category of their own: {', '.join(gaps)}.")
+        yield "# missing: unknown"
     first = next((one.name for one in whole if one.role is Role.QUASI), None) or next(iter(names), None)
     if first is None:
         yield "# tables: [[ROWS, COLUMNS]]      # group the values of a column first, then name it"
@@ -71,7 +73,10 @@ def _tables(whole: list[ColumnProposal], gaps: list[str]) -> Iterator[str]:
     yield f"  - {yaml_flow([first] if other is None else [first, other])}"
 
 
-def _amounts(names: list[str]) -> Iterator[str]:
+def _amounts(names: list[str], weights: list[str]) -> Iterator[str]:
+    if weights:
+        yield from comment("A sum of weights is a weighted count; the threshold counts contributors without weights.")
+        yield f"# value: {yaml_scalar(weights[0])}"
     if names:
         yield from comment(
             f"Amounts that can be summed instead of counting rows: {', '.join(names)}. Sums need p_percent or dominance"

@@ -138,7 +138,12 @@ def _check(frame: pl.DataFrame, tables: Sequence[Sequence[Sequence[str]]], value
         if name not in frame.columns:
             raise BadParameter(f"The table has no column `{name}`.")
         if frame[name].null_count():
-            raise BadParameter(f"Column `{name}` has missing values.", fix="Give them a value of their own first.")
+            raise BadParameter(
+                f"Column `{name}` has missing values.",
+                fix="Give them a category: `missing: unknown` in the plan."
+                if name in named
+                else "Give them a value of their own first.",
+            )
     if value is not None:
         check_amounts(frame, value)
         if not (frame[value] >= 0).all():

@@ -1,4 +1,4 @@
-"""Cross-tabs: published tables as readers of statistics know them, one dimension across and the others down.
+"""Cross-tabs: published tables as readers of statistics know them, one dimension across and the others down; SDMX-CSV.
 
 A cross-tab shows what the file with a line per cell shows. A suppressed cell has one mark, whether it is sensitive
 itself (primary) or protects another (secondary): readers who know which is which know that primary cells are small.
@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+
+import polars as pl
 
 from sfumato.data.formats.excel import write_sheets
 from sfumato.release.public_folder import Leaving, PublicFolder
@@ -19,6 +23,7 @@ from sfumato.tables.cells import VALUE, CellKey
 CONFIDENTIAL = "[c]"
 """The mark of a suppressed cell."""
 WORKBOOK = "cross-tabs.xlsx"
+SDMX = "tables-sdmx.csv"
 _TOTAL = "Total"
 _MOST_ACROSS = 1000
 """A dimension with more values stands down the side."""
@@ -92,10 +97,48 @@ def cross_tab(
     )  # fmt: skip
 
 
-def write_cross_tabs(folder: PublicFolder, tabs: Leaving[tuple[CrossTab, ...]]) -> None:
-    """Write each cross-tab as CSV, and all of them as sheets of a workbook."""
+def sdmx_csv(cells: pl.DataFrame, *, name: str) -> str:
+    """Published cells as SDMX-CSV 2.0: a dimension is ``_T`` for its total, and a suppressed cell is confidential.
+
+    As in a cross-tab, a suppressed cell has one status (C), whether it is sensitive itself or protects another.
+
+    >>> cells = pl.DataFrame({"place of birth": ["x", None], "value": [None, 7]})
+    >>> print(sdmx_csv(cells, name="people"), end="")
+    STRUCTURE,STRUCTURE_ID,ACTION,PLACE_OF_BIRTH,OBS_VALUE,OBS_STATUS,CONF_STATUS
+    dataflow,SFUMATO:PEOPLE(1.0),I,x,,Q,C
+    dataflow,SFUMATO:PEOPLE(1.0),I,_T,7,A,F
+    """
+    names = [column for column in cells.columns if column != VALUE]
+    idents = _sdmx_ids(names)
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(["STRUCTURE", "STRUCTURE_ID", "ACTION", *idents, "OBS_VALUE", "OBS_STATUS", "CONF_STATUS"])
+    structure = f"SFUMATO:{_sdmx_ids([name])[0]}(1.0)"
+    for *places, value in cells.select(*names, VALUE).iter_rows():
+        marks = ("", "Q", "C") if value is None else (value, "A", "F")
+        lines.writerow(["dataflow", structure, "I", *("_T" if place is None else place for place in places), *marks])
+    return out.getvalue()
+
+
+def _sdmx_ids(names: Sequence[str]) -> list[str]:
+    """Names as identifiers of SDMX: capital letters, digits and ``_``; each differs from the others."""
+    found: list[str] = []
+    for name in names:
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().upper()
+        ident = re.sub("[^A-Z0-9]+", "_", plain).strip("_") or "COLUMN"
+        ident = ident if ident[0].isalpha() else f"C_{ident}"
+        taken = {*found, "STRUCTURE", "STRUCTURE_ID", "ACTION", "OBS_VALUE", "OBS_STATUS", "CONF_STATUS"}
+        found.append(next(one for one in (ident, *(f"{ident}_{n}" for n in range(2, 2000))) if one not in taken))
+    return found
+
+
+def write_cross_tabs(
+    folder: PublicFolder, tabs: Leaving[tuple[CrossTab, ...]], cells: pl.DataFrame, *, name: str
+) -> None:
+    """Write each cross-tab as CSV, all of them as sheets of a workbook, and their cells as SDMX-CSV."""
     if not tabs.value:
         return
+    folder.text(SDMX, Leaving(sdmx_csv(cells, name=name), tabs.why))
     public = [tab.public for tab in tabs.value]
     for number, tab in enumerate(public, 1):
         folder.text(f"cross-tab-{number}.csv", Leaving(tab.csv(), tabs.why))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated, Self
 
@@ -62,6 +62,9 @@ class TablePlan(PlanFile):
 
     tables: Annotated[tuple[tuple[str | tuple[str, ...], ...], ...], Field(min_length=1)]
     """The dimensions of each table: columns, or lists of nested columns from the largest areas to the smallest."""
+    missing: Annotated[str, Field(min_length=1)] | None = None
+    """The category of missing values in the columns of tables, such as ``unknown``. Columns with gaps are refused
+    without it."""
     value: str | None = None
     """A column of non-negative amounts to sum. Default: rows are counted."""
     sensitive: Rules | None = None
@@ -155,7 +158,21 @@ class TablePlan(PlanFile):
         people = self.people
         for name in (*(name for table in self.tables for name in _named(table)), *filter(None, [self.value])):
             people.column(name)
-        return tabulate(people.stored(), self.tables, value=self.value, unit=people.unit)
+        frame = people.stored()
+        if self.missing is not None:
+            frame = _with_category(frame, {name for table in self.tables for name in _named(table)}, self.missing)
+        return tabulate(frame, self.tables, value=self.value, unit=people.unit)
+
+
+def _with_category(frame: pl.DataFrame, names: Collection[str], label: str) -> pl.DataFrame:
+    """The table with missing values as a category of their own; refused if it is a value of such a column already."""
+    text = frame.with_columns(pl.col(name).cast(pl.String) for name in names)
+    taken = sorted(name for name in names if bool((text[name] == label).any()))
+    if taken:
+        raise BadParameter(
+            f"`missing` names a value that column `{taken[0]}` has already.", fix="Choose another word for the gaps."
+        )
+    return text.with_columns(pl.col(name).fill_null(label) for name in names)
 
 
 def _named(table: tuple[str | tuple[str, ...], ...]) -> list[str]:
