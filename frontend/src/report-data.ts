@@ -1,6 +1,7 @@
 /** The report of the last run, as the service gives it. */
 import { get } from "./api";
 import { useLoaded, useStore } from "./store";
+import type { Way } from "./ui";
 
 export interface Attack {
   attack: string; discloses: string; risk: number | null; low: number | null; high: number | null; baseline: number | null; control: number | null;
@@ -13,7 +14,7 @@ export interface Report {
   standing: string; answer: string[]; title: string; created: string; original_rows: number | null; manifest: { rows?: number };
   attacks: Attack[]; attacks_before: Attack[]; measures: Measure[]; verdicts: { model: string; state: string; worst: number | null; wanted: number | null; reason: string }[];
   limits: { limit: string; wanted: number; value: number | null; met: boolean | null; attack: string | null; words: string }[];
-  ways: { does: string; roles: Record<string, string> }[];
+  ways: Way[];
   advice: { attack: string; finding: string; changes: string[] }[];
   riskiest: number[] | null; pictures: Record<string, string>; files: Record<string, string>; stale: "" | "recipe" | "data"; unmet: string[];
   fingerprint: string; signed: { prepared_by: string; approved_by: string; notes: string } | null;

@@ -952,6 +952,8 @@ export interface components {
             roles: {
                 [key: string]: string;
             };
+            /** Unit */
+            unit?: string | null;
             /** Version */
             version: string;
         };

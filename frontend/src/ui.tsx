@@ -123,9 +123,12 @@ export function count(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : value.toLocaleString("en");
 }
 
+/** A decision with which a release would be met: new roles, whose the rows are, or neither to accept attackers. */
+export interface Way { does: string; roles: Record<string, string>; unit: string | null }
+
 /** Decisions with which work that was refused would succeed. */
-export function waysOf(job: JobStatus | undefined): { does: string; roles: Record<string, string> }[] {
-  const error = job?.state === "failed" ? job.error as unknown as { ways?: { does: string; roles: Record<string, string> }[] } | null : null;
+export function waysOf(job: JobStatus | undefined): Way[] {
+  const error = job?.state === "failed" ? job.error as unknown as { ways?: Way[] } | null : null;
   return error?.ways ?? [];
 }
 

@@ -9,6 +9,7 @@ import pytest
 import sfumato
 from sfumato.cli import main
 from sfumato.errors import Unmet
+from sfumato.recipe import Recipe
 
 
 @pytest.fixture
@@ -104,7 +105,41 @@ def test_a_run_that_meets_no_model_offers_the_choices_again(clinic, capsys):
         sfumato.protect("r.yaml", n_targets=100)
     assert "Choose one" in refusal.value.fix
     assert "sfumato.decide(recipe, {'hiv': 'drop'}, by=...)" in refusal.value.fix
-    assert refusal.value.to_dict()["error"]["ways"][0] == {"does": "drop hiv", "roles": {"hiv": "drop"}}
+    assert refusal.value.to_dict()["error"]["ways"][0] == {
+        "does": "drop hiv", "roles": {"hiv": "drop"}, "unit": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_repeated_identifier_is_asked_about_before_the_run_and_after(clinic, way, capsys):
+    """A street of several people: nobody has said whether its rows are one person."""
+    frame = pl.read_csv("clinic.csv")
+    street = pl.Series([f"Mill Street {n % 400}" for n in range(3000)])
+    frame.with_columns(street=street).write_csv("streets.csv")
+    assert main(["init", "streets.csv", "--k", "5", "--no-compare", "--out", "r.yaml"]) == 0
+    told = capsys.readouterr().err
+    assert "Several rows have the same `street`. Say whose they are, then: sfumato protect r.yaml" in told
+    assert "Review them, then" not in told
+    ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
+    assert [line.split()[3:5] for line in ways] == [["--unit", "row"], ["--unit", "street"]]
+    assert main(["protect", "r.yaml", "--out", "release", "--tries", "200"]) == 1
+    again = capsys.readouterr().err
+    assert all(line in again for line in ways)
+    assert main(shlex.split(ways[way])[1:]) == 0
+    assert Recipe.load("r.yaml").schema.declared_unit == ["row", "street"][way]
+    if way == 0:
+        assert main(["protect", "r.yaml", "--out", "release", "--tries", "200"]) == 0
+    assert main(["decide", "r.yaml", "--unit", "stret", "--by", "Ann"]) == 2
+    assert "Did you mean `street`" in capsys.readouterr().err
+
+
+def test_whose_rows_they_are_is_asked_only_of_identifiers_that_repeat(clinic, capsys):
+    frame = pl.read_csv("clinic.csv").with_columns(street=pl.Series([f"Mill Street {n}" for n in range(3000)]))
+    frame.write_csv("streets.csv")
+    assert main(["init", "streets.csv", "--k", "5", "--no-compare", "--out", "r.yaml"]) == 0
+    assert "Review them, then: sfumato protect r.yaml" in capsys.readouterr().err
+    assert main(["init", "streets.csv", "--k", "5", "--no-compare", "--unit", "row", "--out", "s.yaml"]) == 0
+    assert "Several rows" not in capsys.readouterr().err
 
 
 def test_without_k_nothing_says_that_protect_comes_next(clinic, capsys):

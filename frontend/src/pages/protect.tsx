@@ -4,10 +4,10 @@ import { post } from "../api";
 import { useForms } from "../form";
 import { LatticePanel } from "../lattice";
 import { PartList } from "../parts";
-import { type Report, useReport } from "../report-data";
+import { useReport } from "../report-data";
 import { StudyPanel } from "../study";
 import { columnsOf, useStore } from "../store";
-import { Empty, JobView, Notice, Page, Panel, StateMark, TextInput, follow, percent, waysOf } from "../ui";
+import { Empty, JobView, Notice, Page, Panel, StateMark, TextInput, follow, percent, type Way, waysOf } from "../ui";
 
 export function ProtectPage() {
   const { state, recipe, edit, job, fail, refresh } = useStore();
@@ -87,15 +87,18 @@ export function ProtectPage() {
   );
 }
 
+/** Whether a way neither changes roles nor says whose the rows are: the attackers are accepted. */
+function accepts(way: Way): boolean { return Object.keys(way.roles).length === 0 && way.unit === null; }
+
 /** What must give where only attackers with any columns exceed the limit: one choice, decided and run again. */
-function WaysOut(props: { ways: Report["ways"]; then: () => void }) {
+function WaysOut(props: { ways: Way[]; then: () => void }) {
   const { state, edit } = useStore();
   const [by, setBy] = useState(state.user);
   const [reason, setReason] = useState("");
   const ids = [useId(), useId()];
-  const choose = (roles: Record<string, string>) => {
-    const accept = Object.keys(roles).length === 0;
-    void edit((version) => post("/api/recipe/decide", { roles, rest: null, accept, by, reason: accept ? reason : null, version })).then((ok) => { if (ok) props.then(); });
+  const choose = (way: Way) => {
+    const accept = accepts(way);
+    void edit((version) => post("/api/recipe/decide", { roles: way.roles, rest: null, accept, unit: way.unit, by, reason: accept ? reason : null, version })).then((ok) => { if (ok) props.then(); });
   };
   return (
     <fieldset>
@@ -103,7 +106,7 @@ function WaysOut(props: { ways: Report["ways"]; then: () => void }) {
       <div className="row">
         <label htmlFor={ids[0]}>Decided by</label>
         <input id={ids[0]} value={by} onChange={(event) => setBy(event.target.value)} />
-        {props.ways.some((way) => Object.keys(way.roles).length === 0) && (
+        {props.ways.some(accepts) && (
           <>
             <label htmlFor={ids[1]}>Why no attacker knows these columns (to accept)</label>
             <input id={ids[1]} className="grow" value={reason} onChange={(event) => setReason(event.target.value)} />
@@ -112,7 +115,7 @@ function WaysOut(props: { ways: Report["ways"]; then: () => void }) {
       </div>
       <div className="row">
         {props.ways.map((way) => (
-          <button key={way.does} type="button" disabled={!by.trim() || (Object.keys(way.roles).length === 0 && !reason.trim())} onClick={() => choose(way.roles)}>
+          <button key={way.does} type="button" disabled={!by.trim() || (accepts(way) && !reason.trim())} onClick={() => choose(way)}>
             {way.does.charAt(0).toUpperCase() + way.does.slice(1)}
           </button>
         ))}

@@ -29,7 +29,7 @@ export function RolesPage() {
   const found = new Map((proposal?.columns ?? []).map((column) => [column.column, column]));
   const byId = useId();
   const decide = (roles: Record<string, string>, restRole: string | null, reason: string | null) =>
-    edit((version) => post("/api/recipe/decide", { roles, rest: restRole, accept: false, by, reason, version }));
+    edit((version) => post("/api/recipe/decide", { roles, rest: restRole, accept: false, unit: null, by, reason, version }));
   if (!recipe?.text) return (
     <Page title="Roles" lead="What each column says about people."><JobView job={job("profile")} title="Looking at the columns" />
       {job("profile")?.state !== "running" && <Empty to="/data" action="Look at the data">There is no proposal yet.</Empty>}</Page>

@@ -95,6 +95,7 @@ class DecideRequest(_Document):
     roles: dict[str, str] = {}
     rest: str | None = None
     accept: bool = False
+    unit: str | None = None
     by: str
     reason: str | None = None
     version: str

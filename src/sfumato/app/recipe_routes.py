@@ -93,12 +93,14 @@ def recipe_routes(workspace: AppWorkspace) -> APIRouter:
     def decisions(edit: DecideRequest) -> RecipeState:
         project = workspace.need()
         extra = [*(["the rest"] if edit.rest else []), *(["what is accepted"] if edit.accept else [])]
+        extra += ["whose rows they are"] if edit.unit is not None else []
         names = ", ".join([*edit.roles, *extra])
 
         def change(old: str) -> str:
             return decide(
-                old, edit.roles, rest=edit.rest, accept=edit.accept, by=edit.by, reason=edit.reason or None, new=True
-            )
+                old, edit.roles, rest=edit.rest, accept=edit.accept, unit=edit.unit, by=edit.by,
+                reason=edit.reason or None, new=True,
+            )  # fmt: skip
 
         project.edit(f"decided {names}", change, version=edit.version)
         return recipe_state(project)

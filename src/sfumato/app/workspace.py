@@ -163,7 +163,7 @@ class AppWorkspace:
         return report | {
             "pictures": drawn,
             "limits": [limit | {"words": judged_words(limit, attacks)} for limit in limits],
-            "ways": [way.to_dict() for way in ways_out(attacks, limits, report["manifest"])],
+            "ways": [way.to_dict() for way in ways_out(attacks, limits, report["manifest"], report["verdicts"])],
             "stale": self.stale(run),
             "unmet": list(run.unmet),
             "fingerprint": run.fingerprint,

@@ -29,6 +29,7 @@ PERSON = "steward"
     "--accept", is_flag=True,
     help="Accept attackers who know other columns than quasi-identifiers: the limit on risk leaves them out.",
 )  # fmt: skip
+@click.option("--unit", default=None, help="Whose privacy is kept: `row`, or the column that identifies a person.")
 @click.option("--table", default=None, help="Table of a data set document with several tables.")
 @click.option("--by", required=True, help="Who decides. Published with the release.")
 @click.option("--reason", default=None, help="Why. Published with the release. Required if a column becomes plain.")
@@ -39,6 +40,7 @@ def command(
     rest: str | None,
     new: bool,
     accept: bool,
+    unit: str | None,
     table: str | None,
     by: str,
     reason: str | None,
@@ -66,13 +68,13 @@ def command(
         if not equals or not name:
             raise click.UsageError(f"`{decision}` is not COLUMN=ROLE, for example height=quasi.")
         roles[name] = role
-    if not roles and rest is None and not accept:
+    if not roles and rest is None and not accept and unit is None:
         raise click.UsageError(
-            "Nothing is decided: name a column and its role (height=quasi), or use --rest or --accept."
+            "Nothing is decided: name a column and its role (height=quasi), or use --rest, --accept or --unit."
         )
     text = read_text_file(recipe, kind="recipe", fix="`sfumato init FILE` writes one.")
     before = _schema(text, recipe, table)
-    changed = decide(text, roles, rest=rest, by=by, reason=reason, new=new, accept=accept, table=table)
+    changed = decide(text, roles, rest=rest, by=by, reason=reason, new=new, accept=accept, unit=unit, table=table)
     after = _schema(changed, recipe, table)
     with replacing(recipe, force=True) as temporary:
         temporary.write_text(changed, encoding="utf-8")
@@ -91,17 +93,23 @@ def command(
                 "by": by,
                 "reason": reason,
                 "accepted": accept,
+                "unit": unit,
                 "undecided": left,
             }
         )
         return
     changes: dict[str, list[str]] = {}
     for name, column in decided.items():
-        changes.setdefault(f"{earlier[name]} -> {column.role.value}", []).append(name)
+        role = column.role.value
+        change = f"confirmed as {role}" if earlier[name] == role else f"{earlier[name]} -> {role}"
+        changes.setdefault(change, []).append(name)
     for change, names in changes.items():
         click.echo(f"{change}: {', '.join(names)}")
     if accept:
         click.echo("Attackers who know columns that are no quasi-identifiers are accepted (`limits`: accepted).")
+    if unit is not None:
+        whose = "Every row is a different person" if unit == "row" else f"`{unit}` names the person"
+        click.echo(f"{whose} (`unit`: {unit}).")
     if left:
         note(f"\nStill undecided: {', '.join(left)}.")
     else:

@@ -147,7 +147,7 @@ def command(
             note(f"Then: sfumato protect {_quoted(str(out))}")
     else:
         unfilled = k is None and preset is None
-        _show(draft, out, decided=rest is not None, details=details, unfilled=unfilled)
+        _show(draft, out, decided=rest is not None, details=details, unfilled=unfilled, unit=unit)
         if "://" in sources[0] and urlsplit(sources[0]).password:
             note("It contains the database password. Remove it, and use PGPASSWORD or ~/.pgpass instead.")
         if unfilled:
@@ -155,11 +155,12 @@ def command(
         _note_queries(sources[0], out, unit)
 
 
-def _show(draft: Draft, out: Path, *, decided: bool, details: bool, unfilled: bool) -> None:
+def _show(draft: Draft, out: Path, *, decided: bool, details: bool, unfilled: bool, unit: str | None) -> None:
     """Print what is proposed for the columns of one table, and what comes next."""
     from rich.console import Console
 
     from sfumato.cli._proposal import show_proposal
+    from sfumato.evaluation.ways_out import whose_rows
 
     [proposal] = draft.tables.values()
     if draft.read < draft.rows:
@@ -169,7 +170,12 @@ def _show(draft: Draft, out: Path, *, decided: bool, details: bool, unfilled: bo
     show_proposal(proposal, draft.comparison, Console(), details=details)
     rehearsed = draft.rehearsal
     choose = rehearsed is not None and rehearsed.undecided
-    _note_written(proposal, out, decided=decided, choose=choose, unfilled=unfilled)
+    whose = proposal.repeated if unit is None else None
+    _note_written(proposal, out, decided=decided, later=choose or unfilled or whose is not None, choose=choose)
+    if whose is not None:
+        note(f"Several rows have the same `{whose}`. Say whose they are, then: sfumato protect " + _quoted(str(out)))
+        for way in whose_rows(whose):
+            note(f"  to {way.does}:\n    {way.command(str(out))}")
     if rehearsed is not None:
         _note_rehearsal(rehearsed, out)
 
@@ -188,18 +194,16 @@ def _note_queries(data: str, out: Path, unit: str | None) -> None:
     note(f"  sfumato query {_quoted(str(out))} {question} --epsilon ...      # --explain is free")
 
 
-def _note_written(
-    proposal: Proposal, out: Path, *, decided: bool, choose: bool = False, unfilled: bool = False
-) -> None:
+def _note_written(proposal: Proposal, out: Path, *, decided: bool, later: bool, choose: bool) -> None:
     """Say what comes next: to decide the columns that nobody has decided, or to protect.
 
-    The lines that follow say what else has to be done: ``choose`` what must give, or fill in ``k``.
+    ``later``: the lines that follow say what else has to be done. ``choose``: they decide the columns too.
     """
     from sfumato.dataset import Role
 
     names, place = () if decided else proposal.of_role(Role.UNDECIDED), _quoted(str(out))
     if not names:
-        then = "." if choose or unfilled else f", then: sfumato protect {place}"
+        then = "." if later else f", then: sfumato protect {place}"
         note(f"\nWritten: {out}. Every column has a role. Review them{then}")
         return
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -22,6 +22,8 @@ from sfumato.errors import BadParameter, EmptyTable, UndecidedColumns, WrongKind
 from sfumato.wording import counted
 
 _PLAIN = Column(role=Role.PLAIN)
+ROWS_OF_AN_IDENTIFIER = 1.05
+"""Rows with the same value of an identifier, on average, from which its values are people with several rows."""
 
 
 @dataclass(frozen=True, kw_only=True)

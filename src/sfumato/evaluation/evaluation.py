@@ -63,9 +63,13 @@ class Evaluation:
 
     @cached_property
     def ways_out(self) -> tuple[WayOut, ...]:
-        """The decisions that remain if only attackers with any columns exceed the limit on risk."""
+        """The decisions that remain if only attackers with any columns exceed the limit on risk, or nobody has said
+        whose rows they are."""
         return ways_out(
-            [attack_to_dict(item) for item in self.attacks], [one.to_dict() for one in self.limits], self.manifest
+            [attack_to_dict(item) for item in self.attacks],
+            [one.to_dict() for one in self.limits],
+            self.manifest,
+            [verdict.to_dict() for verdict in self.verdicts],
         )
 
     @property

@@ -15,6 +15,7 @@ from sfumato.data.read_write import read as read_table
 from sfumato.data.table import ColumnLabels, Table
 from sfumato.data.type_inference import infer
 from sfumato.dataset import Kind, Role
+from sfumato.dataset.data import ROWS_OF_AN_IDENTIFIER
 from sfumato.dataset.number_formats import NumberFormat, number_format, read_numbers
 from sfumato.profiling.derived import Determination, find_determinations
 from sfumato.profiling.detectors import DETECTORS
@@ -118,6 +119,16 @@ class Proposal:
             return []
         looks = f"The last row looks like a total and no person: {self.total}."
         return [f"{looks} Delete it in the file, or it is released as a person."]
+
+    @property
+    def repeated(self) -> str | None:
+        """An identifier with the same value in several rows, where no column was found that identifies a person: a
+        person has to say whose the rows are."""
+        if self.unit is not None:
+            return None
+        known = ((column, self.rows - column.missing) for column in self.columns if column.role is Role.IDENTIFIER)
+        found = (column.name for column, rows in known if rows >= ROWS_OF_AN_IDENTIFIER * max(column.distinct, 1))
+        return next(found, None)
 
     def combinations(self) -> list[tuple[Combination, str]]:
         """Columns that single rows out together, each combination once, with why it is named."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from sfumato.dataset import Kind, Role
+from sfumato.dataset.data import ROWS_OF_AN_IDENTIFIER
 from sfumato.profiling.detectors.finding import Finding
 
 _NUMBERED = frozenset("GHIR")
@@ -14,7 +15,7 @@ _NUMBERED = frozenset("GHIR")
 _CONSTANT = frozenset({"sex", "race or ethnic origin", "a date of birth", "a year of birth"})
 """What does not change from row to row of a person."""
 _FEWEST_PEOPLE = 20
-_ROWS_PER_PERSON = (1.05, 1000)
+_ROWS_PER_PERSON = (ROWS_OF_AN_IDENTIFIER, 1000)
 
 
 def person_number(frame: pl.DataFrame, findings: Mapping[str, Finding]) -> str | None:

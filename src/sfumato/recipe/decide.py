@@ -10,7 +10,7 @@ from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
 from sfumato.dataset import Role
 from sfumato.dataset.column import PLAIN_FIX, plain_needs_reason
 from sfumato.errors import BadParameter, UnknownColumn
-from sfumato.recipe.edit import compose, node_at
+from sfumato.recipe.edit import compose, node_at, set_section
 from sfumato.wording import did_you_mean
 
 _DECISIONS = tuple(role for role in Role if role is not Role.UNDECIDED)
@@ -25,6 +25,7 @@ def decide(
     reason: str | None = None,
     new: bool = False,
     accept: bool = False,
+    unit: str | None = None,
     table: str | None = None,
 ) -> str:
     """The text of a recipe with these roles decided. Comments and all other text stay as they are.
@@ -46,6 +47,9 @@ def decide(
     accept
         Whether the limit on risk leaves out attackers who know columns that are no quasi-identifiers (``accepted``
         under ``limits``).
+    unit
+        Whose privacy is kept: ``row`` if every row is a different person, else the column with the person. For a
+        recipe; a document of several tables says it as ``person``.
     table
         The table of a data set document; the only one if left out.
 
@@ -59,8 +63,10 @@ def decide(
         raise BadParameter("`by` is required: who decides.")
     if accept:
         recipe = _accepting(recipe, by.strip(), reason)
-        if not roles and rest is None:
-            return recipe
+    if unit is not None:
+        recipe = _about(recipe, unit)
+    if (accept or unit is not None) and not roles and rest is None:
+        return recipe
     document = parse_yaml(recipe)
     where = _where(document.value, table)
     declared = document.value
@@ -158,6 +164,17 @@ def _accepting(text: str, by: str, reason: str | None) -> str:
             fix="Add `accepted: {by: NAME, reason: TEXT}` under `limits` by hand.",
         )
     return changed
+
+
+def _about(text: str, unit: str) -> str:
+    """The text with whose privacy is kept."""
+    document = parse_yaml(text).value
+    columns = document.get("columns") if isinstance(document, dict) else None
+    if not isinstance(columns, dict):
+        raise BadParameter("`unit` belongs to a recipe with columns.", fix="Set `person` in the document by hand.")
+    if unit != "row" and unit not in columns:
+        raise UnknownColumn(f"The recipe has no column `{unit}`.", fix=did_you_mean(unit, [*columns, "row"]))
+    return set_section(text, "unit", unit)
 
 
 def _role(role: Role | str) -> Role:

@@ -31,7 +31,7 @@ class Verdict:
     reason: str = ""
     """The reason in words, without data values."""
     column: str | None = None
-    """The sensitive column that the model is about, for models about one column."""
+    """The column that the model is about, for models about one column: a sensitive one, or a repeated identifier."""
     exact: bool = False
     """Whether it compares the release with the original. Beside a promise of differential privacy, such a verdict is
     for the owner alone: neither the public folder nor the success of the release may depend on it."""

@@ -6,12 +6,10 @@ import numpy as np
 import polars as pl
 
 from sfumato.dataset import Role
+from sfumato.dataset.data import ROWS_OF_AN_IDENTIFIER
 from sfumato.evaluation.check import SEVERAL_ROWS, Check, Need, Subject
 from sfumato.masking.base import method_of
 from sfumato.release import State, Verdict
-
-_ROWS_OF_AN_IDENTIFIER = 1.05
-"""Rows with the same value of an identifier, on average, from which its values are people with several rows."""
 
 
 class SeveralRows(Check):
@@ -81,13 +79,13 @@ def _undeclared(subject: Subject) -> tuple[Verdict, ...]:
             continue
         groups = subject.original.group([name])
         rows = groups.rows[groups.values.to_series().is_not_null().to_numpy()]
-        if len(rows) > 1 and rows.mean() >= _ROWS_OF_AN_IDENTIFIER:
+        if len(rows) > 1 and rows.mean() >= ROWS_OF_AN_IDENTIFIER:
             reason = (
                 f"Not judged for people: no `unit` is declared, and the identifier `{name}` has the same value in "
                 f"several rows. Declare `unit: {name}` if it identifies a person, or `unit: row` if every row is a "
                 "different person."
             )
-            return (Verdict(model=SEVERAL_ROWS, state=State.NOT_CHECKED, reason=reason),)
+            return (Verdict.not_checked(SEVERAL_ROWS, reason, column=name),)
     return ()
 
 
