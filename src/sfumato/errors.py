@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Protocol
 
 
-class Choice(Protocol):
+class Offered(Protocol):
     """One decision that would change the refusal: in words, as plain data, and for the door one came through."""
 
     @property
@@ -249,7 +249,7 @@ class Unmet(SfumatoError):
     status = 1
     columns: tuple[str, ...] = ()
     """Sensitive columns about which even the coarsest table fails."""
-    ways: tuple[Choice, ...] = ()
+    ways: tuple[Offered, ...] = ()
     """Decisions with which a release would meet the models, each of them tried."""
 
     def to_dict(self) -> dict[str, object]:

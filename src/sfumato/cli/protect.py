@@ -22,7 +22,7 @@ from sfumato.cli._console import (
 
 if TYPE_CHECKING:
     from sfumato.api.protection import Protection
-    from sfumato.errors import Choice
+    from sfumato.errors import Offered
 
 PERSON = "steward"
 
@@ -108,7 +108,7 @@ def command(
     return _show(done, document, out, as_json=as_json)
 
 
-def _choices(ways: Sequence[Choice], plan: Path) -> str:
+def _choices(ways: Sequence[Offered], plan: Path) -> str:
     """The ways out as commands about this recipe; empty if there are none."""
     lines = [f"  to {way.does}:\n    {way.command(str(plan))}" for way in ways]
     return "\n".join(["\nChoose one, then run the same command again:", *lines]) if lines else ""
