@@ -133,7 +133,13 @@ def kind_of_release(release: object) -> ReleaseKind:
         if path.is_dir():
             return kind_named(manifest_kind(path) or MICRODATA)
         if path.suffix.lower() in _PLANS:
-            return kind_of_plan(path)
+            kind = kind_of_plan(path)
+            if kind.part_name() == MICRODATA:
+                raise BadParameter(
+                    f"{path} is a recipe and no release.",
+                    fix=f"`sfumato protect {path}` makes the release: name its folder.",
+                )
+            return kind
         for name in registry("release-kind").names():
             kind = kind_named(name)
             if path.name.lower().endswith(kind.files):
