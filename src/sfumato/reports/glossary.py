@@ -39,7 +39,7 @@ GLOSSARY = (
     (
         "Interval",
         "An attack is tried on a limited number of targets. The interval contains the true success rate with the "
-        "stated confidence.",
+        "stated confidence; its ends are rounded outwards. A risk that was computed for all records is exact.",
     ),
     ("k-anonymity", "Every equivalence class has at least k records, so nobody is narrowed down to fewer than k."),
     ("Quasi-identifier", "A column that others know and that identifies people in combination: ZIP code, birth date."),
