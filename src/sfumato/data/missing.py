@@ -1,4 +1,4 @@
-"""Codes that mean "no answer": they are values in the file, and missing to an analysis."""
+"""Missing values: codes that mean "no answer", which are values in the file and missing to an analysis, and NaN."""
 
 from __future__ import annotations
 
@@ -35,6 +35,23 @@ def is_missing(column: pl.Series, codes: tuple[object, ...]) -> pl.Series:
             hit = (stored if number else stored.cast(pl.Float64, strict=False)).is_between(low, high)
         found |= hit.fill_null(False)
     return found
+
+
+def plain_numbers(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with NaN as a missing value and -0.0 as 0.0, in every column of floats.
+
+    Two numbers that a model takes for one must not differ in the file, and what a file cannot tell from a missing value
+    must not count as one more value of a class. So this is applied wherever a table is opened and to the result of
+    every masking step, before anything is judged.
+
+    >>> plain_numbers(pl.DataFrame({"x": [-0.0, float("nan"), 1.5, None]}))["x"].to_list()
+    [0.0, None, 1.5, None]
+    """
+    floats = [name for name, kind in frame.schema.items() if kind.is_float()]
+    columns = [frame.get_column(name) for name in floats]
+    return frame.with_columns(
+        column.set((column == 0).fill_null(value=False), 0.0).fill_nan(None) for column in columns
+    )
 
 
 def blank_missing(table: Table) -> Table:

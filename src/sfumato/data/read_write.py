@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -10,6 +11,7 @@ import polars as pl
 
 from sfumato.data.atomic import replacing
 from sfumato.data.format import Format, format_for
+from sfumato.data.missing import plain_numbers
 from sfumato.data.table import Table, refuse_duplicates
 from sfumato.data.url import file_and_options, is_url, parse_url
 from sfumato.errors import BadParameter, EmptyTable, FileMissing, SfumatoError, UnknownFormat, WriteFailed, WrongKind
@@ -22,7 +24,8 @@ def read(source: object, *, format: Format | str | None = None, **options: Any) 
     ``source`` is a path, a folder of .txt and .md files, ``-`` for CSV on standard input, a database URL (see
     :mod:`sfumato.data.url`), a pandas or Polars frame, a PyArrow table, or anything else with ``__arrow_c_stream__``.
     The format is known by the suffix unless ``format`` (a part or its name) is given; ``options`` are fields of that
-    format, which may also follow the path: ``people.xlsx?sheet=2024&skip=2``. A table without rows is refused.
+    format, which may also follow the path: ``people.xlsx?sheet=2024&skip=2``. A table without rows is refused. NaN is
+    read as a missing value and -0.0 as 0.0.
     """
     if isinstance(source, str | Path):
         text = str(source)
@@ -34,7 +37,7 @@ def read(source: object, *, format: Format | str | None = None, **options: Any) 
         table = _from_object(source)
     if table.rows == 0:
         raise EmptyTable("The table has columns but no rows.", fix="Check the file, table or query.")
-    return table
+    return replace(table, frame=plain_numbers(table.frame))
 
 
 def write(table: Table, path: str | Path, *, force: bool = False, format: Format | str | None = None) -> None:  # noqa: A002

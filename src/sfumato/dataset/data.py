@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.declared import column_names, read_declared
-from sfumato.data.missing import is_missing
+from sfumato.data.missing import is_missing, plain_numbers
 from sfumato.data.read_write import read
 from sfumato.data.table import Table
 from sfumato.dataset.column import Column, Kind, Role
@@ -153,8 +153,8 @@ class Data:
                     fix="Give it the role `identifier`, which removes it, or drop it from the data.",
                     column=name,
                 )
-        cast = [_one_zero(column.cast(table.column(name))) for name, column in schema.columns.items()]
-        dataset = cls(table=table.with_frame(table.frame.with_columns(cast)), schema=schema)
+        cast = [column.cast(table.column(name)) for name, column in schema.columns.items()]
+        dataset = cls(table=table.with_frame(plain_numbers(table.frame.with_columns(cast))), schema=schema)
         for name in schema.names(Role.WEIGHT):
             weights = dataset.table.column(name)
             sound = weights.dtype.is_numeric() and weights.null_count() == 0
@@ -198,7 +198,7 @@ class Data:
             else series
             for series in table.frame
         ]
-        return cls(table=table.with_frame(pl.DataFrame(map(_one_zero, columns))), schema=schema)
+        return cls(table=table.with_frame(plain_numbers(pl.DataFrame(columns))), schema=schema)
 
     def _present(self, role: Role) -> tuple[str, ...]:
         return tuple(name for name in self.schema.names(role) if name in self.table.columns)
@@ -265,8 +265,3 @@ class Data:
 
     def __repr__(self) -> str:
         return f"<Data {counted(self.rows, 'row')}, quasi {list(self.quasi)}, sensitive {list(self.sensitive)}>"
-
-
-def _one_zero(values: pl.Series) -> pl.Series:
-    """Replace -0.0 by 0.0: they are equal in every count and must not differ in the output."""
-    return values.set((values == 0).fill_null(value=False), 0.0) if values.dtype.is_float() else values

@@ -7,9 +7,11 @@ the recall on texts with known answers (:func:`sfumato.demos.corpora.recall_by_k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Literal, get_args
 
 from sfumato.documents.text_patterns import AGES, CARD, CONTACTS, DATES, IBAN, IDS, NAMED_ID
@@ -99,8 +101,81 @@ def merged(text: str, findings: Iterable[TextFinding]) -> list[TextFinding]:
 
 
 def known_names(text: str, names: Iterable[str]) -> Iterator[TextFinding]:
-    """Words of names that are known from elsewhere, wherever they stand in the text."""
-    yield from _words(text, {word for name in names for word in name.split() if len(word) > 2})
+    """Words of names that are known from elsewhere, wherever they stand in the text and however they are spelled.
+
+    Capitals, accents, apostrophes, invisible characters, a possessive s, and ``ue`` for ``ü`` make no difference. The
+    parts of a double name are found joined, hyphenated or apart. A name of two letters, and one that is also a common
+    word, is found where it begins with a capital.
+
+    >>> [one.text for one in known_names("then ANN O’BRIXX’s leg; obrixx paid", ["Ann O'Brixx"])]
+    ['ANN O’BRIXX', 'obrixx']
+    """
+    spellings = {word: pattern for name in names for word, pattern in _spellings(name)}
+    if not spellings:
+        return
+    folded, places = folded_text(text)
+    # the longest first, so that a double name is found as one
+    known = "|".join(spellings[word] for word in sorted(spellings, key=lambda word: (-len(word), word)))
+    for match in re.finditer(known, folded):
+        found = match[0].rstrip("'")
+        start, end = places[match.start()], places[match.start() + len(found) - 1] + 1
+        while end < len(text) and not folded_text(text[end])[0]:
+            end += 1
+        word = _plain(found)
+        if (len(word) > 2 and word not in _COMMON) or text[start].isupper():
+            yield TextFinding(start=start, end=end, kind="name", text=text[start:end])
+
+
+_LETTER = r"[^\W\d_]"
+_APOSTROPHES = dict.fromkeys(map(ord, "'’‘‛ʼʹ`´′＇"), "'")
+_UNDECOMPOSED = {ord(a): b for a, b in zip("øłđħıæœþð", ("o", "l", "d", "h", "i", "ae", "oe", "th", "d"), strict=True)}
+"""Letters that Unicode does not take apart into a letter and an accent."""
+_JOINED = re.compile(rf"[-']+|(?<=[a-zß-öø-ÿ])(?=[A-ZÀ-ÖØ-Þ])|(?i:(?<=^mac)|(?<=^mc))(?={_LETTER}{{3}})")
+"""Where the parts of a double name meet: at a hyphen or an apostrophe, before a capital, after Mac and Mc."""
+
+
+def folded_text(text: str) -> tuple[str, Sequence[int]]:
+    """A text in small letters without accents and invisible characters, with one kind of apostrophe and of hyphen, and
+    for each character of it where that stood in the text.
+
+    >>> folded_text("É’ß")
+    ("e'ss", [0, 1, 2, 2])
+    """
+    if text.isascii():
+        return text.lower().translate(_APOSTROPHES), range(len(text))
+    parts, places = [], []
+    for place, character in enumerate(text):
+        apart = unicodedata.normalize("NFKD", character.translate(_APOSTROPHES)).casefold().translate(_UNDECOMPOSED)
+        for one in apart:
+            kind = unicodedata.category(one)
+            if kind not in ("Mn", "Cf"):
+                parts.append("-" if kind == "Pd" else one)
+                places.append(place)
+    return "".join(parts), places
+
+
+def _plain(word: str) -> str:
+    """The letters and digits of a folded word."""
+    return re.sub(r"[\W_]+", "", word)
+
+
+def _spellings(name: str) -> Iterator[tuple[str, str]]:
+    """The words of a name, their parts, and neighbours joined, each as plain letters with a pattern for folded text."""
+    composed = unicodedata.normalize("NFC", name).translate(_APOSTROPHES)
+    words = [[part for part in _JOINED.split(word) if part] for word in re.findall(r"[^\s,;:.()/\"]+", composed)]
+    doubles = [*words, *([*a, *b] for a, b in pairwise(words))]
+    for parts in [*([part] for word in words for part in word if part.lower() not in ("mac", "mc")), *doubles]:
+        small = [part.lower() for part in parts]
+        spread = [part.replace("ä", "ae").replace("ö", "oe").replace("ü", "ue") for part in small]
+        narrow = [re.sub("(?<=[aou])e", "", part) for part in small] if len("".join(small)) > 4 else small
+        for spelled in (small, spread, narrow):
+            pieces = [piece for part in spelled if (piece := _plain(folded_text(part)[0]))]
+            word = "".join(pieces)
+            if len(word) > 1:
+                letters = r"[\s'-]{0,2}".join("'?".join(piece) for piece in pieces)
+                before, after = (r"\d" if end.isdigit() else _LETTER for end in (word[0], word[-1]))
+                # a possessive s may follow a longer name without an apostrophe
+                yield word, f"(?<!{before}){letters}(?={'s?' if len(word) > 4 else ''}(?!{after}))"
 
 
 def _finding(match: re.Match[str], kind: TextKind, group: str | int = 0) -> TextFinding:

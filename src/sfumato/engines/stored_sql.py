@@ -87,13 +87,13 @@ def base(
 ) -> str:
     """All columns of the source under our names, in their declared kinds, with the row number as ``rn``.
 
-    Zero has no sign in the columns that are ``floats``: -0.0 and 0.0 are one value to every count, and must not differ
-    in what is written.
+    In the columns that are ``floats``, zero has no sign and NaN is missing, as in memory
+    (:func:`sfumato.data.missing.plain_numbers`).
     """
 
     def value(name: str) -> str:
         cell = _cast(quoted_name(name), casts[name]) if name in casts else quoted_name(name)
-        return f"CASE WHEN {cell} = 0 THEN 0 ELSE {cell} END" if name in floats else cell
+        return f"CASE WHEN {cell} = 0 THEN 0 WHEN NOT ISNAN({cell}) THEN {cell} END" if name in floats else cell
 
     number = "0" if row_number is None else quoted_name(row_number)
     chosen = [*(f"{value(name)} AS c{i}" for i, name in enumerate(columns)), f"{number} AS rn"]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.missing import plain_numbers
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Kind, Schema
 from sfumato.dataset.rows import RowGroups, row_groups
@@ -79,7 +80,7 @@ class StoredTable:
         codes = {n: c.missing_codes for n, c in schema.columns.items() if original and n in kinds and c.missing_codes}
         source = stored_sql.blanked(workspace.source, kinds, codes, row_number=workspace.row_number)
         _check_casts(workspace, source, casts)
-        floats = {name for name, kind in kinds.items() if casts.get(name, kind) is Kind.NUMBER}
+        floats = {n for n in kinds if (casts[n] is Kind.NUMBER if n in casts else sample.schema[n].is_float())}
         base = stored_sql.base(source, tuple(kinds), casts, floats, row_number=workspace.row_number)
         cells = {name: f"c{i}" for i, name in enumerate(kinds)}
         return cls(workspace=workspace, schema=schema, cells=cells, sql=base, combinations=combinations)
@@ -186,7 +187,11 @@ class StoredTable:
         return replace(self, sql=statement.strip())
 
     def with_columns(self, frame: pl.DataFrame) -> StoredTable:
-        """The rows whose numbers stand in ``frame``, with its columns in place of those of the same names."""
+        """The rows whose numbers stand in ``frame``, with its columns in place of those of the same names.
+
+        A number has one form (:func:`sfumato.data.missing.plain_numbers`).
+        """
+        frame = plain_numbers(frame)
         cells = {name: self.cells[name] for name in frame.columns if name != ROW}
         name = unique_name("stage")
         self.workspace.store(name, frame.rename(cells))

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.declared import refuse_found_types
+from sfumato.data.missing import plain_numbers
 from sfumato.dataset import Data
 from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.masking.model import PrivacyModel, about_released, models_of_run
@@ -84,7 +85,8 @@ def run_steps(
     """Run the steps in order on a table in memory or in an engine, then remove the identifiers that are left.
 
     ``apply`` runs one step where the rows lie; ``columns`` gives the columns and types of a table. ``account`` is
-    charged by steps with a guarantee.
+    charged by steps with a guarantee. Numbers that a step made have one form each before anything judges them
+    (:func:`sfumato.data.missing.plain_numbers`).
     """
     results: list[StepResult] = []
 
@@ -132,7 +134,7 @@ def protect(
         change = step.apply(table, context)
         lineage = lineage.then(change.rows)
         verdicts.extend(change.verdicts)
-        return Data(table=change.table, schema=table.schema), change
+        return Data(table=change.table, schema=table.schema).with_frame(plain_numbers(change.table.frame)), change
 
     data, results = run_steps(
         data, steps, models, rng, progress, apply=apply, columns=lambda table: table, account=account

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from sfumato.dataset import Data
 from sfumato.documents.tagger import tag
-from sfumato.documents.text_findings import TextFinding, known_names, merged
+from sfumato.documents.text_findings import TextFinding, folded_text, known_names, merged
 from sfumato.documents.text_taxonomy import TextTaxonomy, age_band
 from sfumato.errors import WrongKind
 from sfumato.masking.base import Context, Step
@@ -30,8 +30,9 @@ class DeidentifyText(Step):
     The same person gets the same pseudonym in all their texts, and a family name that stands alone that of the full
     name. Dates are shifted by the same number of days for all texts of a person, so that intervals are preserved; dates
     that cannot be read exactly become ``[DATE]``. Places, numbers and contacts become ``[PLACE]``, ``[ID]``,
-    ``[CONTACT]``. Names in identifier columns of the same row are looked up too. Terms of a ``taxonomy`` (towns,
-    professions, diagnoses) become their label at ``level``, and ages become bands of ``ages`` years.
+    ``[CONTACT]``. Names in identifier columns of the same row are looked up too, in any spelling: in capitals, without
+    accents, joined. Terms of a ``taxonomy`` (towns, professions, diagnoses) become their label at ``level``, and ages
+    become bands of ``ages`` years.
 
     Rules miss some identifiers, and what is left of a text (rare diseases, professions, family events) can identify a
     person without any of them. The verdict on a text is therefore ``not checked`` unless a person has read the texts
@@ -123,7 +124,7 @@ class DeidentifyText(Step):
         for rows in found.values():
             for who, row in zip(whose, rows, strict=True):
                 for one in row:
-                    first, *rest = one.text.lower().split()
+                    first, *rest = _words(one)
                     if one.kind == "name" and rest:
                         numbers[int(who), first] = numbers[int(who), rest[-1]]
         return dict(zip(people, map(int, shift), strict=True)), numbers
@@ -166,7 +167,12 @@ class DeidentifyText(Step):
 
 
 def _family(finding: TextFinding) -> str:
-    return finding.text.split()[-1].lower()
+    return _words(finding)[-1]
+
+
+def _words(finding: TextFinding) -> list[str]:
+    """The words of a name in one spelling: the same person gets the same pseudonym, with accents or without."""
+    return re.sub("[-']", "", folded_text(finding.text)[0]).split() or [finding.text]
 
 
 def _shifted(text: str, days: int) -> str:

@@ -1,0 +1,100 @@
+"""What is judged is what stands in the released file: one form for each number, whoever opens the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import sfumato
+
+PLACES = [("memory", ".csv"), ("memory", ".parquet"), ("memory", ".sav"), ("duckdb", ".csv"), ("duckdb", ".parquet")]
+WITH_NAN = [
+    {"l-diversity": {"l": 2}},
+    {"p-sensitive": {"p": 2, "k": 5}},
+    {"t-closeness": {"t": 0.1}},
+    {"beta-likeness": {"beta": 0.5}},
+]
+
+
+def _plan(columns: dict[str, Any], models: list[object], steps: list[object]) -> dict[str, object]:
+    return {"sfumato": 1, "unit": "row", "columns": columns, "models": models, "steps": steps}
+
+
+def _laboratory(*, other: object) -> pl.DataFrame:
+    """Classes of five people: three with 1.0, and two with nothing, or one with nothing and one with ``other``. A last
+    class has other values, so that models which compare with the whole table have something to compare with."""
+    values = [*([1.0, 1.0, 1.0, other, None] * 8), *([2.0, 3.0, 4.0, 5.0, 6.0] * 8)]
+    jobs = [f"job {row // 5}" for row in range(40)] + ["many"] * 40
+    return pl.DataFrame({"job": jobs, "lab": pl.Series(values, dtype=pl.Float64)})
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "suffix"),
+    [*((WITH_NAN[0], *place) for place in PLACES), *((model, "memory", ".parquet") for model in WITH_NAN[1:])],
+)
+def test_nan_is_no_sensitive_value(model: dict[str, object], engine: str, suffix: str, tmp_path: Path) -> None:
+    plan = _plan(
+        {"job": {"role": "quasi"}, "lab": {"role": "sensitive", "kind": "number"}}, [{"k-anonymity": 5}, model], []
+    )
+    verdicts = []
+    for name, other in (("nan", float("nan")), ("missing", None)):
+        file = tmp_path / f"{name}.parquet"
+        _laboratory(other=other).write_parquet(file)
+        done = sfumato.protect(
+            plan, file, engine=engine, suffix=suffix, n_targets=10, seconds=0.001, seed=1, unmet=True
+        )
+        done.save(tmp_path / name, unmet=True)
+        again = sfumato.check(tmp_path / name)
+        verdicts += [(v.state, v.worst) for found in (done.verdicts, again) for v in found if v.model in model]
+    assert len(set(verdicts)) == 1, verdicts
+    assert str(verdicts[0][0]) == "fails"
+    # power: a value that is one does count
+    _laboratory(other=7.0).write_parquet(tmp_path / "value.parquet")
+    other = sfumato.protect(
+        plan, tmp_path / "value.parquet", engine=engine, n_targets=10, seconds=0.001, seed=1, unmet=True
+    )
+    assert next((v.state, v.worst) for v in other.verdicts if v.model in model) != verdicts[0]
+
+
+@pytest.mark.parametrize("release", ["frame", "file"])
+def test_check_of_another_ones_table_takes_nan_as_missing(release: str, tmp_path: Path) -> None:
+    frame = _laboratory(other=float("nan"))
+    frame.write_parquet(tmp_path / "release.parquet")
+    plan = _plan({"job": {"role": "quasi"}, "lab": {"role": "sensitive"}}, [{"l-diversity": {"l": 2}}], [])
+    recipe = sfumato.Recipe.parse(plan)
+    found = sfumato.check(frame if release == "frame" else tmp_path / "release.parquet", recipe=recipe)
+    assert [str(v.state) for v in found if v.model == "l-diversity"] == ["fails"]
+
+
+@pytest.mark.parametrize(("engine", "suffix"), PLACES)
+def test_a_step_makes_one_zero(engine: str, suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    pl.DataFrame(
+        {
+            "zip": [f"Z{town:03d}" for town in range(20) for _ in range(5)],
+            "balance": [-1.5 if person == 0 else 1.5 + person / 2 for _ in range(20) for person in range(5)],
+        }
+    ).write_csv(file)
+    plan = _plan(
+        {"zip": {"role": "quasi"}, "balance": {"role": "quasi", "kind": "number"}},
+        [{"k-anonymity": 5}],
+        [{"round": {"base": 10, "columns": ["balance"]}}],
+    )
+    sfumato.protect(plan, file, engine=engine, suffix=suffix, n_targets=10, seconds=0.001, seed=1).save(
+        tmp_path / "release"
+    )
+    data = tmp_path / "release" / f"data{suffix}"
+    match suffix:
+        case ".csv":
+            rows = data.read_text().splitlines()[1:]
+        case ".parquet":
+            rows = [f"{zip_code},{balance!r}" for zip_code, balance in pl.read_parquet(data).iter_rows()]
+        case _:
+            import pyreadstat
+
+            rows = [f"{row}" for row in pyreadstat.read_sav(data, output_format="polars")[0].iter_rows()]
+    assert min(Counter(rows).values()) == 5
