@@ -161,7 +161,7 @@ class Protection(ABC):
             self._refuse_unmet("not written")
         refuse_existing(target, force=force, kind=self.release_kind)
         record = release_recorder(
-            self.evaluation.manifest, kind=self.release_kind, name=target.name, plan=self.written_plan,
+            self.guarantees, kind=self.release_kind, name=target.name, plan=self.written_plan,
             verdicts=[verdict.public() for verdict in self.evaluation.verdicts], account=self._named_account,
             why=self.purpose,
         )  # fmt: skip
@@ -257,7 +257,7 @@ class PlainProtection(Protection):
 
 
 def release_recorder(
-    manifest: Mapping[str, Any],
+    guarantees: Sequence[Guarantee],
     *,
     kind: str,
     name: str,
@@ -271,7 +271,6 @@ def release_recorder(
     A release with a guarantee is recorded where it was charged, every other one in ``account``: the ledger and the data
     set that its plan or the document of its data set names. None if neither names one.
     """
-    guarantees = guarantees_of(manifest)
     charged = [(one.ledger, one.dataset) for one in guarantees if one.ledger and one.dataset]
     ledger, dataset = next(iter(charged), account or (None, None))
     return recorder(

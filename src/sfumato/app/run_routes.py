@@ -21,6 +21,7 @@ from sfumato.app.workspace import AppWorkspace
 from sfumato.data.yaml_documents import yaml_text
 from sfumato.errors import BadParameter, PolicyNotMet, SfumatoError
 from sfumato.release.folder import MICRODATA, private_document, private_folder, refuse_existing
+from sfumato.release.guarantee import guarantees_of
 from sfumato.release.public_folder import release_folders
 
 
@@ -174,8 +175,8 @@ def _recorder(workspace: AppWorkspace, run: Run, name: str) -> Callable[[Path], 
     judged = private_document(run.release)["verdicts"]
     assert isinstance(judged, list)
     return release_recorder(
-        run.manifest, kind=MICRODATA, name=name, plan=recipe.to_yaml(), verdicts=judged, account=recipe.account,
-        why=recipe.about.purpose or "",
+        guarantees_of(run.manifest), kind=MICRODATA, name=name, plan=recipe.to_yaml(), verdicts=judged,
+        account=recipe.account, why=recipe.about.purpose or "",
     )  # fmt: skip
 
 
