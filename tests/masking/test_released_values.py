@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 import sfumato
+from sfumato.errors import BadParameter
+from sfumato.release import Release
 
 PLACES = [("memory", ".csv"), ("memory", ".parquet"), ("memory", ".sav"), ("duckdb", ".csv"), ("duckdb", ".parquet")]
 WITH_NAN = [
@@ -98,3 +100,48 @@ def test_a_step_makes_one_zero(engine: str, suffix: str, tmp_path: Path) -> None
 
             rows = [f"{row}" for row in pyreadstat.read_sav(data, output_format="polars")[0].iter_rows()]
     assert min(Counter(rows).values()) == 5
+
+
+def _with_a_star() -> pl.DataFrame:
+    """Twelve people in two classes, and one whose own values are ``*``."""
+    towns = [*"AB" * 6, "*"]
+    return pl.DataFrame({"zip": towns, "job": towns, "ill": [*["flu", "flu", "none", "none"] * 3, "hiv"]})
+
+
+ROLES = {"zip": {"role": "quasi"}, "job": {"role": "quasi"}, "ill": {"role": "sensitive"}}
+MODELS: list[object] = [{"k-anonymity": 5}, {"l-diversity": {"l": 2}}]
+
+
+@pytest.mark.parametrize("engine", ["memory", "duckdb"])
+def test_a_star_in_the_data_is_no_suppressed_cell(engine: str, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    _with_a_star().write_csv(file)
+    with pytest.raises(BadParameter, match="holds the value `\\*`"):
+        sfumato.protect(_plan(ROLES, MODELS, []), file, engine=engine, seconds=0.001, unmet=True)
+    coded = {name: {**role, "missing_codes": ["*"]} for name, role in ROLES.items()}
+    done = sfumato.protect(_plan(coded, MODELS, []), file, engine=engine, n_targets=10, seconds=0.001, unmet=True)
+    assert [str(v.state) for v in done.verdicts if v.model in ("k-anonymity", "l-diversity")] == ["fails", "fails"]
+
+
+def test_check_exempts_only_rows_that_somebody_suppressed(tmp_path: Path) -> None:
+    frame = _with_a_star()
+    recipe = sfumato.Recipe.parse(_plan(ROLES, MODELS, []))
+
+    def states(release: object, **options: object) -> list[str]:
+        return [str(v.state) for v in sfumato.check(release, **options) if v.model in ("k-anonymity", "l-diversity")]
+
+    # nobody knows: what was assumed is said
+    assumed = [v for v in sfumato.check(frame, recipe=recipe) if v.model == "k-anonymity"]
+    assert [str(v.state) for v in assumed] == ["holds"]
+    assert "1 row with `*` in every quasi-identifier taken for suppressed" in assumed[0].reason
+    # the original knows
+    assert states(frame, recipe=recipe, original=frame) == ["fails", "fails"]
+    before = frame.with_columns(pl.when(pl.col("zip") == "*").then(pl.lit("C")).otherwise("zip").alias("zip"))
+    before = before.with_columns(job="zip")
+    assert states(frame, recipe=recipe, original=before) == ["holds", "holds"]
+    # the manifest knows: a step changed the columns, or none did
+    for steps, expected in (([], "fails"), ([{"step": "generalize", "columns": ["zip", "job"]}], "holds")):
+        manifest = {"columns": ROLES, "models": MODELS, "steps": steps, "recipe": {"unit": "row", "columns": ROLES}}
+        release = Release(table=sfumato.read(frame), manifest=manifest)
+        manifest["models"] = [{"k-anonymity": {"k": 5}}]
+        assert states(release) == [expected]

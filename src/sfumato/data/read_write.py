@@ -37,6 +37,7 @@ def read(source: object, *, format: Format | str | None = None, **options: Any) 
         table = _from_object(source)
     if table.rows == 0:
         raise EmptyTable("The table has columns but no rows.", fix="Check the file, table or query.")
+    refuse_duplicates(table.columns)
     return replace(table, frame=plain_numbers(table.frame))
 
 

@@ -52,6 +52,8 @@ class Table:
                     else "Take it apart into columns of their own, or leave it out.",
                     column=name,
                 )
+            if not name.strip():
+                raise BadParameter("A column has no name.", fix="Name every column.")
             # Polars reads such a name as a pattern: the wrong columns, or none, would be worked on
             if name == "*" or (name.startswith("^") and name.endswith("$")):
                 raise BadParameter(
@@ -103,16 +105,26 @@ class Table:
         return f"<Table {counted(self.rows, 'row')}: {', '.join(self.columns)}>"
 
 
-def refuse_duplicates(names: list[str], source: str = "") -> None:
-    """Refuse a header that names a column twice; ``source`` is the file of the header, as the user named it."""
-    seen: set[str] = set()
+def refuse_duplicates(names: Sequence[str], source: str = "") -> None:
+    """Refuse a header that names a column twice; ``source`` is the file of the header, as the user named it.
+
+    Names that differ only by capitals or outer blanks count as one: engines and other readers do not tell them apart.
+    """
+    seen: dict[str, str] = {}
+    where = f"the header of {source}" if source else "the header"
     for name in names:
-        if name in seen:
-            where = f"the header of {source}" if source else "the header"
-            raise DuplicateColumns(
-                f"The column name `{name}` stands twice in {where}.", fix="Rename one of them.", column=name
-            )
-        seen.add(name)
+        plain = name.strip().casefold()
+        if plain not in seen:
+            seen[plain] = name
+            continue
+        same = seen[plain] == name
+        raise DuplicateColumns(
+            f"The column name `{name}` stands twice in {where}."
+            if same
+            else f"The column names `{seen[plain]}` and `{name}` in {where} differ only by capitals or blanks.",
+            fix="Rename one of them.",
+            column=name,
+        )
 
 
 def require_columns(columns: Sequence[str], names: Sequence[str]) -> None:

@@ -51,6 +51,17 @@ class Schema:
         """`row`, or the column that identifies a person; None if nobody said whose the rows are."""
         return self.unit or (None if self.person is None else "row")
 
+    def refuse_suppressed_values(self, having: Collection[str]) -> None:
+        """Refuse quasi-identifiers among the columns ``having`` the value ``*`` in the original: in a release it stands
+        for a suppressed cell, and a row that shows nothing else is in no equivalence class."""
+        for name in self.names(Role.QUASI):
+            if name in having:
+                raise BadParameter(
+                    f"Column `{name}` holds the value `*`, which stands for a cell that a step suppressed.",
+                    fix=f'Declare it as a missing value, `missing_codes: ["*"]` in `{name}`, or recode it in the file.',
+                    column=name,
+                )
+
     def refuse_repeated_key(self, *, repeated: bool) -> None:
         """Refuse a table of people in which a key is missing or not unique: rows would be taken for people."""
         if repeated:

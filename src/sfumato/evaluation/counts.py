@@ -33,17 +33,21 @@ def count_classes(
     original: Rows | None = None,
     population: pl.DataFrame | None = None,
     paths: Mapping[str, Mapping[str | None, tuple[str | None, ...]]] | None = None,
+    suppressed: bool = True,
 ) -> ReleaseCounts:
     """Group a release by its quasi-identifiers.
 
-    Rows that show ``*`` (or an empty cell that matches everything) in every quasi-identifier belong to no class. Empty
+    Rows that show ``*`` (or an empty cell that matches everything) in every quasi-identifier belong to no class, if
+    ``suppressed`` says that steps put it there; otherwise ``*`` is a value like any other. Empty
     cells of columns whose ``missing`` is "wildcard" or "suppressed" match every value. ``population`` must have the
     same labels as the release. Sensitive columns are compared with ``original`` if it has all values of the release.
     """
     wildcards = [name for name in quasi if (missing or {}).get(name, "category") != "category"]
     names = ", ".join(f"q{i}" for i in range(len(quasi)))
+    # what no step suppressed is a value: it is compared with itself
+    star = "'*'" if suppressed else "NULL"
     hidden = " AND ".join(
-        f"(q{i} IS NOT DISTINCT FROM '*'" + (f" OR q{i} IS NULL)" if name in wildcards else ")")
+        f"coalesce(q{i} = {star}, {'true' if name in wildcards else 'false'} AND q{i} IS NULL)"
         for i, name in enumerate(quasi)
     )
     with open_duckdb() as base:
@@ -56,6 +60,7 @@ def count_classes(
             f"(SELECT {names}, CAST(sum(n) AS BIGINT) AS n FROM every WHERE NOT hidden GROUP BY {names})"
         )
         classes = base.execute(f"SELECT {names}, n FROM class ORDER BY id").fetchall()
+        left_out = sum(int(n) for (n,) in base.execute("SELECT n FROM every WHERE hidden").fetchall())
         blank = [i for i in blank if quasi[i] in wildcards]
         fits = " AND ".join(
             f"(a.q{i} = b.q{i} OR a.q{i} IS NULL OR b.q{i} IS NULL)"
@@ -102,6 +107,7 @@ def count_classes(
         paths=paths or {},
         population=people,
         unmatched_population=unmatched,
+        suppressed_rows=left_out,
         rows=SqlRowQueries(release=release),
     )
 

@@ -12,6 +12,7 @@ import polars as pl
 from sfumato.data.declared import refuse_found_types
 from sfumato.data.missing import plain_numbers
 from sfumato.dataset import Data
+from sfumato.dataset.hierarchy import ROOT
 from sfumato.masking.base import Context, Step, StoredChange
 from sfumato.masking.model import PrivacyModel, about_released, models_of_run
 from sfumato.progress import SILENT, Progress
@@ -124,6 +125,9 @@ def protect(
     to each other row by row. A step with a guarantee charges ``account``, a ledger and the data set in it.
     """
     original, lineage = data, Lineage.identity(data.rows)
+    data.schema.refuse_suppressed_values(
+        [name for name in data.quasi if ROOT in data.load([name]).cast(pl.String)[name]]
+    )
     models = models_of_run(models, data.sensitive)
     verdicts: list[Verdict] = []
 

@@ -110,6 +110,7 @@ def protect_file(
             original = StoredTable.open(workspace, schema, original=True, combinations=combinations)
             _refuse_bad_weights(original)
             _refuse_repeated_key(original)
+            _refuse_suppressed_values(original)
             if not original.rows:
                 raise EmptyTable("The source has no rows.", fix="There is nobody in it to protect.")
             models = models_of_run(models, original.empty.sensitive)
@@ -166,6 +167,15 @@ def _refuse_repeated_key(table: StoredTable) -> None:
         statement = f"SELECT COUNT(*) - COUNT(DISTINCT {cell}) AS n FROM ({table.sql}) AS t"
         repeated = table.workspace.query(statement, "checking the key of people").item() > 0
         table.schema.refuse_repeated_key(repeated=repeated)
+
+
+def _refuse_suppressed_values(table: StoredTable) -> None:
+    schema, quasi = table.empty.table.frame.schema, table.empty.quasi
+    texts = [name for name in quasi if not schema[name].is_numeric() and not schema[name].is_temporal()]
+    counts = ", ".join(f"COUNT(CASE WHEN CAST(t.{table.cells[name]} AS VARCHAR) = '*' THEN 1 END)" for name in texts)
+    if texts:
+        found = table.workspace.query(f"SELECT {counts} FROM ({table.sql}) AS t", "looking for suppressed cells").row(0)
+        table.schema.refuse_suppressed_values([name for name, count in zip(texts, found, strict=True) if count])
 
 
 def value_counts(table: StoredTable, models: Sequence[PrivacyModel]) -> dict[str, RowGroups]:

@@ -61,6 +61,8 @@ class ReleaseCounts:
     """People of the population who match each class."""
     unmatched_population: bool = False
     """Whether some person of the population matches no class."""
+    suppressed_rows: int = 0
+    """Rows that show nothing, which were taken for suppressed and belong to no class."""
     rows: RowQueries | None = None
     """Counts over all rows."""
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from sfumato.data.format import Format
 from sfumato.data.label_metadata import labels_from_json, labels_to_json
 from sfumato.data.sql_quoting import quoted_text
-from sfumato.data.table import Table
+from sfumato.data.table import Table, refuse_duplicates
 from sfumato.errors import NotThatFormat
 
 
@@ -45,4 +45,5 @@ class Parquet(Format):
         table.frame.write_parquet(path, compression="zstd", compression_level=self.level, metadata=metadata)
 
     def scan(self, path: Path) -> str | None:
+        refuse_duplicates(list(pl.read_parquet_schema(path)), path.name)  # DuckDB would rename one of them
         return f"read_parquet({quoted_text(path)})"

@@ -14,17 +14,20 @@ from sfumato.api.results import CheckResults
 from sfumato.data import read
 from sfumato.data.table import Table, require_columns
 from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.dataset.hierarchy import ROOT
 from sfumato.dataset.rows import Rows
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
-from sfumato.evaluation.check import run_checks
+from sfumato.evaluation.check import Subject, run_checks
 from sfumato.evaluation.counts import count_classes
 from sfumato.evaluation.row_queries import SqlRowQueries
 from sfumato.evaluation.rules import verify
+from sfumato.masking.base import method_of
 from sfumato.masking.model import PrivacyModel, UnknownModel, about_released, model_of
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release, Verdict
 from sfumato.release.class_counts import ReleaseCounts
 from sfumato.release.folder import load_release
+from sfumato.wording import counted
 
 
 def check_microdata(
@@ -52,7 +55,7 @@ def check_microdata(
         judged = replace(
             subject,
             models=[model for model in models if not isinstance(model, UnknownModel)],
-            model_verdicts=_model_verdicts(entries, subject.release, columns, subject.original, population),
+            model_verdicts=_model_verdicts(entries, subject, columns, population),
             earlier=[one if isinstance(one, Release) else load_release(one) for one in earlier],
         )
         return CheckResults(verdicts=run_checks(judged))
@@ -73,12 +76,12 @@ def _models_of_run(
 
 def _model_verdicts(
     models: Sequence[Mapping[str, object]],
-    release: Rows,
+    subject: Subject,
     columns: Mapping[str, Column],
-    original: Rows | None,
     population: object,
 ) -> list[Verdict]:
     """The verdicts on the models by independent formulas over counts of the release."""
+    release, original = subject.release, subject.original
     quasi = [name for name, column in columns.items() if column.role is Role.QUASI]
     sensitive = [name for name, column in columns.items() if column.role is Role.SENSITIVE]
     reason = "No column of the release is known to be a quasi-identifier."
@@ -97,14 +100,34 @@ def _model_verdicts(
                 original=original,
                 population=people,
                 paths={name: _paths(columns[name], original or release, name) for name in sensitive},
+                suppressed=_may_be_suppressed(subject, quasi),
             )
-            return verify(models, counts)
+            verdicts = verify(models, counts)
+            if counts.suppressed_rows and subject.foreign:
+                taken = (
+                    f"{counted(counts.suppressed_rows, 'row')} with `*` in every quasi-identifier taken for suppressed."
+                )
+                verdicts = [replace(v, reason=f"{v.reason} {taken}".strip()) for v in verdicts]
+            return verdicts
         except NotApplicable as refusal:
             reason = str(refusal)
     return [
         replace(verdict, reason=reason) if model_of(verdict.model).on_classes else verdict
         for verdict in verify(models, counts)
     ]
+
+
+def _may_be_suppressed(subject: Subject, quasi: Sequence[str]) -> bool:
+    """Whether steps may have suppressed a row: they changed each of its quasi-identifiers.
+
+    Of a release without a manifest the original tells: where a column held ``*`` before, it is a value.
+    """
+    if not subject.foreign:
+        changed = {name for step in subject.steps for name in method_of(step).changed_columns(step, quasi)}
+        return changed >= set(quasi)
+    before = subject.original
+    known = [name for name in quasi if before is not None and name in before.columns]
+    return not any(ROOT in before.group([name]).values.cast(pl.String)[name] for name in known if before is not None)
 
 
 def _declared(
