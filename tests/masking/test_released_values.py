@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import sfumato
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, WriteFailed
 from sfumato.release import Release
 
 PLACES = [("memory", ".csv"), ("memory", ".parquet"), ("memory", ".sav"), ("duckdb", ".csv"), ("duckdb", ".parquet")]
@@ -145,3 +145,42 @@ def test_check_exempts_only_rows_that_somebody_suppressed(tmp_path: Path) -> Non
         release = Release(table=sfumato.read(frame), manifest=manifest)
         manifest["models"] = [{"k-anonymity": {"k": 5}}]
         assert states(release) == [expected]
+
+
+def _spelled(odd: object) -> pl.DataFrame:
+    """Classes of five people, four with one value and one with ``odd``, which is another."""
+    usual = 0.3 if isinstance(odd, float) else "1" if odd == "1.0" else "hiv"
+    jobs = [f"job {row // 5}" for row in range(50)]
+    return pl.DataFrame({"job": jobs, "ill": [odd if row % 5 == 4 else usual for row in range(50)]})
+
+
+@pytest.mark.parametrize(
+    ("odd", "suffix", "kept"),
+    [
+        ("hiv ", ".sav", False),
+        ("", ".sav", False),
+        ("", ".dta", False),
+        ("", ".xlsx", False),
+        ("1.0", ".csv", True),
+        ("hiv ", ".csv", True),
+        ("", ".csv", True),
+        (0.1 + 0.2, ".xlsx", False),
+        (0.1 + 0.2, ".csv", True),
+        (0.1 + 0.2, ".sav", True),
+        ("hiv ", ".parquet", True),
+    ],
+)
+def test_what_is_judged_is_what_is_written(odd: object, suffix: str, kept: bool, tmp_path: Path) -> None:
+    kind = {"kind": "number"} if isinstance(odd, float) else {"kind": "category"}
+    plan = _plan({"job": {"role": "quasi"}, "ill": {"role": "sensitive", **kind}}, MODELS, [])
+    done = sfumato.protect(plan, _spelled(odd), suffix=suffix, n_targets=10, seconds=0.001, unmet=True)
+    assert [str(v.state) for v in done.verdicts if v.model == "l-diversity"] == ["holds"]
+    folder = tmp_path / "release"
+    if kept:
+        done.save(folder, unmet=True)
+        assert [str(v.state) for v in sfumato.check(folder) if v.model == "l-diversity"] == ["holds"]
+        return
+    with pytest.raises(WriteFailed, match="Column `ill`") as refused:
+        done.save(folder, unmet=True)
+    assert not folder.exists()
+    assert "hiv" not in str(refused.value)

@@ -47,11 +47,11 @@ def plain_numbers(frame: pl.DataFrame) -> pl.DataFrame:
     >>> plain_numbers(pl.DataFrame({"x": [-0.0, float("nan"), 1.5, None]}))["x"].to_list()
     [0.0, None, 1.5, None]
     """
-    floats = [name for name, kind in frame.schema.items() if kind.is_float()]
-    columns = [frame.get_column(name) for name in floats]
-    return frame.with_columns(
-        column.set((column == 0).fill_null(value=False), 0.0).fill_nan(None) for column in columns
-    )
+    floats = [column for column in frame if column.dtype.is_float()]
+    odd = [one for one in floats if one.is_nan().any() or ((one == 0) & (1.0 / one < 0)).any()]
+    if not odd:
+        return frame
+    return frame.with_columns(one.set((one == 0).fill_null(value=False), 0.0).fill_nan(None) for one in odd)
 
 
 def blank_missing(table: Table) -> Table:

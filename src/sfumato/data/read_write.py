@@ -38,7 +38,8 @@ def read(source: object, *, format: Format | str | None = None, **options: Any) 
     if table.rows == 0:
         raise EmptyTable("The table has columns but no rows.", fix="Check the file, table or query.")
     refuse_duplicates(table.columns)
-    return replace(table, frame=plain_numbers(table.frame))
+    frame = plain_numbers(table.frame)
+    return table if frame is table.frame else replace(table, frame=frame)
 
 
 def write(table: Table, path: str | Path, *, force: bool = False, format: Format | str | None = None) -> None:  # noqa: A002

@@ -74,7 +74,7 @@ def promised(manifest: Mapping[str, Any]) -> bool:
 
 _MANIFEST: Mapping[str, Why] = {
     **dict.fromkeys(("sfumato", "recipe", "columns", "models", "order"), Why.DECLARED),
-    **dict.fromkeys(("rows", "graph", "nodes", "edges"), Why.RELEASED),
+    **dict.fromkeys(("rows", "reading", "graph", "nodes", "edges"), Why.RELEASED),
     **dict.fromkeys(("unchanged", "steps", "verdicts"), Why.MEASURED),
 }
 """Reasons of the keys of a manifest. A key that is not here is refused."""

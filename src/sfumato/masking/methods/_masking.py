@@ -106,6 +106,9 @@ class Masking(Step):
     reads_weights: ClassVar[bool] = False
     """Whether masked values depend on the weight column of the schema."""
 
+    reads_unit: ClassVar[bool] = False
+    """Whether masked values depend on whose a row is, which the unit column of the schema says."""
+
     columns: tuple[str, ...] | None = None
     """Columns to mask. Default: all quasi-identifier and sensitive columns of a suitable kind."""
     strata: tuple[str, ...] = ()
@@ -117,7 +120,9 @@ class Masking(Step):
 
     def column_passes(self, data: Data) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         weights = data.schema.names(Role.WEIGHT) if self.reads_weights else ()
-        names, beside = self.chosen(data), (*self.strata, *(name for name in weights if name in data.table.columns))
+        unit = (data.schema.unit,) if self.reads_unit and data.schema.unit is not None else ()
+        present = [name for name in (*weights, *unit) if name in data.table.columns]
+        names, beside = self.chosen(data), (*self.strata, *present)
         if not self.independent_columns:
             return ((self, tuple(dict.fromkeys((*names, *beside)))),)
         return tuple(

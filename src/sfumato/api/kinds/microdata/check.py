@@ -55,7 +55,7 @@ def check_microdata(
         judged = replace(
             subject,
             models=[model for model in models if not isinstance(model, UnknownModel)],
-            model_verdicts=_model_verdicts(entries, subject, columns, population),
+            model_verdicts=_model_verdicts(entries, subject, columns, population, found.manifest),
             earlier=[one if isinstance(one, Release) else load_release(one) for one in earlier],
         )
         return CheckResults(verdicts=run_checks(judged))
@@ -79,6 +79,7 @@ def _model_verdicts(
     subject: Subject,
     columns: Mapping[str, Column],
     population: object,
+    manifest: Mapping[str, Any],
 ) -> list[Verdict]:
     """The verdicts on the models by independent formulas over counts of the release."""
     release, original = subject.release, subject.original
@@ -100,7 +101,7 @@ def _model_verdicts(
                 original=original,
                 population=people,
                 paths={name: _paths(columns[name], original or release, name) for name in sensitive},
-                suppressed=_may_be_suppressed(subject, quasi),
+                suppressed=_may_be_suppressed(subject, quasi, manifest),
             )
             verdicts = verify(models, counts)
             if counts.suppressed_rows and subject.foreign:
@@ -117,11 +118,13 @@ def _model_verdicts(
     ]
 
 
-def _may_be_suppressed(subject: Subject, quasi: Sequence[str]) -> bool:
-    """Whether steps may have suppressed a row: they changed each of its quasi-identifiers.
+def _may_be_suppressed(subject: Subject, quasi: Sequence[str], manifest: Mapping[str, Any]) -> bool:
+    """Whether steps may have suppressed a row: they changed each of its quasi-identifiers, or are withheld.
 
     Of a release without a manifest the original tells: where a column held ``*`` before, it is a value.
     """
+    if manifest.get("recipe", {}).get("about", {}).get("method") == "withheld":
+        return True
     if not subject.foreign:
         changed = {name for step in subject.steps for name in method_of(step).changed_columns(step, quasi)}
         return changed >= set(quasi)

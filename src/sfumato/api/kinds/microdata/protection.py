@@ -16,10 +16,11 @@ import polars as pl
 from sfumato.api.protection import PAGE, Protection
 from sfumato.data import Table, read, to_native, write
 from sfumato.data.atomic import sha256
+from sfumato.data.format import format_for
 from sfumato.data.key_file import write_key
 from sfumato.data.text_folder import TEXT_FOLDER, write_text_folder
 from sfumato.dataset import Data
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, WriteFailed
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
@@ -139,7 +140,7 @@ class MicrodataProtection(Protection):
     def _write(self, public: PublicFolder, private: Path, suffix: str | None) -> Mapping[str, object]:
         write_key(private / KEY, self.key)
         self._write_lineage(private)
-        data = self._write_data(public, suffix)
+        data, reading = self._write_data(public, suffix)
         visible = self.report_data.external()
         public.text(README, Leaving(readme(visible, data=data.name), visible.why))
         public.table(CODEBOOK, released(codebook(visible, None if self.in_memory is None else self.in_memory.table)))
@@ -148,9 +149,8 @@ class MicrodataProtection(Protection):
         public.text(PAGE, page)
         document, _ = leaving_report(replace(visible, files={**files, PAGE: sha256(public.path / PAGE)}))
         public.json(PRIVATE, document)
-        manifest = public.manifest(
-            leaving_manifest(published_manifest(self.evaluation.manifest)), kind=self.release_kind
-        )
+        published = {**published_manifest(self.evaluation.manifest), **({"reading": reading} if reading else {})}
+        manifest = public.manifest(leaving_manifest(published), kind=self.release_kind)
         listed = {name: digest for name, digest in manifest["files"].items() if "/" not in name}
         owner = replace(self.report_data, files=listed)
         write_report(owner, private / PAGE, audience="internal")
@@ -159,8 +159,8 @@ class MicrodataProtection(Protection):
         return manifest
 
     @abstractmethod
-    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
-        """Write the data file into the release folder."""
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> tuple[Path, Mapping[str, Any]]:
+        """Write the data file into the release folder; with the options that it must be read with."""
 
     @abstractmethod
     def _write_lineage(self, folder: Path) -> None:
@@ -204,13 +204,13 @@ class InMemoryProtection(MicrodataProtection):
     def lineage(self) -> Lineage:
         return self.protected.lineage
 
-    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> tuple[Path, Mapping[str, Any]]:
         table = self._read()
         path = folder.place(f"data{suffix or self.suffix}", Why.RELEASED)
         write(table, path)
         if self.dataset.table.origin == TEXT_FOLDER and "text" in table.columns:
             write_text_folder(table.frame["text"], folder.place(TEXTS, Why.RELEASED))
-        return path
+        return path, reading_as_judged(table.frame, path)
 
     def _write_lineage(self, folder: Path) -> None:
         write_lineage(self.lineage, folder)
@@ -243,16 +243,51 @@ class InEngineProtection(MicrodataProtection):
         assert lineage is not None
         return lineage
 
-    def _write_data(self, folder: PublicFolder, suffix: str | None) -> Path:
+    def _write_data(self, folder: PublicFolder, suffix: str | None) -> tuple[Path, Mapping[str, Any]]:
         if suffix not in (None, self.path.suffix):
             raise BadParameter(
                 f"The masked file was written as {self.path.suffix}.", fix=f"Run protect with suffix={suffix!r}."
             )
         folder.allow("the masked file", Why.RELEASED)
-        return _moved(self.path, folder.path)
+        return _moved(self.path, folder.path), {}  # the written file was judged
 
     def _write_lineage(self, folder: Path) -> None:
         _moved(self.path.with_name(LINEAGE), folder).chmod(0o600)
+
+
+def reading_as_judged(judged: pl.DataFrame, path: Path) -> dict[str, Any]:
+    """The options with which the written file gives the values that were judged; refused if none do.
+
+    The verdicts are about classes of equal values. They hold for the file if in each column two cells are equal, or
+    empty, in the file where they were in the table that was judged. Texts that look like numbers stay texts.
+    """
+    lost = _columns_not_kept(judged, read(path).frame)
+    texts = [name for name in lost if judged.schema[name] in (pl.String, pl.Categorical, pl.Enum)]
+    reading: dict[str, Any] = {}
+    if texts and "text" in format_for(path).model_fields:
+        reading = {"text": texts}
+        lost = _columns_not_kept(judged, read(path, **reading).frame)
+    if lost:
+        raise WriteFailed(
+            f"Column `{lost[0]}` has values that a {path.suffix} file does not keep apart, or does not keep, so the "
+            "verdicts would not hold for the file. Nothing was written.",
+            fix="Write Parquet, or recode the column: no empty texts, no blanks at the end of texts, rounded numbers.",
+            columns=tuple(lost),
+        )
+    return reading
+
+
+def _columns_not_kept(judged: pl.DataFrame, written: pl.DataFrame) -> list[str]:
+    if judged.height != written.height or judged.width != written.width:
+        return list(judged.columns)
+    return [
+        before.name
+        for before, after in zip(judged, written, strict=True)
+        if not (before.is_null() == after.is_null()).all()
+        or not pl.DataFrame([before.alias("before"), after.alias("after")]).n_unique()
+        == before.n_unique()
+        == after.n_unique()
+    ]
 
 
 def _moved(file: Path, folder: Path) -> Path:
