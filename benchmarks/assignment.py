@@ -16,7 +16,6 @@ from record import Figures
 from sfumato.attacks import Attack, AttackScenario, evaluate_attack
 from sfumato.attacks.record_linkage.assignment import Assignment
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
-from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
 from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.data.table import Table
@@ -64,7 +63,12 @@ def main() -> None:
     survey = pl.read_csv(DATA / "testdata.csv").head(2000).select("urbrur", "relat", "sex", "age", "ori_hid")
     roles = {name: Column(role=Role.HOUSEHOLD if name == "ori_hid" else Role.QUASI) for name in survey.columns}
     people = Data.of(Table(frame=survey), Schema(columns=roles))
-    families: dict[str, Attack] = {"linkage": Linkage(), "household-linkage": HouseholdLinkage()}
+    families_of(people)
+
+
+def families_of(people: Data) -> None:
+    """Whole households of a survey against its members."""
+    families: dict[str, Attack] = {"linkage": Linkage(), "posterior-linkage": PosteriorLinkage()}
     figures = Figures("assignment", "households", {"masking": ""} | dict.fromkeys(families, ".1f"))
     show(figures, "mondrian, k = 5", scenario(people, Mondrian(), (KAnonymity(k=5),)), families)
 

@@ -8,7 +8,7 @@ import polars as pl
 from sfumato.attacks import AttackScenario, Outcome, default_attacks, evaluate_attack, risk
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
-from sfumato.attacks.transparency.counterfeits import Counterfeits
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
 from sfumato.masking.methods.add_counterfeits import AddCounterfeits
@@ -33,9 +33,9 @@ def scenario() -> AttackScenario:
 
 def test_rows_that_copy_nobody_are_named() -> None:
     where = scenario()
-    plain, seeing = (risk(evaluate_attack(attack, where, rng=Rng(1))) for attack in (Linkage(), Counterfeits()))
+    plain, seeing = (risk(evaluate_attack(attack, where, rng=Rng(1))) for attack in (Linkage(), PosteriorLinkage()))
     assert seeing.low > plain.high
-    assert "counterfeits" in [attack.part_name() for attack in default_attacks(where)]
+    assert "posterior-linkage" in [attack.part_name() for attack in default_attacks(where)]
 
 
 def test_secrets_are_read_off_rows_that_copy_nobody() -> None:
@@ -47,6 +47,6 @@ def test_secrets_are_read_off_rows_that_copy_nobody() -> None:
 
 def test_without_the_method_it_is_linkage() -> None:
     where = scenario()
-    blind = risk(evaluate_attack(Counterfeits(transparent=False), where, rng=Rng(1)))
+    blind = risk(evaluate_attack(PosteriorLinkage(transparent=False), where, rng=Rng(1)))
     plain = risk(evaluate_attack(Linkage(transparent=False), where, rng=Rng(1)))
     assert abs(blind.value - plain.value) < 0.1

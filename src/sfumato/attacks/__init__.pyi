@@ -8,7 +8,6 @@ from sfumato.attacks.inference.attribute_linkage import AttributeLinkage as Attr
 from sfumato.attacks.query.averaging import Averaging as Averaging
 from sfumato.attacks.models.coefficient_reconstruction import CoefficientReconstruction as CoefficientReconstruction
 from sfumato.attacks.graph.correlated_neighbourhoods import CorrelatedNeighbourhoods as CorrelatedNeighbourhoods
-from sfumato.attacks.transparency.counterfeits import Counterfeits as Counterfeits
 from sfumato.attacks.graph.degree_matching import DegreeMatching as DegreeMatching
 from sfumato.attacks.query.differencing import Differencing as Differencing
 from sfumato.attacks.record_linkage.directory_linkage import DirectoryLinkage as DirectoryLinkage
@@ -19,7 +18,6 @@ from sfumato.attacks.query.expressions import Expressions as Expressions
 from sfumato.attacks.graph.friend_inference import FriendInference as FriendInference
 from sfumato.attacks.base import Guesses as Guesses
 from sfumato.attacks.inference.hidden_results import HiddenResults as HiddenResults
-from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage as HouseholdLinkage
 from sfumato.attacks.base import Inference as Inference
 from sfumato.attacks.inference.intersection import Intersection as Intersection
 from sfumato.attacks.record_linkage.learned_linkage.attack import LearnedLinkage as LearnedLinkage

@@ -241,8 +241,6 @@ class Attack(Part):
     uses_everything: ClassVar[bool] = False
     """Whether the adversary also uses everybody's known values, the rows of a person or household together, and the
     order of the rows."""
-    by_household: ClassVar[bool] = False
-    """Whether targets are drawn household by household, with all members known."""
     by_unit: ClassVar[bool] = False
     """Whether targets are privacy units with several rows each, instead of rows."""
     looks_up: ClassVar[bool] = False

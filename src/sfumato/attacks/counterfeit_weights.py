@@ -29,5 +29,5 @@ def counterfeit_weights(view: View) -> npt.NDArray[np.float64] | None:
     )
     frequency = counts.drop("alike").sum_horizontal().to_numpy()
     alike = counts["alike"].cast(pl.Float64).to_numpy()
-    weights: npt.NDArray[np.float64] = (1 + 1e-6 * (1 - frequency / (frequency.max() + 1.0))) / alike
+    weights: npt.NDArray[np.float64] = (1 + 1e-3 * (1 - frequency / (frequency.max() + 1.0))) / alike
     return weights

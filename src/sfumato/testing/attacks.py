@@ -84,9 +84,6 @@ class AttackBench:
         if seed not in self._masked:
             self._masked[seed] = self._mask(population(_ROWS, seed=seed))
         table, steps = self._masked[seed]
-        if self.attack.by_household:
-            original = _in_households(original)
-            table = table.with_columns(household=1000 - pl.int_range(pl.len()) // 4)
         order = _RELEASED.child("order").generator.permutation(_ROWS)
         control = self.attack.discloses is Discloses.MEMBERSHIP
         return AttackScenario(
@@ -110,13 +107,6 @@ class AttackBench:
         table = events.with_columns(pl.col("user").map_elements(lambda user: int(pseudonym[user]), pl.Int64))
         release = Release(table=Table(frame=table), manifest={})
         return AttackScenario(original=_events(1), release=release, aligned=True)
-
-
-def _in_households(people: Data) -> Data:
-    """The same people in households of four; the release numbers the households otherwise."""
-    frame = people.table.frame.with_columns(household=pl.int_range(pl.len()) // 4)
-    columns = {**people.schema.columns, "household": Column(role=Role.HOUSEHOLD)}
-    return Data.of(Table(frame=frame), Schema(columns=columns))
 
 
 def _events(seed: int) -> Data:
@@ -240,7 +230,7 @@ def classifies_itself(bench: AttackBench) -> None:
     kind = type(bench.attack)
     assert isinstance(kind.discloses, Discloses), "`discloses` is missing"
     assert isinstance(kind.stage, Stage), "`stage` is no Stage"
-    for name in ("cheap", "bounded_by_k", "pairwise", "by_household", "by_unit", "any_columns"):
+    for name in ("cheap", "bounded_by_k", "pairwise", "by_unit", "any_columns"):
         assert isinstance(getattr(kind, name), bool), f"`{name}` is neither true nor false"
     assert kind.exploited([{"step": "a-method-that-is-not-installed"}]) == (), "it exploits a method it cannot know"
     remedy = kind.remedy({})

@@ -13,7 +13,6 @@ from typing import assert_never
 from sfumato.attacks.base import Attack, Discloses, UnitLinking
 from sfumato.attacks.evaluation.any_columns import evaluate_any_columns
 from sfumato.attacks.evaluation.attribute import evaluate_attribute
-from sfumato.attacks.evaluation.households import evaluate_households
 from sfumato.attacks.evaluation.identity import evaluate_identity
 from sfumato.attacks.evaluation.membership import evaluate_membership
 from sfumato.attacks.evaluation.outcome import Outcome
@@ -64,7 +63,7 @@ def evaluate_attack(
     evaluate: Callable[[Attack, AttackScenario, Rng, Progress, int], Outcome]
     match attack.discloses:
         case Discloses.IDENTITY:
-            evaluate = evaluate_households if attack.by_household else evaluate_identity
+            evaluate = evaluate_identity
             if attack.any_columns:
                 evaluate = evaluate_any_columns
         case Discloses.ATTRIBUTE:

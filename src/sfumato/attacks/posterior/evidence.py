@@ -26,6 +26,7 @@ import polars as pl
 from sfumato.arrays import Ints
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import match
+from sfumato.attacks.counterfeit_weights import counterfeit_weights
 from sfumato.attacks.likelihood import Likelihood
 from sfumato.attacks.posterior.composition import PublishedStep, composed, without_certain_start
 from sfumato.attacks.posterior.scores import ChannelTerms, RowEvidence, Singles
@@ -65,6 +66,9 @@ def collect(view: View, progress: Progress) -> RowEvidence:
         raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
     if matched is not None:
         collected.bonus += np.log(np.maximum(matched.weights(np.arange(len(collected.bonus))), 1e-300))
+    real = counterfeit_weights(view)
+    if real is not None:
+        collected.bonus += np.log(real)
     used = {
         *stated.columns,
         *learned_names,

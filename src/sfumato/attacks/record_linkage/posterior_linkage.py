@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -29,7 +29,8 @@ class PosteriorLinkage(Linking):
     is for anybody. Ranges and unchanged values are either possible or not; noise, swapping, PRAM, fuzzy
     microaggregation and shifted dates have the likelihood that follows from their published parameters (their
     channel); other methods are rerun to estimate it. Where a released column groups the rows of a person or household,
-    the scores of the rows are added and the whole group is linked. Without published steps, how often each column kept
+    the scores of the rows are added and the whole group is linked. Where counterfeit rows were added, rows whose other
+    columns are shared by others are less likely real. Without published steps, how often each column kept
     its values and how far it moved them is learned from the files: rare values that were kept, near ranks and near
     values all count. Where the order of rows was kept, the place in the
     file is evidence too. Different people get different rows: the assignment with the largest total score is computed.
@@ -58,12 +59,23 @@ class PosteriorLinkage(Linking):
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        """Where values may have been perturbed, or rows are grouped, or their order was kept."""
+        """Where values may have been perturbed, rows are grouped or were added, or their order was kept."""
         if scenario.synthetic or scenario.release_row is None or not scenario.known:
             return ()
         perturbed = not scenario.steps or len(scenario.unperturbed) < len(scenario.known)
         ordered = scenario.release.manifest.get("order") == "kept"
-        return (cls(),) if perturbed or ordered or scenario.household is not None else ()
+        added = any(method.adds_rows for method in scenario.methods)
+        return (cls(),) if perturbed or ordered or added or scenario.household is not None else ()
+
+    @classmethod
+    def remedy(cls, detail: Mapping[str, object]) -> str | None:
+        column = detail.get("together")
+        if column is None:
+            return None
+        return (
+            f"Remove “{column}”, which links rows that belong together: a whole household is often unique even if each "
+            "of its members is not. Or generalize until whole households look alike."
+        )
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         evidence = collect(view, progress)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import pytest
 
 from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, risk
-from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.attacks.record_linkage.posterior_linkage import PosteriorLinkage
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Schema
-from sfumato.errors import NotApplicable
 from sfumato.evaluation import advice, attack_to_dict
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
@@ -42,7 +40,7 @@ def scenario(*, left_out: float = 0.0, seed: int = 1) -> AttackScenario:
 
 def test_families_are_found_where_no_member_is() -> None:
     where = scenario()
-    alone, family = (risk(evaluate_attack(attack, where, rng=Rng(1))) for attack in (Linkage(), HouseholdLinkage()))
+    alone, family = (risk(evaluate_attack(attack, where, rng=Rng(1))) for attack in (Linkage(), PosteriorLinkage()))
     assert alone.high < 0.1
     assert family.low > 0.4
 
@@ -50,7 +48,7 @@ def test_families_are_found_where_no_member_is() -> None:
 def test_members_who_were_left_out_do_not_hide_the_others() -> None:
     where = scenario(left_out=0.05)
     assert where.lineage is not None
-    outcome = evaluate_attack(HouseholdLinkage(), where, rng=Rng(1))
+    outcome = evaluate_attack(PosteriorLinkage(), where, rng=Rng(1))
     assert outcome.main.trials == len(where.lineage.rows)
     assert risk(outcome).low > 0.3
 
@@ -67,31 +65,32 @@ def test_a_small_household_is_as_hard_to_find_as_its_members() -> None:
         lineage=where.lineage,
     )
     assert (
-        risk(evaluate_attack(HouseholdLinkage(), single, rng=Rng(1))).low
+        risk(evaluate_attack(PosteriorLinkage(), single, rng=Rng(1))).low
         < risk(evaluate_attack(Linkage(), single, rng=Rng(1))).high
     )
 
 
 def test_the_battery_looks_for_families() -> None:
-    assert "household-linkage" in [attack.part_name() for attack in default_attacks(scenario())]
+    assert "posterior-linkage" in [attack.part_name() for attack in default_attacks(scenario())]
 
 
-def test_without_a_household_column_it_does_not_apply() -> None:
+def test_without_a_household_column_nobody_is_found() -> None:
     where = scenario()
     release = Release(table=Table(frame=where.release.table.frame.drop("home")), manifest=where.release.manifest)
     hidden = AttackScenario(original=where.original, release=release, lineage=where.lineage)
-    with pytest.raises(NotApplicable, match="groups the rows of a household"):
-        evaluate_attack(HouseholdLinkage(), hidden, rng=Rng(1))
-    assert "household-linkage" not in [attack.part_name() for attack in default_attacks(hidden)]
+    outcome = evaluate_attack(PosteriorLinkage(), hidden, rng=Rng(1))
+    assert risk(outcome).high < 0.1
+    assert "together" not in outcome.detail
+    assert "posterior-linkage" not in [attack.part_name() for attack in default_attacks(hidden)]
 
 
 def test_households_are_drawn_whole() -> None:
-    outcome = evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1), n_targets=50)
+    outcome = evaluate_attack(PosteriorLinkage(), scenario(), rng=Rng(1), n_targets=50, competing=False)
     assert 50 <= outcome.main.trials < 57
 
 
 def test_the_advice_is_to_leave_the_household_column_out() -> None:
-    plain = attack_to_dict(evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1)))
+    plain = attack_to_dict(evaluate_attack(PosteriorLinkage(), scenario(), rng=Rng(1)))
     limit = {"limit": "risk", "wanted": 0.1, "value": plain["high"], "met": False}
     (told,) = advice([plain], [limit], {})
     assert "“home”" in told.changes[0]
