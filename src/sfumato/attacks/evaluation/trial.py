@@ -21,6 +21,9 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
+_RANGES = 5
+"""Ranges of stated probabilities in which guesses are compared with the truth."""
+
 
 def sample(rng: Rng, name: str, candidates: Rows, count: int) -> Rows:
     """At most ``count`` of the candidates in random order, so that every prefix is a random sample."""
@@ -171,6 +174,8 @@ def outcome_of(
     found, made, sure = _by_person(people, hit, guesses.made, certain)
     detail = dict(guesses.detail)
     order = np.argsort(rows, kind="stable")
+    if attack.uses_everything:
+        detail["calibration"] = calibration(guesses.confidence[guesses.made], hit[guesses.made])
     if targets.outsiders:
         detail["outsiders"] = targets.outsiders
     return Outcome(
@@ -199,6 +204,23 @@ def outcome_of(
         hit=hit[order],
         confidence=guesses.confidence[order],
     )
+
+
+def calibration(confidence: Floats, hit: Floats) -> list[dict[str, float]]:
+    """The mean stated probability of the guesses in five ranges of it, and the share of them that is right.
+
+    >>> calibration(np.array([0.9, 0.9, 0.1]), np.array([1.0, 1.0, 0.0]))
+    [{'stated': 0.1, 'right': 0.0, 'guesses': 1}, {'stated': 0.9, 'right': 1.0, 'guesses': 2}]
+    """
+    part = np.minimum((confidence * _RANGES).astype(np.int64), _RANGES - 1)
+    return [
+        {
+            "stated": round(float(confidence[part == number].mean()), 3),
+            "right": round(float(hit[part == number].mean()), 3),
+            "guesses": int((part == number).sum()),
+        }
+        for number in np.unique(part)
+    ]
 
 
 def _by_person(people: Rows | None, hit: Floats, made: Bools, certain: Bools) -> tuple[Floats, Bools, Bools]:
