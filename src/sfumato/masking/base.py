@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from sfumato.arrays import Floats
 from sfumato.data.table import Table
 from sfumato.dataset import Column, Data, Role, Schema
 from sfumato.errors import NotApplicable, SfumatoError, UnknownPart
@@ -218,6 +219,12 @@ class Step(Part):
         By default a step without randomness has one possible result for each person (:meth:`certain_result`).
         """
         return () if cls.draws or cls.synthetic else cls.certain_result(published, knowledge)
+
+    @classmethod
+    def added_covariance(cls, published: Mapping[str, Any], released: pl.DataFrame) -> Floats | None:
+        """The covariance that the step added to that of its published columns, estimated from the release of the step;
+        None if this is not known, or if it is not noise."""
+        return None
 
     @classmethod
     def certain_result(cls, published: Mapping[str, Any], knowledge: PublicKnowledge) -> tuple[StepChannel, ...]:

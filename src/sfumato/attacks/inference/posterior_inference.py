@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import polars as pl
 
 from sfumato.arrays import Floats
 from sfumato.attacks.base import Guesses, Inference, Stage, View, unperturbed
@@ -15,7 +16,7 @@ from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.attacks.posterior.candidates import best_pairs
 from sfumato.attacks.posterior.evidence import collect
 from sfumato.attacks.posterior.matching import probabilities
-from sfumato.attacks.posterior.secrets import Channel
+from sfumato.attacks.posterior.secrets import Channel, linear_prior
 from sfumato.attacks.remasking import WEAK_MASKING
 from sfumato.deadline import batches, split_deadline
 from sfumato.errors import OutOfTime
@@ -114,19 +115,34 @@ class PosteriorInference(Inference):
 def _priors(view: View, channel: Channel, progress: Progress) -> Callable[[slice], Floats]:
     """The prior probabilities of the sensitive values for the targets of a slice.
 
-    If the sensitive column was perturbed, half of the prior comes from the neighbours' values, which helps to separate
-    the value from the noise. Otherwise it is the frequency in the release.
+    If the sensitive column was perturbed, a part of the prior comes from the neighbours' values, and for amounts a
+    part from a linear regression on the known ones: both help to separate the value from the noise. Otherwise it is the
+    frequency in the release.
     """
     if channel.forward is None:
         return lambda part: np.broadcast_to(channel.prior, (part.stop - part.start, len(channel.prior)))
     present = np.flatnonzero(channel.codes >= 0)
     features = points(view, own=False, progress=progress)
     tree = BoxTree.of(features.released[present])
+    regression = linear_prior(view)
 
     def prior(part: slice) -> Floats:
         near, _ = tree.near(features.targets[part], _NEIGHBOURS)
         votes = np.zeros((len(near), len(channel.prior)))
         np.add.at(votes, (np.arange(len(near))[:, None], channel.codes[present][near]), 1 / near.shape[1])
-        return (channel.prior + channel.origins(votes, np.broadcast_to(channel.prior, votes.shape))) / 2
+        own = channel.prior + channel.origins(votes, np.broadcast_to(channel.prior, votes.shape))
+        if regression is None:
+            return own / 2
+        middle, spread, explained = regression
+        values = channel.values.cast(pl.Float64).to_numpy()
+        near_line = np.exp(-0.5 * ((values[None, :] - middle[part][:, None]) / spread) ** 2) * _spacing(values)
+        total = near_line.sum(axis=1, keepdims=True)
+        line = np.divide(near_line, total, out=own / 2, where=total > 0)
+        return np.asarray(explained * line + (1 - explained) * own / 2)
 
     return prior
+
+
+def _spacing(values: Floats) -> Floats:
+    """The length of the interval that each of the ascending values stands for."""
+    return np.asarray(np.gradient(values)) if len(values) > 1 else np.ones(len(values))

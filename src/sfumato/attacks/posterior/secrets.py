@@ -25,6 +25,7 @@ from sfumato.attacks.shared_simulations import masking_rounds
 from sfumato.data.row_codes import positions
 from sfumato.deadline import check_deadline, split_deadline
 from sfumato.errors import NotApplicable
+from sfumato.masking.base import method_of
 from sfumato.progress import Progress
 
 Floats = npt.NDArray[np.float64]
@@ -116,6 +117,48 @@ class Channel:
             first = pl.DataFrame({"value": released, "label": canonical(released)}).drop_nulls().unique("label")
             values = first.sort("label")["value"]
         return cls(values=values, prior=prior, codes=np.where(codes < size, codes, -1), forward=forward)
+
+
+def linear_prior(view: View) -> tuple[Floats, float, float] | None:
+    """The expected value of a perturbed amount for each target, the standard deviation around it, and the share of the
+    variance that it explains.
+
+    The moments of the release, less the noise that the published steps added, are those of the original: from them
+    follows the best linear estimate from the known values, which are true. None if a perturbation is not noise.
+    """
+    assert view.secret is not None
+    released = view.release.table.frame
+    names = [
+        name
+        for name in dict.fromkeys((*view.knows, view.secret))
+        if released[name].dtype.is_numeric() and (name == view.secret or view.targets[name].dtype.is_numeric())
+    ]
+    if names[-1] != view.secret or len(names) < 2:
+        return None
+    table = released.select(pl.col(names).cast(pl.Float64)).drop_nulls().to_numpy()
+    if len(table) <= 2 * len(names):
+        return None
+    spread = np.atleast_2d(np.cov(table, rowvar=False))
+    for step in view.steps:
+        changed = method_of(step).changed_columns(step, names)
+        if not changed:
+            continue
+        added = method_of(step).added_covariance(step, released)
+        if added is None:
+            return None
+        place = [names.index(name) for name in changed]
+        own = [step["columns"].index(name) for name in changed]
+        spread[np.ix_(place, place)] -= added[np.ix_(own, own)]
+    scale = np.sqrt(np.maximum(np.diag(spread), 1e-300))
+    if not (np.diag(spread) > 0).all():
+        return None
+    related = spread / np.outer(scale, scale)
+    inverse = np.linalg.pinv(related[:-1, :-1], rcond=0.01, hermitian=True)
+    weight = inverse @ related[:-1, -1]
+    left = max(1 - float(weight @ related[:-1, -1]), 0.01)
+    known = view.targets.select(pl.col(names[:-1]).cast(pl.Float64)).fill_null(np.nan).to_numpy()
+    unit = np.nan_to_num((known - table[:, :-1].mean(axis=0)) / scale[:-1], nan=0.0)
+    return table[:, -1].mean() + scale[-1] * (unit @ weight), float(scale[-1] * np.sqrt(left)), 1 - left
 
 
 def _perturbed(view: View) -> bool:

@@ -182,6 +182,15 @@ class Noise(Masking):
         turn = vectors[:, kept] / np.sqrt(values[kept]) / unit[:, None]
         return (PointChannel(columns=names, known=known @ turn, released=released @ turn, spread=spread),)
 
+    @classmethod
+    def added_covariance(cls, published: Mapping[str, Any], released: pl.DataFrame) -> Floats | None:
+        """From the published ratio, for variants whose noise follows from the covariance of the release."""
+        step, names = cls.build(dict(published["parameters"])), tuple(published["columns"])
+        if step.strata or step.variant not in ("additive", "correlated") or not set(names) <= set(released.columns):
+            return None
+        masked = moments(matrix_of(released, names), cls.part_name())[1]
+        return np.asarray(masked - step.recover(released, names)[1])
+
     def _column(
         self, name: str, known: Floats, people: Floats, released: Floats, knowledge: PublicKnowledge
     ) -> tuple[StepChannel, ...]:
