@@ -189,7 +189,7 @@ def test_a_release_never_replaces_one_of_another_kind(folder: Path) -> None:
         (("protect", "tables.yaml", "--seed", "1"), "--seed"),
         (("protect", "graph.yaml", "people.csv", "--engine", "duckdb"), "--engine"),
         (("attack", "out", "--knows", "age"), "--knows"),
-        (("attack", "out", "--tries", "5"), "--tries"),
+        (("attack", "out", "--targets", "5"), "--targets"),
         (("check", "out", "--engine", "duckdb"), "--engine"),
     ],
 )
@@ -211,7 +211,7 @@ def test_tries_are_honoured_for_answers(folder: Path, capsys: pytest.CaptureFixt
         "sfumato: 1\ndataset: ward\nperson: row\nledger: ward.db\nanswering: {policy: exact}\ntables:\n  ward:\n"
         "    data: ward.csv\n    columns: {id: {kind: integer}, sex: {kind: category, role: sensitive}}\n"
     )
-    words = ("attack", "ward.yaml", "--attack", "differencing", "--knows", "id", "--secret", "sex", "--tries", "60")
+    words = ("attack", "ward.yaml", "--attack", "differencing", "--knows", "id", "--secret", "sex", "--targets", "60")
     code, document = run(capsys, *words)
     assert (code, document["attacks"][0]["tried"]) == (0, 60)
 

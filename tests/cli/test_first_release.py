@@ -34,7 +34,7 @@ def clinic(tmp_path, monkeypatch):
 def test_a_preset_raises_k_until_its_limit_is_met(clinic, preset, capsys):
     assert main(["init", "clinic.csv", "--preset", preset, "--out", "r.yaml"]) == 0
     assert "Rehearsed:" in capsys.readouterr().err
-    assert main(["protect", "r.yaml", "--out", "release", "--tries", "1000"]) == 0
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "1000"]) == 0
     assert (clinic / "release" / "data.csv").exists()
 
 
@@ -47,13 +47,13 @@ def test_every_printed_way_out_ends_in_a_release(clinic, way, capsys):
     assert "Choose one, then: sfumato protect r.yaml" in told
     ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
     assert len(ways) == 3
-    assert main(["protect", "r.yaml", "--out", "release", "--tries", "1000"]) == 1
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "1000"]) == 1
     again = capsys.readouterr().err
     assert all(line in again for line in ways)
     assert "--unmet" not in again
     assert not (clinic / "release").exists()
     assert main(shlex.split(ways[way])[1:]) == 0
-    assert main(["protect", "r.yaml", "--out", "release", "--tries", "1000"]) == 0
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "1000"]) == 0
     assert (clinic / "release" / "data.csv").exists()
 
 
@@ -68,9 +68,9 @@ def test_a_model_that_no_release_can_meet_is_said_before_the_run(clinic, way, ca
     assert "Rehearsed: No combination of levels meets the models" in told
     ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
     assert [line.split()[3] for line in ways] == ["hiv=drop", "hiv=quasi"]
-    assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 1
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "500"]) == 1
     assert main(shlex.split(ways[way])[1:]) == 0
-    assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 0
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "500"]) == 0
     assert (clinic / "release" / "data.csv").exists()
 
 
@@ -87,7 +87,7 @@ def test_a_choice_decides_the_columns_that_nobody_has_decided_too(clinic, way, c
     assert "YOUR-NAME\n  sfumato decide" not in told
     assert all("--rest quasi" in line for line in ways)
     assert main(shlex.split(ways[way])[1:]) == 0
-    assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 0
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "500"]) == 0
 
 
 def test_a_run_that_meets_no_model_offers_the_choices_again(clinic, capsys):
@@ -95,7 +95,7 @@ def test_a_run_that_meets_no_model_offers_the_choices_again(clinic, capsys):
     frame.with_columns(hiv=pl.Series(["yes", "no", "no"] * 1000)).write_csv("two.csv")
     assert main(["init", "two.csv", "--preset", "public-use-file", "--out", "r.yaml"]) == 0
     capsys.readouterr()
-    assert main(["protect", "r.yaml", "--out", "release", "--tries", "500"]) == 1
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "500"]) == 1
     told = capsys.readouterr().err
     assert "`hiv`: l-diversity wants >= 3" in told
     assert "k-anonymity wants" not in told, "only what fails is named"
@@ -122,13 +122,13 @@ def test_a_repeated_identifier_is_asked_about_before_the_run_and_after(clinic, w
     assert "Review them, then" not in told
     ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
     assert [line.split()[3:5] for line in ways] == [["--unit", "row"], ["--unit", "street"]]
-    assert main(["protect", "r.yaml", "--out", "release", "--tries", "200"]) == 1
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "200"]) == 1
     again = capsys.readouterr().err
     assert all(line in again for line in ways)
     assert main(shlex.split(ways[way])[1:]) == 0
     assert Recipe.load("r.yaml").schema.declared_unit == ["row", "street"][way]
     if way == 0:
-        assert main(["protect", "r.yaml", "--out", "release", "--tries", "200"]) == 0
+        assert main(["protect", "r.yaml", "--out", "release", "--targets", "200"]) == 0
     assert main(["decide", "r.yaml", "--unit", "stret", "--by", "Ann"]) == 2
     assert "Did you mean `street`" in capsys.readouterr().err
 

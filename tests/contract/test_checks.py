@@ -115,7 +115,17 @@ def test_no_engine_writes_what_another_refuses(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "r.yaml").write_text(json.dumps({**document, "data": "panel.csv"}))
     for engine in ENGINES:
         out = tmp_path / f"out-{engine}"
-        words = ["protect", str(tmp_path / "r.yaml"), "--engine", engine, "--out", str(out), "--tries", "10", "--json"]
+        words = [
+            "protect",
+            str(tmp_path / "r.yaml"),
+            "--engine",
+            engine,
+            "--out",
+            str(out),
+            "--targets",
+            "10",
+            "--json",
+        ]
         assert main(words) == 1
         assert not out.exists()
         assert main([*words, "--unmet"]) == 1
@@ -132,7 +142,7 @@ def test_a_pseudonym_that_links_rows_has_no_tick(tmp_path: Path, capsys: pytest.
     steps = [{"pseudonymize": {"key": str(tmp_path / "k")}}, {"noise": {"variance_ratio": 4, "columns": ["pay"]}}]
     document = {"sfumato": 1, "data": "panel.csv", "columns": columns, "steps": steps, "limits": {"risk": 0.9}}
     (tmp_path / "r.yaml").write_text(json.dumps({**document, "attacks": ["linkage"]}))
-    words = ["protect", str(tmp_path / "r.yaml"), "--out", str(tmp_path / "out"), "--tries", "100"]
+    words = ["protect", str(tmp_path / "r.yaml"), "--out", str(tmp_path / "out"), "--targets", "100"]
     assert main(words) == 1
     printed = capsys.readouterr().out
     assert "Not judged for groups: the column `person` tells which rows belong together" in " ".join(printed.split())

@@ -124,7 +124,7 @@ def _protected(folder: Path, name: str, models: str) -> Path:
         **plan,
     }
     (folder / "plan.yaml").write_text(json.dumps(document))
-    words = ["protect", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--tries", "5", "--unmet", "--json"]
+    words = ["protect", str(folder / "plan.yaml"), "--out", str(folder / "out"), "--targets", "5", "--unmet", "--json"]
     assert main([*words, "--engine", "memory"]) in (0, 1)
     if (folder / "out" / "data.parquet").exists():
         return folder / "out"

@@ -198,7 +198,9 @@ def test_few_rows_or_none_are_no_failure(rows: int, tmp_path: Path, capsys: pyte
     (tmp_path / "people.csv").write_text("age,job,ill\n" + "40,cook,no\n" * rows)
     (tmp_path / "synthesis.yaml").write_text(f"{SYNTHESIS}data: people.csv\n")
     (tmp_path / "learning.yaml").write_text(f"{LEARNING}data: people.csv\n")
-    assert main(["protect", str(tmp_path / "synthesis.yaml"), "--out", str(tmp_path / "release"), "--tries", "5"]) == 0
+    assert (
+        main(["protect", str(tmp_path / "synthesis.yaml"), "--out", str(tmp_path / "release"), "--targets", "5"]) == 0
+    )
     assert (tmp_path / "release" / "data.csv").is_file()
     assert main(["learn", str(tmp_path / "learning.yaml"), "--out", str(tmp_path / "model.skops")]) == 0
     capsys.readouterr()

@@ -75,7 +75,7 @@ def test_an_engine_of_another_distribution_is_selected_by_its_name(installed: Pa
         return subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True)
 
     assert "[auto|memory|duckdb|far-away|spark]" in command("--help").stdout
-    done = command("sfumato.yaml", "--engine", "far-away", "--tries", "6", "--json")
+    done = command("sfumato.yaml", "--engine", "far-away", "--targets", "6", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["verdicts"][0]["state"] == "holds"
     assert pl.read_parquet(tmp_path / "release" / "data.parquet")["age"].n_unique() == 2

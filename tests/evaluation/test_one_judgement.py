@@ -82,10 +82,10 @@ def test_a_study_recommends_nothing_that_protect_refuses(tmp_path: Path, capsys:
     people().write_csv(tmp_path / "people.csv")
     recipe = {**RECIPE, "data": "people.csv", "limits": {"risk": 0.3}, "attacks": ["linkage"]}
     steps = recipe.pop("steps")
-    study = {"candidates": [{"generalize": {"suppression": 0.1}}], "tries": 20, "utility": "marginals"}
+    study = {"candidates": [{"generalize": {"suppression": 0.1}}], "targets": 20, "utility": "marginals"}
     (tmp_path / "study.yaml").write_text(json.dumps({**recipe, "study": study}))
     (tmp_path / "r.yaml").write_text(json.dumps({**recipe, "steps": steps}))
-    assert main(["protect", str(tmp_path / "r.yaml"), "--out", str(tmp_path / "out"), "--tries", "20", "--json"]) == 1
+    assert main(["protect", str(tmp_path / "r.yaml"), "--out", str(tmp_path / "out"), "--targets", "20", "--json"]) == 1
     capsys.readouterr()
     words = ["study", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "study"), "--workers", "1", "--json"]
     assert main(words) == 1
@@ -156,7 +156,7 @@ def test_a_preset_covers_columns_that_become_sensitive_later(
     assert main(["init", "people.csv", "--preset", "research-file", "--out", "r.yaml"]) == 0
     assert main(["decide", "r.yaml", "--rest", "sensitive", "--by", "A. Steward"]) == 0
     capsys.readouterr()
-    main(["protect", "r.yaml", "--tries", "20", "--unmet", "--json"])
+    main(["protect", "r.yaml", "--targets", "20", "--unmet", "--json"])
     document = json.loads(capsys.readouterr().out)
     diverse = {v["column"]: v for v in document["verdicts"] if v["model"] == "l-diversity"}
     secret = [d["column"] for d in document["decisions"] if d["role"] == "sensitive" and d["released"]]
@@ -174,7 +174,7 @@ def test_a_command_says_publish_only_of_a_release_that_was_judged(
     def said(*more: str, **changes: Any) -> tuple[int, str, str]:
         (tmp_path / "r.yaml").write_text(json.dumps({**recipe, "attacks": ["linkage"], **changes}))
         out = tmp_path / "out"
-        code = main(["protect", str(tmp_path / "r.yaml"), "--out", str(out), "--tries", "20", "--force", *more])
+        code = main(["protect", str(tmp_path / "r.yaml"), "--out", str(out), "--targets", "20", "--force", *more])
         line = next(line for line in capsys.readouterr().err.splitlines() if str(out) in line and ":" in line)
         listed = line.rpartition("(")[2].removesuffix(")").split(", ")
         assert listed == sorted(path.name for path in out.iterdir())
@@ -196,7 +196,7 @@ def test_a_graph_that_fails_its_model_is_not_called_publishable(
     (tmp_path / "g.yaml").write_text(
         "sfumato: 1\ngraph: {edges: edges.csv}\nmodels: [k-degree-anonymity: 3]\nattacks: [degree-matching]\n"
     )
-    words = ["protect", str(tmp_path / "g.yaml"), "--out", str(tmp_path / "out"), "--unmet", "--tries", "5"]
+    words = ["protect", str(tmp_path / "g.yaml"), "--out", str(tmp_path / "out"), "--unmet", "--targets", "5"]
     assert main(words) == 1
     lines = capsys.readouterr().err
     assert "Not met:" in lines

@@ -395,7 +395,7 @@ measures: [edges-kept, structural-uniqueness]
 def test_the_verbs_work_on_a_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe, out = folder / "graph.yaml", folder / "release"
     recipe.write_text(RECIPE)
-    assert main(["protect", str(recipe), "--out", str(out), "--seed", "1", "--tries", "100", "--json"]) == 0
+    assert main(["protect", str(recipe), "--out", str(out), "--seed", "1", "--targets", "100", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert {verdict["model"] for verdict in document["verdicts"]} >= {"k-anonymity", "k-degree-anonymity"}
     assert {attack["attack"] for attack in document["attacks"]} >= {"degree-matching", "linkage"}
@@ -411,7 +411,7 @@ def test_the_verbs_work_on_a_graph(folder: Path, capsys: pytest.CaptureFixture[s
     kept = next(entry["value"] for entry in measured["measures"] if entry["measure"] == "edges-kept")
     assert 0.9 < kept <= 1
     arguments = ["attack", str(out), "--original", str(recipe), "--attack", "neighbour-degrees", "--limit", "0.05"]
-    assert main([*arguments, "--seed", "1", "--tries", "100", "--json"]) == 1
+    assert main([*arguments, "--seed", "1", "--targets", "100", "--json"]) == 1
     assert main(["report", str(out), "--out", str(folder / "page.html")]) == 0
     assert (folder / "page.html").is_file()
 

@@ -35,7 +35,7 @@ assert sfumato.check(done).holds
 assert len(sfumato.attack(done, attacks=["linkage", "attribute-linkage"], seed=1)) == 2
 assert len(sfumato.measure(done, measures=["marginals", "ncp"], seed=1).results) == 2
 sfumato.report(done, out="report.html")
-plan = dict(recipe, attacks=["linkage"], study=dict(candidates=["mondrian"], tries=20))
+plan = dict(recipe, attacks=["linkage"], study=dict(candidates=["mondrian"], targets=20))
 assert sfumato.study(plan, people, workers=1).points[0].risk is not None
 print(" ".join(sorted({{name.split(".")[0] for name in sys.modules}})))
 """
@@ -81,7 +81,7 @@ attacks: [linkage]
 FILES = {
     "people.csv": PEOPLE,
     "recipe.yaml": RECIPE,
-    "study.yaml": RECIPE + "study: {candidates: [mondrian], tries: 20}\n",
+    "study.yaml": RECIPE + "study: {candidates: [mondrian], targets: 20}\n",
     "plan.yaml": """
 sfumato: 1
 data: people.csv
@@ -110,9 +110,9 @@ COMMANDS = {
     "init": "init people.csv --k 3 --force --no-compare",
     "decide": "decide sfumato.yaml ill=sensitive --by Ana --reason known",
     "hierarchy": "hierarchy check recipe.yaml",
-    "protect": "protect recipe.yaml --out release --unmet --tries 20",
+    "protect": "protect recipe.yaml --out release --unmet --targets 20",
     "check": "check release --original people.csv",
-    "attack": "attack release --original people.csv --tries 20",
+    "attack": "attack release --original people.csv --targets 20",
     "measure": "measure release --original people.csv",
     "report": "report release --out report.html",
     "study": "study study.yaml --out study",

@@ -125,7 +125,7 @@ steps: [{generalize: {suppression: 0.2}}]
     firms = {"employees": workers, "turnover": workers * draw.uniform(50, 90, 90), "wages": workers * 30.5}
     pl.DataFrame({**firms, "profit": draw.normal(5, 3, 90)}).write_csv(folder / "companies.csv")
     (folder / "spill").mkdir()
-    assert main(["protect", str(folder / "sfumato.yaml"), "--out", str(folder / "release"), "--tries", "50"]) == 0
+    assert main(["protect", str(folder / "sfumato.yaml"), "--out", str(folder / "release"), "--targets", "50"]) == 0
     for name in ("release-2024", "release-2025", "release-2026", "demo/hospital/release"):
         shutil.copytree(folder / "release", folder / name)
         shutil.copytree(folder / "release-private", folder / f"{name}-private")

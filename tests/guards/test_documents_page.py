@@ -57,9 +57,9 @@ def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 def test_every_key_on_the_page_is_one_of_the_document(printed: Any) -> None:
     printed("ledger", "cap", "people.yaml", "--epsilon", "2")
-    release = printed("protect", "people.yaml", "--out", "release", "--tries", "20", "--unmet")
+    release = printed("protect", "people.yaml", "--out", "release", "--targets", "20", "--unmet")
     original = ("--original", "people.csv")
-    attack = printed("attack", "release", *original, "--attack", "linkage", "--tries", "20")
+    attack = printed("attack", "release", *original, "--attack", "linkage", "--targets", "20")
     answer = printed("query", "people.yaml", "SELECT town, COUNT(*) AS n FROM people GROUP BY town", "--epsilon", "1")
     shown = printed("ledger", "show", "people.yaml")
     found: dict[str, list[dict[str, Any]]] = {

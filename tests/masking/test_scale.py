@@ -394,7 +394,7 @@ def test_the_command_line_runs_every_engine_with_its_defaults(
         '  "note, \\"odd\' name": {role: plain, decided_by: A. Steward, reason: synthetic}\n'
         "models: [{k-anonymity: 4}]\nsteps: [{generalize: {suppression: 0.1}}]\n"
     )
-    assert main(["protect", "sfumato.yaml", "--engine", engine, "--tries", "50"]) == 0
+    assert main(["protect", "sfumato.yaml", "--engine", engine, "--targets", "50"]) == 0
     expected = in_memory(people(), Generalize(suppression=0.1), models=(KAnonymity(k=4),))
     assert_alike(pl.read_parquet("release/data.parquet"), expected.data.table.frame)
     assert main(["check", "release", "--original", "people.parquet"]) == 0

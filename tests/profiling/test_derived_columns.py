@@ -240,7 +240,7 @@ def test_check_and_attack_find_it_on_the_release(squared, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     squared.write_csv("people.csv")
     (tmp_path / "r.yaml").write_text(RECIPE)
-    assert main(["protect", "r.yaml", "people.csv", "--unmet", "--seed", "1", "--tries", "50"]) == 1
+    assert main(["protect", "r.yaml", "people.csv", "--unmet", "--seed", "1", "--targets", "50"]) == 1
     results = sfumato.check("release", original="people.csv")
     assert [v.model for v in results if not v.holds] == [DERIVED]
     lone = sfumato.check("release/data.csv", original="people.csv", recipe="r.yaml")

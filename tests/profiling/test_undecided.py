@@ -230,7 +230,7 @@ class TestCommand:
         document = json.loads(capsys.readouterr().out)
         assert document["undecided"] == []
         assert [entry["column"] for entry in document["decided"]] == list(left)
-        assert main(["protect", "sfumato.yaml", "--tries", "50"]) == 0
+        assert main(["protect", "sfumato.yaml", "--targets", "50"]) == 0
 
     def test_init_decides_the_rest_by_name(self, folder, capsys):
         assert main(["init", "people.csv", "--k", "3", "--rest", "quasi"]) == 2
@@ -240,7 +240,7 @@ class TestCommand:
         assert "undecided" not in captured.err
         visits = Recipe.load("sfumato.yaml").schema.columns["visits"]
         assert (visits.role, visits.decided_by) == (Role.QUASI, "me")
-        assert main(["protect", "sfumato.yaml", "--tries", "50"]) == 0
+        assert main(["protect", "sfumato.yaml", "--targets", "50"]) == 0
 
     def test_init_is_short_and_gives_details_on_demand(self, folder, capsys):
         assert main(["init", "people.csv", "--k", "3"]) == 0
@@ -260,7 +260,7 @@ class TestCommand:
         text = RECIPE.replace("ht: {role: undecided,", f"ht: {{role: plain{facts},")
         text = text.replace("role: undecided", "role: drop").replace("visits: undecided", "visits: drop")
         (folder / "r.yaml").write_text(text)
-        command = ["protect", "r.yaml", "people.csv", "--engine", engine, "--tries", "50", "--out", "out"]
+        command = ["protect", "r.yaml", "people.csv", "--engine", engine, "--targets", "50", "--out", "out"]
         assert main(command) == 2
         told = capsys.readouterr().err
         assert "SFU-403" in told

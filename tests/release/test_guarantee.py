@@ -75,7 +75,7 @@ def test_the_readme_of_a_private_release_does_not_understate_its_guarantee(
     rows = [f"{20 + n % 60},{'nurse' if n % 3 else 'smith'}" for n in range(300)]
     Path("people.csv").write_text("age,job\n" + "\n".join(rows) + "\n")
     Path("sfumato.yaml").write_text(RECIPE)
-    assert main(["protect", "sfumato.yaml", "--out", "release", "--tries", "10"]) == 0
+    assert main(["protect", "sfumato.yaml", "--out", "release", "--targets", "10"]) == 0
     text = Path("release/README.md").read_text()
     assert "any attacker, whatever they know beside it" in text
     assert "attacker who knows more" not in text

@@ -53,7 +53,7 @@ def protect(folder: Path, frame: pl.DataFrame, capsys: pytest.CaptureFixture[str
     frame.write_csv(folder / "people.csv")
     (folder / "recipe.yaml").write_text(RECIPE)
     capsys.readouterr()
-    code = main(["protect", str(folder / "recipe.yaml"), "--out", str(folder / "release"), "--tries", "20", "--json"])
+    code = main(["protect", str(folder / "recipe.yaml"), "--out", str(folder / "release"), "--targets", "20", "--json"])
     shown = capsys.readouterr()
     assert code == 0, shown.err
     document: dict[str, Any] = json.loads(shown.out)

@@ -40,7 +40,7 @@ def people(rows: int = 300) -> pl.DataFrame:
 
 
 def protect(plan: str, out: str = "rel", *options: str, code: int = 0) -> None:
-    assert main(["protect", plan, "--out", out, "--force", "--tries", "20", *options]) == code
+    assert main(["protect", plan, "--out", out, "--force", "--targets", "20", *options]) == code
 
 
 @pytest.fixture

@@ -68,7 +68,9 @@ def test_the_public_report_of_a_graph_is_redacted_like_that_of_a_table(
     pl.DataFrame(pairs, schema=["a", "b"], orient="row").write_csv(tmp_path / "edges.csv")
     (tmp_path / "g.yaml").write_text("sfumato: 1\ngraph: {edges: edges.csv}\nattacks: [degree-matching]\nsteps: []\n")
     out = tmp_path / "out"
-    assert main(["protect", str(tmp_path / "g.yaml"), "--out", str(out), "--json", "--tries", "12", "--seed", "1"]) == 0
+    assert (
+        main(["protect", str(tmp_path / "g.yaml"), "--out", str(out), "--json", "--targets", "12", "--seed", "1"]) == 0
+    )
     capsys.readouterr()
     inside = json.loads((tmp_path / "out-private" / "report.json").read_text())["attacks"]
     outside = json.loads((out / "report.json").read_text())

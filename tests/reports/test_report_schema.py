@@ -46,7 +46,7 @@ def test_the_reports_of_a_release_have_the_form_of_the_schema(
     }
     (tmp_path / "r.yaml").write_text(json.dumps(recipe))
     out = tmp_path / "out"
-    assert main(["protect", str(tmp_path / "r.yaml"), "--out", str(out), "--unmet", "--tries", "20", "--json"]) == 1
+    assert main(["protect", str(tmp_path / "r.yaml"), "--out", str(out), "--unmet", "--targets", "20", "--json"]) == 1
     capsys.readouterr()
     inside = ReportDocument.model_validate_json((tmp_path / "out-private" / "report.json").read_text())
     outside = ReportDocument.model_validate_json((out / "report.json").read_text())

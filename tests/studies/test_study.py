@@ -36,7 +36,7 @@ PLAN: dict[str, Any] = {
             {"noise": {"variance_ratio": 0.1, "columns": ["nowhere"]}},
         ],
         "seeds": 2,
-        "tries": 200,
+        "targets": 200,
     },
 }
 
@@ -241,7 +241,7 @@ def test_a_study_needs_data() -> None:
 def test_the_package_is_a_verb() -> None:
     import sfumato
 
-    plan = {**PLAN, "study": {"candidates": [{"rank-swap": 5}], "tries": 50}}
+    plan = {**PLAN, "study": {"candidates": [{"rank-swap": 5}], "targets": 50}}
     assert [point.candidate.name for point in sfumato.study(plan, table(), workers=1).points] == ["rank-swap 5"]
 
 
@@ -327,7 +327,7 @@ def test_impossible_candidates_are_refused_before_any_attack(monkeypatch: pytest
 
 def test_a_candidate_that_only_a_sample_refuses_runs() -> None:
     large = pl.concat([table()] * 3)
-    plan = StudyPlan.parse({**PLAN, "study": {"candidates": [{"microaggregate": {"k": 210}}], "tries": 50}})
+    plan = StudyPlan.parse({**PLAN, "study": {"candidates": [{"microaggregate": {"k": 210}}], "targets": 50}})
     assert run_study(plan, large, workers=1).points[0].reason == ""
 
 

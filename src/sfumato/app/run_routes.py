@@ -252,7 +252,7 @@ def _start_study(workspace: AppWorkspace, request: JobRequest) -> None:
     location, options = project.source()
     document["data"] = {"file": location, **options} if options else location
     document["steps"] = pseudonyms
-    document["study"] = {"candidates": candidates, "tries": min(request.targets, 1000)}
+    document["study"] = {"candidates": candidates, "targets": min(request.targets, 1000)}
     StudyPlan.parse(document, base=project.recipe_path.parent)  # refused before the work
     plan = project.recipe_path.parent / f".{project.recipe_path.stem}.study.yaml"
     plan.write_text(yaml_text(document), encoding="utf-8")

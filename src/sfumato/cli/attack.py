@@ -76,7 +76,7 @@ def _pairs(context: click.Context, parameter: click.Parameter, value: tuple[str,
     "--limit", type=click.FloatRange(0, 1), default=None, help="Exit with 1 if the risk may exceed this share."
 )
 @click.option(
-    "--tries", "n_targets", type=click.IntRange(min=1), default=None,
+    "--targets", "n_targets", type=click.IntRange(min=1), default=None,
     help="Targets per attack.  [default: 5000; models 1000; answers to queries 40]",
 )  # fmt: skip
 @click.option(

@@ -44,7 +44,7 @@ def _ending(context: click.Context, parameter: click.Parameter, value: str | Non
 )
 @place_options
 @click.option(
-    "--tries", "n_targets", type=click.IntRange(min=1), default=None,
+    "--targets", "n_targets", type=click.IntRange(min=1), default=None,
     help="Targets per attack.  [default: 5000; models 1000]",
 )  # fmt: skip
 @click.option(

@@ -61,7 +61,7 @@ class StudySection(DocumentedModel):
     """The attack or disclosure measure on the risk axis. Default: the largest risk of all attacks on identity."""
     utility: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """The measures on the utility axes, one map each; recommendations use the first. Default: the recipe's first."""
-    tries: Annotated[int, Field(ge=1)] = 2000
+    targets: Annotated[int, Field(ge=1)] = 2000
     """Targets per attack."""
     seconds: _Seconds = None
     """Time limit of one run (a candidate under one seed)."""
@@ -102,7 +102,7 @@ class StudyPlan:
     utilities: tuple[str, ...] = ("marginals",)
     """The measures on the utility axes, one map each; recommendations use the first."""
     n_targets: int = 2000
-    """The number of targets per attack: ``tries`` in a study file."""
+    """The number of targets per attack: ``targets`` in a study file."""
     seconds: float | None = None
     """Time limit of one run (a candidate under one seed); none if None."""
     total: float | None = None
@@ -166,7 +166,7 @@ def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
         seeds=seeds,
         risk=risk,
         utilities=utilities,
-        n_targets=section.tries,
+        n_targets=section.targets,
         seconds=section.seconds,
         total=section.total,
     )

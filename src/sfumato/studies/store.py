@@ -20,7 +20,7 @@ def cell_key(recipe: Recipe, *, n_targets: int, data: str) -> str:
     document = {key: value for key, value in recipe.to_dict().items() if key not in ("data", "limits")}
     document |= {
         "limited": sorted({"risk", *recipe.limits.items()}),
-        "tries": n_targets,
+        "targets": n_targets,
         "content": data,
         "sfumato": __version__,
     }
