@@ -30,7 +30,7 @@ import polars as pl
 
 from sfumato.data.read_write import format_of, require_file
 from sfumato.data.sql_quoting import quoted_name, quoted_text
-from sfumato.data.table import Table, refuse_duplicates
+from sfumato.data.table import Table, refuse_duplicates, refuse_no_header
 from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter, EmptyTable, FileMissing, NotThatFormat, UnknownColumn
 from sfumato.wording import did_you_mean
@@ -77,6 +77,7 @@ def read_declared(source: object, kinds: Mapping[str, str | None], **options: An
     [40, None, None]
     """
     cells, typed = _cells(source, tuple(kinds), options)
+    refuse_no_header(cells.columns, tuple(kinds))
     for name, kind in kinds.items():
         if name not in cells.columns:
             raise UnknownColumn(

@@ -90,7 +90,8 @@ class Source(DocumentedModel):
         if is_url(location) or location == "-" or Path(location).is_dir():
             found: dict[str, object] = {}
         else:
-            found = found_dialect(Path(location)) if isinstance(format_of(Path(location), None, {}), Csv) else {}
+            part = format_of(Path(location), None, options)
+            found = found_dialect(Path(location), part.header) if isinstance(part, Csv) else {}
         if beside is not None and not is_url(location) and location != "-":
             location = Path(os.path.relpath(location, beside)).as_posix()
         return cls(location=location, options={**found, **options})

@@ -127,6 +127,20 @@ def refuse_duplicates(names: Sequence[str], source: str = "") -> None:
         )
 
 
+def refuse_no_header(columns: Sequence[str], declared: Sequence[str]) -> None:
+    """Refuse a table that has none of several declared columns: what stands in its first line may be a row.
+
+    The message does not show it.
+    """
+    if declared and not set(columns) & set(declared):
+        raise UnknownColumn(
+            f"The table has none of the {counted(len(declared), 'declared column')}, such as `{declared[0]}`.",
+            fix="Check that the first line of the file names the columns. If it is a row, declare `header: false`: the"
+            " columns are called column_1, column_2, ... then.",
+            columns=tuple(declared),
+        )
+
+
 def require_columns(columns: Sequence[str], names: Sequence[str]) -> None:
     """Refuse unless every one of these names is among the columns of a table."""
     missing = [name for name in names if name not in columns]

@@ -119,6 +119,14 @@ def sniff(
     rows = _rows(text, delimiter, cut)
     if header is None:
         header = _has_header(rows, missing)
+        if header and _recurs(rows, missing):
+            raise NotThatFormat(
+                f"{name}: it is not clear whether the first line names the columns. Some of it stands in the lines "
+                "below, in the same column.",
+                fix=f"Say so: {name}?header=false if the first line is a row, {name}?header=true if it names the "
+                f"columns; in a document, `data: {{file: {name}, header: false}}`.",
+                path=name,
+            )
     first = rows[0]
     padded = len(first) > 1 and all(field[:1] == " " for row in rows for field in row[1:])
     names = [
@@ -221,6 +229,19 @@ def _has_header(rows: list[list[str]], missing: Sequence[str]) -> bool:
     columns = [[row[i] for row in rest if i < len(row)] for i, kind in enumerate(kinds) if kind is not None]
     titles = [field for field, kind in zip(first, kinds, strict=True) if kind is not None]
     return None in kinds and all(map(_is_year, titles)) and not any(all(map(_is_year, column)) for column in columns)
+
+
+def _recurs(rows: list[list[str]], missing: Sequence[str]) -> bool:
+    """Whether a first line of texts over texts has a value of the column below it, as a row of data would.
+
+    A first line that stands over another kind of values is a header, and the lines that repeat all of it are no rows.
+    """
+    first, rest = rows[0], [row for row in rows[1:] if row != rows[0]]
+    columns = [[row[i] for row in rest if i < len(row) and row[i] not in missing] for i in range(len(first))]
+    over = [(field, column) for field, column in zip(first, columns, strict=True) if _kind([field]) is None]
+    if any(_kind(column) not in (None, "empty") for _, column in over):
+        return False
+    return any(field in column for field, column in over)
 
 
 def _is_year(field: str) -> bool:

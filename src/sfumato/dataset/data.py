@@ -14,7 +14,7 @@ import polars as pl
 from sfumato.data.declared import column_names, read_declared
 from sfumato.data.missing import is_missing, plain_numbers
 from sfumato.data.read_write import read
-from sfumato.data.table import Table
+from sfumato.data.table import Table, refuse_no_header
 from sfumato.dataset.column import Column, Kind, Role
 from sfumato.dataset.hierarchy import BoundHierarchy, Hierarchy, root_only, with_missing
 from sfumato.dataset.rows import RowGroups, grouped, some_columns
@@ -24,6 +24,8 @@ from sfumato.wording import counted
 _PLAIN = Column(role=Role.PLAIN)
 ROWS_OF_AN_IDENTIFIER = 1.05
 """Rows with the same value of an identifier, on average, from which its values are people with several rows."""
+HUGE = 1e150
+"""Largest number of a table to be masked: sums of squares of larger ones overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,18 @@ class Schema:
     def declared_unit(self) -> str | None:
         """`row`, or the column that identifies a person; None if nobody said whose the rows are."""
         return self.unit or (None if self.person is None else "row")
+
+    def refuse_huge_numbers(self, having: Collection[str]) -> None:
+        """Refuse columns ``having`` numbers beyond :data:`HUGE`, unless they are removed."""
+        for name in having:
+            if self.column(name).role not in (Role.IDENTIFIER, Role.DROP):
+                raise BadParameter(
+                    f"Column `{name}` holds numbers beyond {HUGE:g}, whose squares and sums no floating-point number "
+                    "holds, so nothing about it can be measured.",
+                    fix="Make them missing in the file, declare them in `missing_codes`, or give the column the kind "
+                    "`category`.",
+                    column=name,
+                )
 
     def refuse_suppressed_values(self, having: Collection[str]) -> None:
         """Refuse quasi-identifiers among the columns ``having`` the value ``*`` in the original: in a release it stands
@@ -152,6 +166,7 @@ class Data:
     @classmethod
     def of(cls, table: Table, schema: Schema) -> Data:
         """Check the schema against the table and cast the columns to their declared kinds."""
+        refuse_no_header(table.columns, tuple(schema.columns))
         table.require(tuple(schema.columns))
         if schema.unit is not None:
             table.require([schema.unit])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.missing import plain_numbers
-from sfumato.data.table import Table, refuse_duplicates
+from sfumato.data.table import Table, refuse_duplicates, refuse_no_header
 from sfumato.dataset import Data, Kind, Schema
 from sfumato.dataset.rows import RowGroups, row_groups
 from sfumato.engines import stored_sql
@@ -68,6 +68,8 @@ class StoredTable:
         sample = workspace.query(f"SELECT * FROM {workspace.source} AS t LIMIT 0", "reading the columns")
         kinds = {name: Kind.of(dtype) for name, dtype in sample.schema.items() if name != workspace.row_number}
         refuse_duplicates(list(kinds))
+        if original and whole:
+            refuse_no_header(tuple(kinds), tuple(schema.columns))
         missing = [name for name in schema.columns if name not in kinds] if original and whole else []
         if missing:
             raise UnknownColumn(

@@ -16,6 +16,7 @@ import polars as pl
 
 from sfumato.data.atomic import replacing
 from sfumato.dataset import Column, Data, Role, Schema
+from sfumato.dataset.data import HUGE
 from sfumato.dataset.rows import RowGroups
 from sfumato.engines import stored_sql
 from sfumato.engines.choice import masking_engine
@@ -36,6 +37,7 @@ from sfumato.masking.pipeline import MaskedRun, run_steps
 from sfumato.masking.stored_classes import CodedColumn, coded_column, count_classes, tracked_columns
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Verdict
+from sfumato.release.folder import written_with
 from sfumato.rng import KeyedRng
 
 MEMORY = "4GB"
@@ -110,6 +112,7 @@ def protect_file(
             original = StoredTable.open(workspace, schema, original=True, combinations=combinations)
             _refuse_bad_weights(original)
             _refuse_repeated_key(original)
+            _refuse_huge_numbers(original)
             _refuse_suppressed_values(original)
             if not original.rows:
                 raise EmptyTable("The source has no rows.", fix="There is nobody in it to protect.")
@@ -130,7 +133,7 @@ def protect_file(
                 statement = stored_sql.row_map(table.sql, order=workspace.order, key=shuffle)
                 workspace.write(statement, mapped.resolve(), ".parquet")
                 mapped.chmod(0o600)
-        with backend.workspace(path, temporary=temporary, progress=progress) as workspace:
+        with backend.workspace(path, options=written_with(path), temporary=temporary, progress=progress) as workspace:
             release = StoredTable.open(workspace, schema, original=False)
             models = about_released(models, release.cells)
             verdicts = judge_table(release, models, originals)
@@ -167,6 +170,16 @@ def _refuse_repeated_key(table: StoredTable) -> None:
         statement = f"SELECT COUNT(*) - COUNT(DISTINCT {cell}) AS n FROM ({table.sql}) AS t"
         repeated = table.workspace.query(statement, "checking the key of people").item() > 0
         table.schema.refuse_repeated_key(repeated=repeated)
+
+
+def _refuse_huge_numbers(table: StoredTable) -> None:
+    names = [name for name, dtype in table.empty.table.frame.schema.items() if dtype.is_float()]
+    cells = [f"ABS(t.{table.cells[name]})" for name in names]
+    # infinity less infinity is no number, and so not 0
+    counts = ", ".join(f"COUNT(CASE WHEN {cell} > {HUGE} AND {cell} - {cell} = 0 THEN 1 END)" for cell in cells)
+    if names:
+        found = table.workspace.query(f"SELECT {counts} FROM ({table.sql}) AS t", "looking for huge numbers").row(0)
+        table.schema.refuse_huge_numbers([name for name, count in zip(names, found, strict=True) if count])
 
 
 def _refuse_suppressed_values(table: StoredTable) -> None:

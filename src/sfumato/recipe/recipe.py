@@ -14,6 +14,7 @@ from sfumato.data.read_write import read
 from sfumato.data.source import Source
 from sfumato.data.yaml_documents import document_in, document_of, yaml_text
 from sfumato.dataset import Column, Data, Schema
+from sfumato.dataset.data import HUGE
 from sfumato.field_docs import DocumentedModel
 from sfumato.masking.base import Step
 from sfumato.masking.model import PrivacyModel
@@ -148,6 +149,8 @@ class Recipe:
             keys = data.table.frame[self.schema.key]
             self.schema.refuse_repeated_key(repeated=keys.drop_nulls().n_unique() < len(keys))
         refuse_undecided(self.schema, data.table.frame, recipe=self.path)
+        floats = (column for column in data.table.frame if column.dtype.is_float())
+        self.schema.refuse_huge_numbers([one.name for one in floats if (one.is_finite() & (one.abs() > HUGE)).any()])
         return data
 
     def to_dict(self) -> dict[str, Any]:

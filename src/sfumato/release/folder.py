@@ -17,7 +17,7 @@ import polars as pl
 
 from sfumato.data import read
 from sfumato.data.atomic import refuse_folder, sha256
-from sfumato.data.format import Format
+from sfumato.data.format import Format, format_for
 from sfumato.data.key_file import load_key
 from sfumato.data.read_write import require_file
 from sfumato.data.url import file_and_options, is_url
@@ -168,7 +168,13 @@ def released_file(path: object) -> tuple[object, dict[str, Any], dict[str, objec
     data = next((name for name in manifest["files"] if name.startswith("data.")), None)
     if data is None:
         raise NotThatFormat(f"{place / MANIFEST} names no data file.")
-    return place / Path(data).name, manifest.get("reading", {}), manifest
+    file = place / Path(data).name
+    return file, {**written_with(file), **manifest.get("reading", {})}, manifest
+
+
+def written_with(path: Path) -> dict[str, Any]:
+    """The options of a file that sfumato wrote, which are not to be found by looking: delimited text has a header."""
+    return {"header": True} if "header" in format_for(path).model_fields else {}
 
 
 def load_release(path: object) -> Release:

@@ -261,8 +261,10 @@ def _quoted(value: pl.Expr, delimiter: str, missing: Sequence[str]) -> pl.Expr:
 _COMMA_DECIMAL = re.compile(rb"(?m)(?:^|[;\t|])[+-]?\d+,\d+\s*(?=[;\t|]|$)")
 
 
-def found_dialect(path: Path) -> dict[str, object]:
+def found_dialect(path: Path, header: bool | None = None) -> dict[str, object]:
     """The dialect of delimited text, found once by looking, for its owner to review and declare.
+
+    ``header`` says whether the first line names the columns, if somebody declared it.
 
     Only what differs from the fixed defaults of readers with a guarantee: comma, UTF-8, decimal point, a header line.
     """
@@ -271,7 +273,7 @@ def found_dialect(path: Path) -> dict[str, object]:
         encoding = decode(mapped)
         head = to_utf8(mapped[:_HEAD] if encoding == "utf-8" else bytes(mapped), None, path.name)[:_HEAD]
     head = head[: head.rfind(b"\n") + 1 or len(head)]
-    dialect = sniff(head, delimiter=None, header=None, missing=MISSING, name=path.name)
+    dialect = sniff(head, delimiter=None, header=header, missing=MISSING, name=path.name)
     found: dict[str, object] = {}
     if dialect.delimiter != ("\t" if ".tsv" in path.suffixes else ",") and len(dialect.names) > 1:
         found["delimiter"] = dialect.delimiter

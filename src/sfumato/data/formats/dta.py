@@ -32,7 +32,7 @@ class Dta(Format):
     The extended missing values appear in the table as the codes 2147483622 (.a) to 2147483647 (.z), which is how Stata
     stores them in a ``long``; the column's labels list those that occur, and they are written as .a to .z again. Other
     missing codes are ordinary values to Stata: they and their value labels are written, that they mean "missing" is
-    not. Blank text is missing. True/false becomes 1/0.
+    not. Stata labels numbers only, so labels of texts are left out. Blank text is missing. True/false becomes 1/0.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".dta",)
@@ -66,7 +66,8 @@ class Dta(Format):
             entry = table.labels.get(column.name, ColumnLabels())
             numeric = column.dtype.is_numeric()
             letters = {code: _letter(code) for code in entry.missing if numeric and _is_tag(code)}
-            if found := fitting(column, entry.value_labels):
+            found = fitting(column, entry.value_labels) if numeric else {}  # Stata has no labels of texts
+            if found:
                 values[column.name] = {letters.get(code, code): words for code, words in found.items()}
             if numeric:
                 coded = bool(found or letters)

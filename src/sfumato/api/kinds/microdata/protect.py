@@ -32,7 +32,7 @@ from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Recipe
 from sfumato.recipe.validate import recipe_from_document
 from sfumato.release import Release
-from sfumato.release.folder import LINEAGE, load_lineage, release_suffix
+from sfumato.release.folder import LINEAGE, load_lineage, release_suffix, written_with
 from sfumato.reports import ReportData, build_report
 from sfumato.rng import KeyedRng
 
@@ -130,7 +130,11 @@ class _Run:
             options=source.options, target=path, rng=self._draws(), engine=engine, order=recipe.order,
             lineage=path.with_name(LINEAGE), memory=memory, progress=progress,
         )  # fmt: skip
-        lineage, file, tables = load_lineage(path.with_name(LINEAGE)), InputTable(location=path), None
+        lineage, file, tables = (
+            load_lineage(path.with_name(LINEAGE)),
+            InputTable(location=path, options=written_with(path)),
+            None,
+        )
         with ExitStack() as stack:
             after, before = (
                 stack.enter_context(

@@ -24,7 +24,7 @@ from sfumato.errors import BadParameter, WriteFailed
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
-from sfumato.release.folder import KEY, LINEAGE, PRIVATE, TEXTS, load_lineage, write_lineage
+from sfumato.release.folder import KEY, LINEAGE, PRIVATE, TEXTS, load_lineage, write_lineage, written_with
 from sfumato.release.public_folder import Leaving, PublicFolder, Why, leaving_manifest, released
 from sfumato.reports import (
     CODEBOOK,
@@ -231,7 +231,7 @@ class InEngineProtection(MicrodataProtection):
         )
 
     def _read(self) -> Table:
-        return read(self.path)
+        return read(self.path, **written_with(self.path))
 
     @property
     def original(self) -> Data:
@@ -261,12 +261,12 @@ def reading_as_judged(judged: pl.DataFrame, path: Path) -> dict[str, Any]:
     The verdicts are about classes of equal values. They hold for the file if in each column two cells are equal, or
     empty, in the file where they were in the table that was judged. Texts that look like numbers stay texts.
     """
-    lost = _columns_not_kept(judged, read(path).frame)
+    lost = _columns_not_kept(judged, read(path, **written_with(path)).frame)
     texts = [name for name in lost if judged.schema[name] in (pl.String, pl.Categorical, pl.Enum)]
     reading: dict[str, Any] = {}
     if texts and "text" in format_for(path).model_fields:
         reading = {"text": texts}
-        lost = _columns_not_kept(judged, read(path, **reading).frame)
+        lost = _columns_not_kept(judged, read(path, **written_with(path), **reading).frame)
     if lost:
         raise WriteFailed(
             f"Column `{lost[0]}` has values that a {path.suffix} file does not keep apart, or does not keep, so the "
