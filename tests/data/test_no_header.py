@@ -13,10 +13,11 @@ from sfumato.errors import NotThatFormat, UnknownColumn
 
 NAMES = ("name", "town", "ill")
 SECRET = ("Zelda", "Quirk", "Boston", "hiv")
+COLUMNS = {"name": {"role": "identifier"}, "town": {"role": "quasi"}, "ill": {"role": "sensitive"}}
 PLAN = {
     "sfumato": 1,
     "unit": "row",
-    "columns": {"name": {"role": "identifier"}, "town": {"role": "quasi"}, "ill": {"role": "sensitive"}},
+    "columns": COLUMNS,
     "models": [{"k-anonymity": 5}],
     "steps": ["generalize"],
 }
@@ -67,7 +68,7 @@ def test_a_header_over_numbers_and_one_that_is_repeated_are_headers(tmp_path: Pa
 def test_a_known_table_still_says_what_it_has() -> None:
     frame = pl.DataFrame({"name": ["a"], "town": ["b"], "illness": ["c"]})
     with pytest.raises(UnknownColumn, match="Did you mean `illness`"):
-        sfumato.protect(PLAN | {"columns": {**PLAN["columns"], "ilness": {"role": "plain", "reason": "x"}}}, frame)
+        sfumato.protect(PLAN | {"columns": {**COLUMNS, "ilness": {"role": "plain", "reason": "x"}}}, frame)
 
 
 @pytest.mark.parametrize("engine", ["memory", "duckdb"])

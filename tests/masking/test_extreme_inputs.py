@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -19,13 +20,18 @@ def test_numbers_whose_squares_overflow(high: float, fits: bool, engine: str, tm
     file = tmp_path / "people.csv"
     signs = [high if row // 2 % 2 else -high for row in range(60)]
     pl.DataFrame({"sex": ["F", "M"] * 30, "v": signs, "ill": ["x", "x", "y"] * 20}).write_csv(file)
-    columns = {"sex": {"role": "quasi"}, "v": {"role": "quasi", "kind": "number"}, "ill": {"role": "sensitive"}}
+    columns: dict[str, object] = {
+        "sex": {"role": "quasi"},
+        "v": {"role": "quasi", "kind": "number"},
+        "ill": {"role": "sensitive"},
+    }
     plan = {"sfumato": 1, "unit": "row", "columns": columns, "models": [{"k-anonymity": 5}],
             "steps": [{"generalize": {"suppression": 0.2}}]}  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         if fits:
-            assert sfumato.protect(plan, file, engine=engine, n_targets=10, seed=1, unmet=True).rows == 60
+            done: Any = sfumato.protect(plan, file, engine=engine, n_targets=10, seed=1, unmet=True)
+            assert done.rows == 60
             return
         with pytest.raises(BadParameter, match="Column `v` holds numbers beyond") as refused:
             sfumato.protect(plan, file, engine=engine, n_targets=10, seed=1, unmet=True)
@@ -36,10 +42,10 @@ def test_labels_of_texts_do_not_stop_a_stata_file(tmp_path: Path) -> None:
     import pandas as pd
     import pyreadstat
 
-    people = pd.DataFrame({"sex": ["m", "f"] * 20, "ill": ["a", "a", "b", "b"] * 10})
+    people: Any = pd.DataFrame({"sex": ["m", "f"] * 20, "ill": ["a", "a", "b", "b"] * 10})
+    words: dict[Any, str] = {"m": "male", "f": "female"}
     pyreadstat.write_sav(
-        people, tmp_path / "people.sav", variable_value_labels={"sex": {"m": "male", "f": "female"}},
-        column_labels={"sex": "Sex"},
+        people, tmp_path / "people.sav", variable_value_labels={"sex": words}, column_labels={"sex": "Sex"}
     )  # fmt: skip
     plan = tmp_path / "plan.yaml"
     plan.write_text(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -20,7 +21,7 @@ def _plan(*steps: object, unit: str = "pid", **strata: object) -> dict[str, obje
 def _jobs(frame: pl.DataFrame, plan: dict[str, object], engine: str, folder: Path) -> dict[str, int]:
     file = folder / "people.csv"
     frame.write_csv(file)
-    done = sfumato.protect(plan, file, engine=engine, n_targets=10, seconds=0.001, seed=1, unmet=True)
+    done: Any = sfumato.protect(plan, file, engine=engine, n_targets=10, seconds=0.001, seed=1, unmet=True)
     return dict(done.judged_release.table.frame.group_by("job").len().iter_rows())
 
 

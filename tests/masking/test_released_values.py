@@ -56,10 +56,10 @@ def test_nan_is_no_sensitive_value(model: dict[str, object], engine: str, suffix
     assert str(verdicts[0][0]) == "fails"
     # power: a value that is one does count
     _laboratory(other=7.0).write_parquet(tmp_path / "value.parquet")
-    other = sfumato.protect(
+    counted = sfumato.protect(
         plan, tmp_path / "value.parquet", engine=engine, n_targets=10, seconds=0.001, seed=1, unmet=True
     )
-    assert next((v.state, v.worst) for v in other.verdicts if v.model in model) != verdicts[0]
+    assert next((v.state, v.worst) for v in counted.verdicts if v.model in model) != verdicts[0]
 
 
 @pytest.mark.parametrize("release", ["frame", "file"])
@@ -127,7 +127,7 @@ def test_check_exempts_only_rows_that_somebody_suppressed(tmp_path: Path) -> Non
     frame = _with_a_star()
     recipe = sfumato.Recipe.parse(_plan(ROLES, MODELS, []))
 
-    def states(release: object, **options: object) -> list[str]:
+    def states(release: object, **options: Any) -> list[str]:
         return [str(v.state) for v in sfumato.check(release, **options) if v.model in ("k-anonymity", "l-diversity")]
 
     # nobody knows: what was assumed is said
