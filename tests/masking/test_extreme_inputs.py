@@ -53,7 +53,7 @@ def test_labels_of_texts_do_not_stop_a_stata_file(tmp_path: Path) -> None:
         "models: [k-anonymity: 5]\nsteps: [generalize: {suppression: 0}]\n"
     )
     out = tmp_path / "release"
-    assert main(["protect", str(plan), "--format", "dta", "--out", str(out), "--tries", "20", "--unmet"]) in (0, 1, 3)
+    assert main(["protect", str(plan), "--format", "dta", "--out", str(out), "--targets", "20", "--unmet"]) in (0, 1, 3)
     table = sfumato.read(out / "data.dta")
     assert sorted(table.frame["sex"].unique()) == ["f", "m"]
     assert table.labels["sex"].label == "Sex"
