@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
@@ -9,6 +10,8 @@ from sfumato.errors import BadParameter
 
 Number = int | float | str | Decimal | Fraction
 _MOST_DIGITS = 400
+_WRITTEN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+|/\d+)?", re.ASCII | re.IGNORECASE)
+"""Digits as everybody reads them: Python also takes ``1_0`` for 10, and the digits of all scripts."""
 
 
 def rational(value: Number) -> Fraction:
@@ -20,6 +23,8 @@ def rational(value: Number) -> Fraction:
     if isinstance(value, bool):
         raise BadParameter("a number is needed, not true or false.")
     try:
+        if isinstance(value, str) and not _WRITTEN.fullmatch(value.strip()):
+            raise ValueError
         if isinstance(value, Decimal) or (isinstance(value, str) and "e" in value.lower()):
             decimal = Decimal(value)
             if decimal and not -_MOST_DIGITS < decimal.adjusted() < _MOST_DIGITS:

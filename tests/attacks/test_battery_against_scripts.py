@@ -29,9 +29,9 @@ MONEY = ("AFNLWGT", "AGI", "EMCONTRB", "FEDTAX", "POTHVAL", "FICA")
 FAR = 1e6
 
 
-def reported(recipe: dict[str, Any], original: pl.DataFrame) -> tuple[float, pl.DataFrame, pl.DataFrame]:
+def reported(recipe: dict[str, Any], original: pl.DataFrame, key: int = 0) -> tuple[float, pl.DataFrame, pl.DataFrame]:
     """The largest upper end of identity risk, and both files with the same person in row i."""
-    done = sfumato.protect({"sfumato": 1, "seed": 4, **recipe}, original, unmet=True, key=bytes(32))
+    done = sfumato.protect({"sfumato": 1, "seed": 4, **recipe}, original, unmet=True, key=bytes([key]) * 32)
     found = [item for item in done.attacks if isinstance(item, Outcome) and item.discloses == "identity"]
     assert done.lineage is not None
     return max(risk(item).high for item in found), original[done.lineage.rows], done.release.table.frame
@@ -287,11 +287,15 @@ def test_a_kept_order_places_the_people_of_a_sample() -> None:
     draw = np.random.default_rng(6)
     frame = pl.DataFrame({"a": draw.normal(size=300), "b": draw.normal(size=300)})
     steps = [{"sample": {"fraction": 0.5}}, {"noise": {"columns": ["a", "b"], "variance_ratio": 1}}]
-    high, original, released = reported({"columns": quasi(frame), "order": "kept", "steps": steps}, frame)
     rows = {values: place for place, values in enumerate(frame.rows())}
-    place = np.array([rows[values] for values in original.rows()])
-    cost = squares(original, released, ("a", "b")) / 2 + ((place[:, None] / 2 - np.arange(150)[None, :]) / 6) ** 2
-    assert high >= right(cost) > 0.25
+    highs, scripts = [], []
+    for key in range(4):  # one release alone is within 8 points of the mean
+        high, original, released = reported({"columns": quasi(frame), "order": "kept", "steps": steps}, frame, key)
+        place = np.array([rows[values] for values in original.rows()])
+        cost = squares(original, released, ("a", "b")) / 2 + ((place[:, None] / 2 - np.arange(150)[None, :]) / 6) ** 2
+        highs.append(high)
+        scripts.append(right(cost))
+    assert np.mean(highs) >= np.mean(scripts) > 0.25
 
 
 @pytest.mark.parametrize("step", [{"rank-swap": {"p": 30}}, {"noise": {"variance_ratio": 1.0}}], ids=["swap", "noise"])

@@ -24,11 +24,8 @@ def _scenario() -> AttackScenario:
     frame = pl.DataFrame({name: draw.normal(50, 10, 300).round(1) for name in ("one", "two", "three")})
     frame = frame.with_columns(ill=pl.Series(draw.choice(["no", "yes"], 300)))
     columns = {"one": "quasi", "two": "quasi", "three": "quasi", "ill": "sensitive"}
-    # Two steps on the same columns have no stated channel.
-    steps = [
-        {"noise": {"variance_ratio": 0.2, "columns": ["one", "two"]}},
-        {"rank-swap": {"p": 5, "columns": ["one", "two"]}},
-    ]
+    # A step without a stated channel.
+    steps = [{"swap": {"rate": 0.5, "columns": ["one", "two"]}}]
     recipe = Recipe.parse({"sfumato": 1, "columns": columns, "steps": steps})
     data = Data.of(sfumato.read(frame), recipe.schema)
     made = make_release(recipe, data, rng=Rng(1))

@@ -55,8 +55,8 @@ _PAIRS = 1_500_000
 """Pairs of a person and a row from which weights are learned."""
 _TINY = 1e-30
 _MOST = 0.2
-"""The most weight of replaced values in a column that can be moved, as a share of the others. With much noise no row is
-told from another, and replaced values would explain everything."""
+"""The most weight of replaced values in one of the starts, as a share of the others. With much noise no row is told
+from another, and replaced values explain everything before the moves are learned."""
 _LEAST = 1e-4
 """The least weight of a replaced value, so that no column alone excludes a row."""
 
@@ -80,15 +80,17 @@ class MixtureColumn:
     """The component of kept values, if it is one."""
     moves: int = 0
     """The number of components that are moves, the last ones."""
+    most: float = np.inf
+    """The most weight of replaced values, as a share of the others."""
 
-    def moved(self) -> MixtureColumn:
+    def moved(self, *, most: float = np.inf) -> MixtureColumn:
         """The same column for another start: most values were moved, if they can be."""
         weights, kept = self.weights.copy(), self.kept
         if self.moves:
             weights[0] /= 6
             weights[self.exact] /= 30 if self.exact >= 0 else 1
             kept /= 30
-        return replace(self, weights=weights, kept=kept)
+        return replace(self, weights=weights, kept=kept, most=most if self.moves else np.inf)
 
     @property
     def log(self) -> Singles:
@@ -137,8 +139,8 @@ class MixtureColumn:
         self.weights = self.weights * np.tensordot(self.parts, share, axes=2) / total
         self.weights[0] = max(self.weights[0], _LEAST)
         rest = self.weights.sum() + self.kept - self.weights[0]
-        if self.moves and self.weights[0] > _MOST * rest > 0:
-            scale = self.weights[0] / (_MOST * rest)
+        if self.weights[0] > self.most * rest > 0:
+            scale = self.weights[0] / (self.most * rest)
             self.weights[1:] *= scale
             self.kept *= scale
             total = self.weights.sum() + self.kept
@@ -148,12 +150,12 @@ class MixtureColumn:
 def learned(targets: int, rows: int, columns: list[MixtureColumn], progress: Progress) -> list[MixtureColumn]:
     """Learn the weights of all columns together from some of the targets, who come in random order.
 
-    Where values were exchanged, equal values mislead at first: learning starts with and without kept values, and the
-    more likely weights stay.
+    Where values were exchanged, equal values mislead at first, and with much noise replaced ones: learning starts with
+    and without them, and the most likely weights stay.
     """
     part = slice(0, max(1, min(targets, _PAIRS // max(rows, 1))))
     found = []
-    for first in (columns, [column.moved() for column in columns]):
+    for first in (columns, *([column.moved(most=most) for column in columns] for most in (np.inf, _MOST))):
         tried = list(first)
         for _ in range(_ROUNDS):
             check_deadline(progress)
