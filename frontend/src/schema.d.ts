@@ -941,6 +941,8 @@ export interface components {
             accept: boolean;
             /** By */
             by: string;
+            /** K */
+            k?: number | null;
             /** Reason */
             reason?: string | null;
             /** Rest */

@@ -123,8 +123,8 @@ export function count(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : value.toLocaleString("en");
 }
 
-/** A decision with which a release would be met: new roles, whose the rows are, or neither to accept attackers. */
-export interface Way { does: string; roles: Record<string, string>; unit: string | null }
+/** A decision with which a release would be met: new roles, whose the rows are, another k, or to accept attackers. */
+export interface Way { does: string; roles: Record<string, string>; unit: string | null; accepts: boolean; k: number | null }
 
 /** Decisions with which work that was refused would succeed. */
 export function waysOf(job: JobStatus | undefined): Way[] {

@@ -8,7 +8,7 @@ import pytest
 
 import sfumato
 from sfumato.cli import main
-from sfumato.errors import Unmet
+from sfumato.errors import PolicyNotMet, Unmet
 from sfumato.recipe import Recipe
 
 
@@ -74,6 +74,60 @@ def test_a_model_that_no_release_can_meet_is_said_before_the_run(clinic, way, ca
     assert (clinic / "release" / "data.csv").exists()
 
 
+@pytest.fixture
+def survey(tmp_path, monkeypatch):
+    """545 people in 18 groups of 30: one in 30 is found, but the interval of that ends at 5.2%."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    number = np.arange(545)
+    pl.DataFrame(
+        {
+            "sex": np.array(["male", "female"])[number % 2],
+            "region": np.array(["North", "South", "Coast"])[number // 2 % 3],
+            "educ": np.array(["primary", "secondary", "tertiary"])[number // 6 % 3],
+            "income": rng.lognormal(7.5, 0.5, 545).round(0).astype(int),
+        }
+    ).write_csv("survey.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize("way", [0, 1, 2])
+def test_a_choice_raises_k_where_the_quasi_identifiers_exceed_the_limit_too(survey, way, capsys):
+    assert main(["init", "survey.csv", "--preset", "public-use-file", "--out", "r.yaml"]) == 0
+    ways = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("    sfumato decide")]
+    assert len(ways) == 3
+    assert all("--k 40" in line for line in ways)
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "1000"]) == 1
+    again = capsys.readouterr().err
+    assert all(line in again for line in ways)
+    assert main(shlex.split(ways[way])[1:]) == 0
+    assert "k-anonymity: k = 40." in capsys.readouterr().out
+    assert "  - k-anonymity: {k: 40}" in (survey / "r.yaml").read_text()
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "1000"]) == 0
+
+
+def test_a_run_that_only_the_quasi_identifiers_exceed_offers_a_larger_k(survey, capsys):
+    assert main(["init", "survey.csv", "--preset", "public-use-file", "--out", "r.yaml"]) == 0
+    assert main(["decide", "r.yaml", "income=drop", "--by", "Ann"]) == 0
+    capsys.readouterr()
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "1000"]) == 1
+    told = capsys.readouterr().err
+    assert "linkage may be as high as 0.052" in told
+    ways = [line.strip() for line in told.splitlines() if line.startswith("    sfumato decide")]
+    assert ways == ["sfumato decide r.yaml --k 40 --by YOUR-NAME"]
+    with pytest.raises(PolicyNotMet, match="linkage") as refusal:
+        _ = sfumato.protect("r.yaml", n_targets=1000).data
+    assert "raise k to 40: sfumato.decide(recipe, k=40, by=...)" in refusal.value.fix
+    assert main(["decide", "r.yaml", "--k", "40", "--by", "Ann"]) == 0
+    assert main(["protect", "r.yaml", "--out", "release", "--targets", "1000"]) == 0
+
+
+def test_k_is_decided_only_where_the_recipe_has_k_anonymity(clinic, capsys):
+    (clinic / "r.yaml").write_text("sfumato: 1\ncolumns: {age: quasi}\nmodels: [{l-diversity: {l: 2}}]\n")
+    assert main(["decide", "r.yaml", "--k", "7", "--by", "Ann"]) == 2
+    assert "The recipe has no model `k-anonymity`." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("way", [0, 1])
 def test_a_choice_decides_the_columns_that_nobody_has_decided_too(clinic, way, capsys):
     """`init` offers one command, not one for the undecided columns and one for the limit."""
@@ -106,7 +160,7 @@ def test_a_run_that_meets_no_model_offers_the_choices_again(clinic, capsys):
     assert "Choose one" in refusal.value.fix
     assert "sfumato.decide(recipe, {'hiv': 'drop'}, by=...)" in refusal.value.fix
     assert refusal.value.to_dict()["error"]["ways"][0] == {
-        "does": "drop hiv", "roles": {"hiv": "drop"}, "unit": None,
+        "does": "drop hiv", "roles": {"hiv": "drop"}, "unit": None, "accepts": False, "k": None,
     }  # fmt: skip
 
 

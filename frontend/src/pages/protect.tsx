@@ -87,18 +87,14 @@ export function ProtectPage() {
   );
 }
 
-/** Whether a way neither changes roles nor says whose the rows are: the attackers are accepted. */
-function accepts(way: Way): boolean { return Object.keys(way.roles).length === 0 && way.unit === null; }
-
-/** What must give where only attackers with any columns exceed the limit: one choice, decided and run again. */
+/** What must give where a limit or a model is not met: one choice, decided and run again. */
 function WaysOut(props: { ways: Way[]; then: () => void }) {
   const { state, edit } = useStore();
   const [by, setBy] = useState(state.user);
   const [reason, setReason] = useState("");
   const ids = [useId(), useId()];
   const choose = (way: Way) => {
-    const accept = accepts(way);
-    void edit((version) => post("/api/recipe/decide", { roles: way.roles, rest: null, accept, unit: way.unit, by, reason: accept ? reason : null, version })).then((ok) => { if (ok) props.then(); });
+    void edit((version) => post("/api/recipe/decide", { roles: way.roles, rest: null, accept: way.accepts, unit: way.unit, k: way.k, by, reason: way.accepts ? reason : null, version })).then((ok) => { if (ok) props.then(); });
   };
   return (
     <fieldset>
@@ -106,7 +102,7 @@ function WaysOut(props: { ways: Way[]; then: () => void }) {
       <div className="row">
         <label htmlFor={ids[0]}>Decided by</label>
         <input id={ids[0]} value={by} onChange={(event) => setBy(event.target.value)} />
-        {props.ways.some(accepts) && (
+        {props.ways.some((way) => way.accepts) && (
           <>
             <label htmlFor={ids[1]}>Why no attacker knows these columns (to accept)</label>
             <input id={ids[1]} className="grow" value={reason} onChange={(event) => setReason(event.target.value)} />
@@ -115,7 +111,7 @@ function WaysOut(props: { ways: Way[]; then: () => void }) {
       </div>
       <div className="row">
         {props.ways.map((way) => (
-          <button key={way.does} type="button" disabled={!by.trim() || (accepts(way) && !reason.trim())} onClick={() => choose(way)}>
+          <button key={way.does} type="button" disabled={!by.trim() || (way.accepts && !reason.trim())} onClick={() => choose(way)}>
             {way.does.charAt(0).toUpperCase() + way.does.slice(1)}
           </button>
         ))}

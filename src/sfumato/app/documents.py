@@ -96,6 +96,7 @@ class DecideRequest(_Document):
     rest: str | None = None
     accept: bool = False
     unit: str | None = None
+    k: int | None = None
     by: str
     reason: str | None = None
     version: str

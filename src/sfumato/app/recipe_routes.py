@@ -94,11 +94,12 @@ def recipe_routes(workspace: AppWorkspace) -> APIRouter:
         project = workspace.need()
         extra = [*(["the rest"] if edit.rest else []), *(["what is accepted"] if edit.accept else [])]
         extra += ["whose rows they are"] if edit.unit is not None else []
+        extra += ["k"] if edit.k is not None else []
         names = ", ".join([*edit.roles, *extra])
 
         def change(old: str) -> str:
             return decide(
-                old, edit.roles, rest=edit.rest, accept=edit.accept, unit=edit.unit, by=edit.by,
+                old, edit.roles, rest=edit.rest, accept=edit.accept, unit=edit.unit, k=edit.k, by=edit.by,
                 reason=edit.reason or None, new=True,
             )  # fmt: skip
 

@@ -30,6 +30,7 @@ PERSON = "steward"
     help="Accept attackers who know other columns than quasi-identifiers: the limit on risk leaves them out.",
 )  # fmt: skip
 @click.option("--unit", default=None, help="Whose privacy is kept: `row`, or the column that identifies a person.")
+@click.option("--k", type=click.IntRange(min=2), default=None, help="The k of k-anonymity.")
 @click.option("--table", default=None, help="Table of a data set document with several tables.")
 @click.option("--by", required=True, help="Who decides. Published with the release.")
 @click.option("--reason", default=None, help="Why. Published with the release. Required if a column becomes plain.")
@@ -41,6 +42,7 @@ def command(
     new: bool,
     accept: bool,
     unit: str | None,
+    k: int | None,
     table: str | None,
     by: str,
     reason: str | None,
@@ -68,13 +70,15 @@ def command(
         if not equals or not name:
             raise click.UsageError(f"`{decision}` is not COLUMN=ROLE, for example height=quasi.")
         roles[name] = role
-    if not roles and rest is None and not accept and unit is None:
+    if not roles and rest is None and not accept and unit is None and k is None:
         raise click.UsageError(
-            "Nothing is decided: name a column and its role (height=quasi), or use --rest, --accept or --unit."
+            "Nothing is decided: name a column and its role (height=quasi), or use --rest, --accept, --unit or --k."
         )
     text = read_text_file(recipe, kind="recipe", fix="`sfumato init FILE` writes one.")
     before = _schema(text, recipe, table)
-    changed = decide(text, roles, rest=rest, by=by, reason=reason, new=new, accept=accept, unit=unit, table=table)
+    changed = decide(
+        text, roles, rest=rest, by=by, reason=reason, new=new, accept=accept, unit=unit, k=k, table=table
+    )  # fmt: skip
     after = _schema(changed, recipe, table)
     with replacing(recipe, force=True) as temporary:
         temporary.write_text(changed, encoding="utf-8")
@@ -94,6 +98,7 @@ def command(
                 "reason": reason,
                 "accepted": accept,
                 "unit": unit,
+                "k": k,
                 "undecided": left,
             }
         )
@@ -110,6 +115,8 @@ def command(
     if unit is not None:
         whose = "Every row is a different person" if unit == "row" else f"`{unit}` names the person"
         click.echo(f"{whose} (`unit`: {unit}).")
+    if k is not None:
+        click.echo(f"k-anonymity: k = {k}.")
     if left:
         note(f"\nStill undecided: {', '.join(left)}.")
     else:

@@ -10,6 +10,7 @@ from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
 from sfumato.dataset import Role
 from sfumato.dataset.column import PLAIN_FIX, plain_needs_reason
 from sfumato.errors import BadParameter, UnknownColumn
+from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.recipe.edit import compose, node_at, set_section
 from sfumato.wording import did_you_mean
 
@@ -26,6 +27,7 @@ def decide(
     new: bool = False,
     accept: bool = False,
     unit: str | None = None,
+    k: int | None = None,
     table: str | None = None,
 ) -> str:
     """The text of a recipe with these roles decided. Comments and all other text stay as they are.
@@ -50,6 +52,8 @@ def decide(
     unit
         Whose privacy is kept: ``row`` if every row is a different person, else the column with the person. For a
         recipe; a document of several tables says it as ``person``.
+    k
+        The k of the model k-anonymity that the recipe has.
     table
         The table of a data set document; the only one if left out.
 
@@ -65,7 +69,9 @@ def decide(
         recipe = _accepting(recipe, by.strip(), reason)
     if unit is not None:
         recipe = _about(recipe, unit)
-    if (accept or unit is not None) and not roles and rest is None:
+    if k is not None:
+        recipe = _of_size(recipe, k)
+    if (accept or unit is not None or k is not None) and not roles and rest is None:
         return recipe
     document = parse_yaml(recipe)
     where = _where(document.value, table)
@@ -175,6 +181,22 @@ def _about(text: str, unit: str) -> str:
     if unit != "row" and unit not in columns:
         raise UnknownColumn(f"The recipe has no column `{unit}`.", fix=did_you_mean(unit, [*columns, "row"]))
     return set_section(text, "unit", unit)
+
+
+def _of_size(text: str, k: int) -> str:
+    """The text with another k of k-anonymity, everything else about the models as it was."""
+    document = parse_yaml(text).value
+    models = document.get("models") if isinstance(document, dict) else None
+    name = KAnonymity.part_name()
+    if not isinstance(models, list) or not any(isinstance(one, dict) and name in one for one in models):
+        raise BadParameter(f"The recipe has no model `{name}`.", fix=f"Add `{name}: {{k: {k}}}` under `models` first.")
+    changed = [
+        {name: {**(one[name] if isinstance(one[name], dict) else {}), "k": KAnonymity(k=k).k}}
+        if isinstance(one, dict) and name in one
+        else one
+        for one in models
+    ]
+    return set_section(text, "models", changed)
 
 
 def _role(role: Role | str) -> Role:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sfumato.attacks import AttackScenario, Outcome
+from sfumato.attacks import AttackScenario, Discloses, Outcome, default_attacks
 from sfumato.attacks.record_linkage.any_columns import AnyColumns
 from sfumato.data.table import Table
 from sfumato.dataset import Data, Role
@@ -14,7 +14,7 @@ from sfumato.evaluation import make_release
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.evaluation.limits import judge_limits, judged_risk
 from sfumato.evaluation.run import attack_to_dict, run_attacks
-from sfumato.evaluation.ways_out import WayOut, ways_out
+from sfumato.evaluation.ways_out import LARGEST_CLASS, WayOut, ways_out
 from sfumato.masking.base import Step
 from sfumato.masking.methods.generalize import Generalize
 from sfumato.masking.models.k_anonymity import KAnonymity
@@ -27,13 +27,11 @@ _EVALUATIONS, _SECONDS = 20_000, 3.0
 """Work and time of a heuristic search for each k. A run searches longer, so it may find other levels."""
 _MARGIN = 0.9
 """Share of the limit that the rehearsed risk may reach, because a run may find other levels."""
-_LARGEST_CLASS = 0.1
-"""Largest k that is tried, as a share of the rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """What attackers who know all released columns find, by k, and what remains if no k meets the limit."""
+    """What the cheap attackers find, by k, and what remains if no k meets the limit."""
 
     wanted: float
     tried: Mapping[int, float]
@@ -41,7 +39,9 @@ class Rehearsal:
     k: int | None
     """The first of them that meets the limit; None if none does."""
     ways: tuple[WayOut, ...]
-    """Decisions that would meet the limit with the k of the recipe."""
+    """Decisions that would meet the limit with the k of the recipe or, where they say so, with a larger one."""
+    finder: str = "An attacker who knows all released columns"
+    """Who found most with the first k."""
     refused: str | None = None
     """Why no release meets the models with the k of the recipe; None if one does."""
 
@@ -55,7 +55,7 @@ class Rehearsal:
         if self.refused is not None:
             return (f"Rehearsed: {self.refused}",)
         first = next(iter(self.tried))
-        found = f"An attacker who knows all released columns finds {self.tried[first]:.1%} of the people at k = {first}"
+        found = f"{self.finder} finds {self.tried[first]:.1%} of the people at k = {first}"
         limit = f"the limit is {self.wanted:.1%}"
         if self.k == first:
             return (f"Rehearsed: {found}; {limit}.",)
@@ -81,11 +81,12 @@ class Rehearsal:
 
 
 def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
-    """Run the steps of a recipe with k-anonymity and a limit on risk, and count what all released columns find.
+    """Run the steps of a recipe with k-anonymity and a limit on risk, and count whom its attackers find.
 
-    k is doubled until the limit is met. Undecided columns are masked as quasi-identifiers. None if the recipe has no
-    such model, limit or steps, if attackers are accepted, if the table has more than a million cells, or if the
-    recipe cannot be run.
+    They know all released columns, or the quasi-identifiers; expensive attacks do not run. k is doubled until the limit
+    is met. If no k meets it, each way out is tried too, with k doubled where it has to be. Undecided columns are
+    masked as quasi-identifiers. None if the recipe has no such model, limit or steps, if attackers are accepted, if the
+    table has more than a million cells, or if the recipe cannot be run.
     """
     recipe = Recipe.parse(text)
     sizes = [model.k for model in recipe.models if isinstance(model, KAnonymity)]
@@ -106,10 +107,10 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
     )
     tried: dict[int, float] = {}
     ways: tuple[WayOut, ...] = ()
-    k = sizes[0]
-    while not tried or k <= table.rows * _LARGEST_CLASS:
+    finder = Rehearsal.finder
+    for k in _sizes(recipe, table):
         try:
-            risk, found = _attacked(_with_k(recipe, k), table, seed, first=not tried)
+            risk, found, wide = _attacked(_with_k(recipe, k), table, seed, first=not tried)
         except SfumatoError as refusal:
             if not tried and recipe.schema.names(Role.SENSITIVE):
                 failing = refusal.columns if isinstance(refusal, Unmet) else ()
@@ -118,12 +119,18 @@ def rehearse(text: str, table: Table, *, seed: int = 0) -> Rehearsal | None:
                 )
                 return Rehearsal(wanted=wanted, tried={}, k=None, ways=offered, refused=refusal.message)
             break
-        ways = ways or tuple(replace(way, rest=rest) for way in found)
+        if not tried:
+            ways = tuple(replace(way, rest=rest) for way in found)
+            finder = finder if wide else "An attacker who knows the quasi-identifiers"
         tried[k] = risk
-        if risk <= wanted * (1 if not ways else _MARGIN):
-            return Rehearsal(wanted=wanted, tried=tried, k=k, ways=ways)
-        k *= 2
-    return Rehearsal(wanted=wanted, tried=tried, k=None, ways=ways) if tried else None
+        if risk <= wanted * (1 if len(tried) == 1 else _MARGIN):
+            kept = tuple(way for way in ways if way.k is None)
+            return Rehearsal(wanted=wanted, tried=tried, k=k, ways=kept, finder=finder)
+    if not tried:
+        return None
+    sufficient = (_sufficient(recipe, way, table, seed) for way in ways)
+    found = tuple(way for way in sufficient if way is not None)
+    return Rehearsal(wanted=wanted, tried=tried, k=None, ways=found, finder=finder)
 
 
 def ways_to_a_release(
@@ -146,24 +153,40 @@ def ways_to_a_release(
                 roles=dict.fromkeys(some, Role.QUASI.value),
             ),
         )
-        if found := tuple(way for way in ways if _suffices(recipe, way, table, seed)):
+        tried = (_sufficient(recipe, way, table, seed) for way in ways)
+        if found := tuple(way for way in tried if way is not None):
             return found
     return ()
 
 
-def _suffices(recipe: Recipe, way: WayOut, table: Table, seed: int) -> bool:
-    """Whether a release after this decision meets the models and the limit on risk."""
+def _sizes(recipe: Recipe, table: Table) -> Iterator[int]:
+    """The k of the recipe, and its doubles up to a tenth of the rows; nothing without k-anonymity."""
+    k = next((model.k for model in recipe.models if isinstance(model, KAnonymity)), None)
+    if k is not None:
+        yield k
+        while (k := 2 * k) <= table.rows * LARGEST_CLASS:
+            yield k
+
+
+def _sufficient(recipe: Recipe, way: WayOut, table: Table, seed: int) -> WayOut | None:
+    """The decision with the k with which a release after it meets the models and the limit on risk; None without."""
     columns = {
         name: column.model_copy(update={"role": Role(way.roles[name])}) if name in way.roles else column
         for name, column in recipe.schema.columns.items()
     }
-    try:
-        schema = replace(recipe.schema, columns=columns)
-        changed = replace(recipe, schema=schema, steps=tuple(_short(step) for step in recipe.steps))
-        risk, _ = _attacked(changed, table, seed, first=False)
-    except SfumatoError:
-        return False
-    return recipe.limits.risk is None or recipe.limits.accepted is not None or risk <= recipe.limits.risk
+    schema = replace(recipe.schema, columns=columns)
+    changed = replace(recipe, schema=schema, steps=tuple(_short(step) for step in recipe.steps))
+    accepted = way.accepts or recipe.limits.accepted is not None
+    wanted = recipe.limits.risk
+    sizes = list(_sizes(recipe, table)) or [0]
+    for k in sizes:
+        try:
+            risk, _, _ = _attacked(_with_k(changed, k), table, seed, first=False, accepted=accepted)
+        except SfumatoError:
+            return None
+        if wanted is None or risk <= wanted * (1 if k == sizes[0] else _MARGIN):
+            return way if k in (sizes[0], way.k) else way.with_k(k)
+    return None
 
 
 def _short(step: Step) -> Step:
@@ -178,19 +201,30 @@ def _with_k(recipe: Recipe, k: int) -> Recipe:
     return replace(recipe, models=models)
 
 
-def _attacked(recipe: Recipe, table: Table, seed: int, *, first: bool) -> tuple[float, tuple[WayOut, ...]]:
-    """What an attacker who knows all columns finds, and the ways out of the limit for the first k."""
+def _attacked(
+    recipe: Recipe, table: Table, seed: int, *, first: bool, accepted: bool = False
+) -> tuple[float, tuple[WayOut, ...], bool]:
+    """The largest judged risk of the cheap attacks on identity, without those with any columns if they are accepted;
+    the ways out for the first k; and whether an attacker with any columns found most.
+    """
     data = Data.of(table, recipe.schema)
     made = make_release(recipe.uncharged(), data, rng=Rng(seed))
     scenario = AttackScenario(original=data, release=made.release, lineage=made.masked.lineage)
-    attacks = [AnyColumns(most="all")]
+    declared = [
+        attack
+        for attack in default_attacks(scenario)
+        if attack.cheap and attack.discloses is Discloses.IDENTITY and not attack.any_columns
+    ]
+    wide = AnyColumns(most="all")
+    attacks = declared if accepted else [wide, *declared]
     outcomes = run_attacks(scenario, attacks, rng=Rng(seed), n_targets=1000, progress=SILENT)
-    if not isinstance(outcomes[0], Outcome):
+    if attacks and not isinstance(outcomes[0], Outcome):
         raise outcomes[0]
+    judged = [(judged_risk(one), one.any_columns) for one in outcomes if isinstance(one, Outcome)]
+    risk, by_any = max(judged, default=(0.0, False))
     if not first:
-        return judged_risk(outcomes[0]), ()
+        return risk, (), by_any
     limits = judge_limits(recipe.limits, outcomes)
     outcomes = column_attribution(scenario, attacks, outcomes, limits, rng=Rng(seed), progress=SILENT)
     entries = [attack_to_dict(one) for one in outcomes]
-    found = ways_out(entries, [one.to_dict() for one in limits], made.release.manifest)
-    return float(entries[0]["judged"]), found
+    return risk, ways_out(entries, [one.to_dict() for one in limits], made.release.manifest), by_any
