@@ -6,7 +6,7 @@ The facts behind a message are attributes of the exception, so that a program ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Protocol
 
 
@@ -28,7 +28,11 @@ class Offered(Protocol):
 
 
 class SfumatoError(Exception):
-    """Base class of all errors. ``status`` is the exit code of the command."""
+    """Base class of all errors. ``status`` is the exit code of the command.
+
+    A text names an option as Python writes it: `` `force` ``. The fact ``option`` lists the options that a text names,
+    so that the command line writes them its own way: ``--force``.
+    """
 
     code: ClassVar[str] = "SFU-000"
     status: ClassVar[int] = 2
@@ -40,6 +44,14 @@ class SfumatoError(Exception):
         self.facts = facts
         for name, value in facts.items():
             setattr(self, name, value)
+
+    def with_options(self, written: Mapping[str, str]) -> None:
+        """Write the options that the texts name as somebody types them."""
+        named = self.facts.get("option", ())
+        for name in (named,) if isinstance(named, str) else named if isinstance(named, tuple) else ():
+            if name in written:
+                self.message = self.message.replace(f"`{name}`", written[name])
+                self.fix = self.fix.replace(f"`{name}`", written[name])
 
     def __str__(self) -> str:
         return f"{self.message} {self.fix}".strip()
@@ -111,7 +123,7 @@ class ExtraMissing(SfumatoError):
 
 
 class OutputExists(SfumatoError):
-    """The output exists already and ``--force`` was not given."""
+    """The output exists already, and nobody allowed that it is replaced (``force``)."""
 
     code = "SFU-107"
 

@@ -134,7 +134,7 @@ def test_a_step_that_needs_more_than_the_limit_is_refused(tmp_path: Path, monkey
     monkeypatch.setattr("sfumato.masking.by_columns._WORKING_COPIES", 1_000_000)
     with pytest.raises(NotApplicable, match=r"rank-swap needs about .* GB for 2 columns of 240 rows") as refusal:
         out_of_core(tmp_path, RankSwap(p=10, columns=("income",), strata=("stratum",)))
-    assert "--memory" in str(refusal.value)
+    assert "`memory`" in str(refusal.value)
     assert not (tmp_path / "out.parquet").exists()
     assert not (tmp_path / "lineage.parquet").exists()
 

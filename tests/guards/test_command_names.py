@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -41,3 +42,27 @@ def test_the_guard_sees_planted_examples() -> None:
     assert commands_named("$ sfumato mask x.yaml\nor python -m sfumato look\n") == {"mask", "look"}
     assert commands_named("```sh\nsfumato start people.csv\n```\n") == {"start"}
     assert commands_named("sfumato reads CSV; from sfumato import protect; see sfumato itself") == set()
+
+
+def flags_in_fixes(source: str) -> list[str]:
+    """Options of the command line in what errors advise, outside a quoted call of a command."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    fixes = [one.value for call in calls for one in call.keywords if one.arg == "fix"]
+    texts = [
+        "".join(part.value for part in ast.walk(fix) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+        for fix in fixes
+    ]
+    return [text for text in texts if re.search(r"(?<![\w-])--[a-z]", re.sub(r"sfumato [a-z]+ [^`]*", "", text))]
+
+
+def test_advice_of_the_library_names_options_as_python_does() -> None:
+    """The command line writes them its own way; a caller in Python, the app or a client has no `--force`."""
+    own = {"cli", "commands", "server", "app", "demos"}
+    files = [path for path in SOURCE.rglob("*.py") if not own & set(path.relative_to(SOURCE).parts)]
+    found = {str(path.relative_to(SOURCE)): flags_in_fixes(path.read_text(encoding="utf-8")) for path in files}
+    assert {path: texts for path, texts in found.items() if texts} == {}
+
+
+def test_the_guard_sees_a_planted_flag() -> None:
+    assert flags_in_fixes('E("x", fix="Allow it with --force.")')
+    assert not flags_in_fixes('E("x", fix="Run `sfumato ledger cap --delta 1`, or set `force`.", option="force")')

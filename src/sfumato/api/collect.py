@@ -204,9 +204,13 @@ def _loaded(survey: Survey | str | Path) -> Survey:
 
 def _stored(path: Path) -> dict[str, object]:
     try:
-        stored = json.loads(read_text_file(path, kind="tally", fix="Write it with --tally."))
+        stored = json.loads(
+            read_text_file(path, kind="tally", fix="`sfumato collect estimate --tally FILE` writes one.")
+        )
         if isinstance(stored, dict) and isinstance(stored.get("questions"), dict):
             return stored
     except ValueError:
         pass
-    raise NotThatFormat(f"{path} is not a tally.", fix="Write it with --tally.", path=str(path))
+    raise NotThatFormat(
+        f"{path} is not a tally.", fix="`sfumato collect estimate --tally FILE` writes one.", path=str(path)
+    )

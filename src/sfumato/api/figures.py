@@ -162,7 +162,9 @@ def measure_figures(release: Path, exact: ExactTables) -> MeasureResults:
 
 def original_required(what: str) -> BadParameter:
     """The refusal of a verb that needs the plan of a release."""
-    return BadParameter(f"`original` is required: the plan of {what}.", fix="Pass --original PLAN.")
+    return BadParameter(
+        f"`original` is required: the plan of {what}.", fix="Pass the plan as `original`.", option="original"
+    )
 
 
 def check_guarantee(release: str | Path) -> CheckResults:

@@ -77,6 +77,8 @@ def _data(document: str | Path, table: str | None, data: str | Path | None, *, o
     if only is not None and only not in columns:
         raise UnknownColumn(f"The recipe has no column `{only}`.", fix=did_you_mean(only, columns), columns=(only,))
     if data is None and source is None:
-        raise FileMissing("The recipe has no `data:`.", fix="Add it, or use --data.")
+        raise FileMissing(
+            "The recipe has no `data:`.", fix="Add it, or pass the file as the option `data`.", option="data"
+        )
     rows = source.read() if data is None and source is not None else read(data)
     return Data.of(rows, Schema(columns=columns if only is None else {only: columns[only]}))

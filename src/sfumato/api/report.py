@@ -39,7 +39,8 @@ def report(
     if not isinstance(release, Protection) and target.resolve().is_relative_to(Path(release).resolve()):
         raise BadParameter(
             f"{target} lies in the release folder, whose manifest names every file.",
-            fix="Name a file outside the release with --out.",
+            fix="Name a file outside the release: `out`.",
+            option="out",
         )
     return report_page(release, audience=audience).save(target, force=force)
 

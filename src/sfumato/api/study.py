@@ -46,7 +46,9 @@ def study(
     if out is not None:
         folder = Path(out)
         if folder.exists() and not (folder / "cells").is_dir() and (not folder.is_dir() or any(folder.iterdir())):
-            raise OutputExists(f"{folder} exists already and is not a study.", fix="Choose another folder with --out.")
+            raise OutputExists(
+                f"{folder} exists already and is not a study.", fix="Choose another folder: `out`.", option="out"
+            )
     result = run_study(plan, data, folder=out, workers=workers, seconds=seconds, total=total, progress=progress)
     if out is not None:
         save_study(result, out)

@@ -63,6 +63,17 @@ class LazyCommands(click.Group):
             raise click.UsageError(f"There is no command `{name}`. {did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SfumatoError as error:
+            if "option" in error.facts and ctx.invoked_subcommand:
+                from sfumato.cli._console import options_as_typed
+
+                command = self.get_command(ctx, ctx.invoked_subcommand)
+                error.with_options({} if command is None else options_as_typed(command))
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         described = {name: _description(name) for name in self.list_commands(ctx)}
         for person, title in _PEOPLE.items():

@@ -101,12 +101,19 @@ def option_names() -> Iterator[None]:
         yield
     except BadParameter as refusal:
         name = refusal.facts.get("option")
-        flags = {param.name: max(param.opts, key=len) for param in click.get_current_context().command.params}
-        if name not in flags:
+        written = options_as_typed(click.get_current_context().command)
+        if name not in written:
             raise
-        flag = flags[str(name)]
-        written = flag if flag.startswith("-") else flag.upper()
-        raise click.UsageError(refusal.message.replace(f"`{name}`", written, 1)) from None
+        refusal.with_options(written)
+        raise click.UsageError(refusal.message) from None
+
+
+def options_as_typed(command: click.Command) -> dict[str, str]:
+    """How each option of a command, or of the commands of a group, is written; arguments are in capitals."""
+    if isinstance(command, click.Group):
+        return {name: flag for one in command.commands.values() for name, flag in options_as_typed(one).items()}
+    flags = {str(param.name): max(param.opts, key=len) for param in command.params}
+    return {name: flag if flag.startswith("-") else flag.upper() for name, flag in flags.items()}
 
 
 def show(results: Results[object], *, as_json: bool, **more: object) -> int:

@@ -87,11 +87,14 @@ def randomize_answer(
     if memoized and memory is None:
         raise BadParameter(
             "The survey is memoized: its privacy loss holds for devices that keep their report.",
-            fix="Name a file on this device with --memory.",
+            fix="Name a file on this device as `memory`.",
+            option="memory",
         )
     if memory is not None and survey.repeats is not None and not memoized:
         raise BadParameter(
-            "The survey draws every report anew, so that a device keeps none.", fix="Leave out --memory."
+            "The survey draws every report anew, so that a device keeps none.",
+            fix="Leave out `memory`.",
+            option="memory",
         )
     names = list(survey.questions)
     missing = [name for name in names if answers.get(name) is None]

@@ -37,7 +37,7 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
         if not found:
             raise FileMissing(f"{path} has no Parquet files.", path=str(path))
         if any(file.suffix != ".parquet" for file in found):
-            raise BadParameter(f"{path} is no Parquet file.", fix="Count JSON lines without --engine.")
+            raise BadParameter(f"{path} is no Parquet file.", fix="Count JSON lines without `engine`.", option="engine")
         files |= dict.fromkeys(file.resolve() for file in found)
     return list(files)
 

@@ -25,7 +25,7 @@ def _beside(path: Path) -> Path:
 
 def _refuse_existing(path: Path) -> None:
     raise OutputExists(
-        f"{path} exists already.", fix="Choose another name, or allow it with --force (force=True).", path=str(path)
+        f"{path} exists already.", fix="Choose another name, or set `force`.", option="force", path=str(path)
     )
 
 

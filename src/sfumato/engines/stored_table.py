@@ -226,7 +226,9 @@ def _check_casts(workspace: Workspace, source: str, casts: Mapping[str, Kind]) -
 
 def _too_large(what: str, needed: float, limit: float) -> NotApplicable:
     return NotApplicable(
-        f"{what} about {needed / 2**30:.1f} GB, and {limit / 2**30:.1f} GB may be used.", fix="Raise it with --memory."
+        f"{what} about {needed / 2**30:.1f} GB, and {limit / 2**30:.1f} GB may be used.",
+        fix="Raise `memory`.",
+        option="memory",
     )
 
 

@@ -242,14 +242,14 @@ def _refused(attack: str, discloses: Discloses, reason: str) -> NotApplicable:
 def _needs_rows(attack: str, discloses: Discloses, needed: float) -> OutOfMemory:
     """An attack that was not run because it needs the rows: limits of its kind are not judged."""
     reason = f"{_ROWS_NEEDED.format(what=f'`{attack}`')} It needs about {needed / 1e9:,.1f} GB."
-    refusal = OutOfMemory(reason, fix="Raise --memory, or attack a sample.")
+    refusal = OutOfMemory(reason, fix="Raise `memory`, or attack a sample.", option="memory")
     refusal.facts |= {"attack": attack, "discloses": str(discloses)}
     return refusal
 
 
 def _altered_values(attack: str, discloses: Discloses, what: str) -> OutOfMemory:
     reason = f"The values of {what} were altered, and the attack needs the rows in memory."
-    refusal = OutOfMemory(reason, fix="Raise --memory, or run `sfumato attack` on a sample.")
+    refusal = OutOfMemory(reason, fix="Raise `memory`, or run `sfumato attack` on a sample.", option="memory")
     refusal.facts |= {"attack": attack, "discloses": str(discloses)}
     return refusal
 

@@ -33,7 +33,7 @@ def derived_columns(
     limits = [rows.most_rows for rows in (original, release) if rows.most_rows is not None]
     if limits and min(limits) < min(_FEWEST_ROWS, original.rows):
         raise NotApplicable(
-            f"{_FEWEST_ROWS:,} rows with all columns do not fit into memory.", fix="Raise it with --memory."
+            f"{_FEWEST_ROWS:,} rows with all columns do not fit into memory.", fix="Raise `memory`.", option="memory"
         )
     if lineage is None:
         some = None

@@ -58,7 +58,8 @@ def _check_memory(step: Step, table: StoredTable, names: tuple[str, ...]) -> Non
         raise NotApplicable(
             f"The step {step.part_name()} needs about {needed / 1e9:.1f} GB for {len(names)} columns of {table.rows:,} "
             f"rows; the limit is {limit / 1e9:.1f} GB.",
-            fix="Raise --memory, mask fewer columns at a time, or use `generalize`, which needs no rows in memory.",
+            fix="Raise `memory`, mask fewer columns at a time, or use `generalize`, which needs no rows in memory.",
+            option="memory",
             step=step.part_name(),
         )
 

@@ -211,7 +211,9 @@ def _where(document: object, table: str | None) -> tuple[str, ...]:
     if not isinstance(tables, dict):
         return ("columns",)
     if table is None and len(tables) > 1:
-        raise BadParameter("The data set has several tables.", fix=f"Choose one: --table {' or '.join(tables)}.")
+        raise BadParameter(
+            "The data set has several tables.", fix=f"Choose one as `table`: {' or '.join(tables)}.", option="table"
+        )
     name = next(iter(tables), "") if table is None else table
     if name not in tables:
         raise BadParameter(f"The data set has no table `{name}`.", fix=did_you_mean(name, tables))

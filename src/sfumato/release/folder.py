@@ -73,7 +73,8 @@ def own_private_folder(folder: Path) -> Path:
         if not named.is_file() or named.read_text(encoding="ascii") != _manifest_line(folder):
             raise ReleaseChanged(
                 f"{private} does not belong to {folder}.",
-                fix="Write the release again with `sfumato protect --force`, or name the row map with --lineage.",
+                fix="Write the release again, replacing it, or pass the row map as `lineage`.",
+                option="lineage",
                 file=BELONGS,
             )
     return private
@@ -93,7 +94,7 @@ def refuse_existing(folder: Path, *, force: bool = False, kind: str) -> None:
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise BadParameter(
             f"{folder} is the current folder or contains it; writing a release replaces its folder.",
-            fix="Name another folder with --out.",
+            fix="Name another folder.",
         )
     refuse_folder(folder, force=force, marker=MANIFEST)
     refuse_folder(private_folder(folder), force=force, marker=PRIVATE)
@@ -101,7 +102,7 @@ def refuse_existing(folder: Path, *, force: bool = False, kind: str) -> None:
     if there not in (None, kind):
         raise OutputExists(
             f"{folder} is a release of kind `{there}`, which a release of kind `{kind}` does not replace.",
-            fix="Choose another folder with --out.",
+            fix="Choose another folder.",
             path=str(folder),
         )
     place = private_folder(folder).resolve().parent

@@ -79,12 +79,14 @@ def audited_table(
     loaded = None if document is None else Recipe.load(document)
     source = loaded.source if loaded is not None and data is None else None
     if data is None and source is None:
-        raise FileMissing("`data` is required.", fix="Use --data, or a recipe with `data:`.")
+        raise FileMissing("`data` is required.", fix="Pass the option `data`, or a recipe with `data:`.", option="data")
     columns = {} if loaded is None else loaded.schema.columns
     names = tuple(secrets) or tuple(name for name, column in columns.items() if column.role is Role.SENSITIVE)
     if not names:
         raise BadParameter(
-            "a sensitive column is required.", fix="Use --secret, or set the role `sensitive` in the recipe."
+            "a sensitive column is required.",
+            fix="Name it in `secrets`, or set the role `sensitive` in the recipe.",
+            option="secrets",
         )
     table = source.read() if source is not None else data if isinstance(data, Table) else read(data)
     table.require(list(names))
@@ -105,7 +107,8 @@ def _rules(document: str | Path | None, given: Mapping[str, object]) -> AuditRul
     if "k" not in {**declared, **given}:
         raise BadParameter(
             "`k` is required: the smallest number of possible values that each person must keep.",
-            fix="Use --k, or declare `answering: {policy: {audit: {k: 2}}}` in the document.",
+            fix="Pass `k`, or declare `answering: {policy: {audit: {k: 2}}}` in the document.",
+            option="k",
         )
     try:
         return AuditRules.model_validate({**declared, **given})

@@ -138,14 +138,16 @@ def _original(original: Original | None) -> tuple[GraphRecipe, Graph]:
     if original is None:
         raise BadParameter(
             "`original` is required: the recipe that names the original edge and node tables.",
-            fix="Pass --original RECIPE.",
+            fix="Pass the recipe as `original`.",
+            option="original",
         )
     if isinstance(original, GraphRecipe):
         return original, original.graph.read()
     if Path(original).suffix.lower() not in (".yaml", ".yml"):
         raise BadParameter(
             f"{Path(original).name} is not a recipe.",
-            fix="For a graph, --original is the recipe that names the original edge and node tables.",
+            fix="For a graph, `original` is the recipe that names the original edge and node tables.",
+            option="original",
         )
     recipe = GraphRecipe.load(original)
     return recipe, recipe.graph.read()

@@ -142,7 +142,9 @@ def _declared(
         return parsed.schema, [{model.part_name(): model.to_dict()} for model in parsed.models]
     if not manifest:
         raise BadParameter(
-            "The release has no manifest, so its roles and models are not known.", fix="Name a recipe with --recipe."
+            "The release has no manifest, so its roles and models are not known.",
+            fix="Pass one as `recipe`.",
+            option="recipe",
         )
     return declared_schema(manifest), manifest.get("models", ())
 

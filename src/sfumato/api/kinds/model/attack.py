@@ -83,6 +83,7 @@ def _labelled(model: object, original: object, label: str | None) -> tuple[pl.Da
     if original is None or label is None:
         raise BadParameter(
             "A model needs `original`, its training data, and `label`, the column that it predicts.",
-            fix="Pass --original FILE and --label COLUMN.",
+            fix="Pass both `original` and `label`.",
+            option=("original", "label"),
         )
     return (original.results.learned.train if isinstance(original, ModelProtection) else table_frame(original)), label

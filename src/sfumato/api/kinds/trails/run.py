@@ -179,7 +179,11 @@ def attack_trails(
     """
     folder = isinstance(release, str | Path) and Path(release).is_dir()
     if folder and original is None:
-        raise BadParameter("`original` is required: the plan that names the identified list.", fix="--original PLAN")
+        raise BadParameter(
+            "`original` is required: the plan that names the identified list.",
+            fix="Pass it as `original`.",
+            option="original",
+        )
     if isinstance(original, TrailsProtection):
         assert original.loaded is not None  # set by `protect`
         plan = original.loaded

@@ -102,8 +102,9 @@ class Spark(Engine):
             except Exception as failure:
                 raise DatabaseFailed(
                     f"Spark could not summarize the files ({type(failure).__name__}).",
-                    fix="Its workers need sfumato and access to the files; without --engine, `collect estimate` names "
-                    "a report that is not well-formed.",
+                    fix="Its workers need sfumato and access to the files; without `engine`, `collect estimate` "
+                    "names a report that is not well-formed.",
+                    option="engine",
                 ) from None
         return [row["summary"] for row in rows]
 
