@@ -1,4 +1,5 @@
 /** Forms made from the fields of parts (JSON Schema): a new part needs no edit here. */
+import { Prose } from "./ui";
 import { useEffect, useId, useState } from "react";
 import { get } from "./api";
 import { inner } from "./form-model";
@@ -63,7 +64,7 @@ function Field(props: { name: string; schema: Schema; value: unknown; required: 
   const id = useId();
   const { name, value } = props;
   const label = <label htmlFor={id}>{name.replaceAll("_", " ")}{props.required && <span className="muted"> (required)</span>}</label>;
-  const hint = props.schema.description ? <small className="muted">{props.schema.description.replaceAll("``", "")}</small> : null;
+  const hint = props.schema.description ? <small className="muted"><Prose of={props.schema.description} /></small> : null;
   const standard = props.schema.default === undefined || props.schema.default === null ? "" : String(props.schema.default);
   let input;
   if (schema.enum && (value === undefined || schema.enum.includes(value))) {

@@ -4,7 +4,7 @@ import { SchemaForm } from "./form";
 import type { Forms } from "./form";
 import { readPart, writePart } from "./form-model";
 import { useStore } from "./store";
-import { Panel } from "./ui";
+import { Panel, Prose } from "./ui";
 
 export function PartList(props: { section: string; title: string; lead: string; forms: Forms; noun: string; none: string }) {
   const { recipe, setSection } = useStore();
@@ -45,10 +45,10 @@ export function PartList(props: { section: string; title: string; lead: string; 
                   <button type="button" className="quiet" aria-label={`Remove ${name}`} onClick={() => write(entries.filter((_, m) => m !== n))}>✕</button>
                 </span>
               </div>
-              {part ? <p>{part.summary.replaceAll("`", "")}</p> : <p className="bad-text">There is no {props.noun} of this name.</p>}
+              {part ? <p><Prose of={part.summary} /></p> : <p className="bad-text">There is no {props.noun} of this name.</p>}
               {definition && <SchemaForm schema={definition} values={values} onChange={replace} />}
               {part && part.docs.length > 0 && (
-                <details><summary>About {name}</summary>{part.docs.map((text) => <p key={text}>{text.replaceAll("`", "")}</p>)}{part.reference && <p className="muted small">{part.reference}</p>}</details>
+                <details><summary>About {name}</summary>{part.docs.map((text) => <p key={text}><Prose of={text} /></p>)}{part.reference && <p className="muted small">{part.reference}</p>}</details>
               )}
             </li>
           );
@@ -63,7 +63,7 @@ export function PartList(props: { section: string; title: string; lead: string; 
       </div>
       {chosen && schema && (
         <div className="part">
-          <p>{chosen.summary.replaceAll("`", "")}</p>
+          <p><Prose of={chosen.summary} /></p>
           <SchemaForm schema={schema} values={draft} onChange={setDraft} />
           <button type="button" className="primary" disabled={missing.length > 0} onClick={() => { write([...entries, writePart(chosen.name, draft)]); setAdding(""); }}>
             Add {chosen.name}

@@ -1,4 +1,5 @@
 /** The recipe beside the form: its text, what is wrong with it, its history and branches. */
+import { Prose } from "./ui";
 import { useEffect, useId, useRef, useState } from "react";
 import { post, saveText } from "./api";
 import { t } from "./messages";
@@ -45,7 +46,7 @@ export function RecipePanel(props: { close: () => void }) {
             return (
               <li key={n}>
                 {line ? <button type="button" className="quiet" onClick={() => select(line)}>line {line}</button> : null}{" "}
-                {String(problem.where)} {String(problem.message)}
+                {String(problem.where)} <Prose of={String(problem.message)} />
               </li>
             );
           })}

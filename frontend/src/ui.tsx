@@ -44,13 +44,19 @@ export function OpenPage(props: { path: string; here?: boolean; children: ReactN
   return <button type="button" onClick={open}>{props.children}</button>;
 }
 
+/** A text of the service: what stands between backticks is code. */
+export function Prose(props: { of: string }) {
+  const parts = props.of.split(/(``[^`]+``|`[^`\n]+`)/);
+  return <>{parts.map((part, n) => n % 2 ? <code key={n}>{part.replaceAll("`", "")}</code> : part)}</>;
+}
+
 export function ErrorNotice(props: { error: Shown | null }) {
   if (!props.error) return null;
   return (
     <Notice kind="bad">
-      <strong>{props.error.message.split("\n")[0]}</strong>
-      {props.error.lines.length > 0 && <ul>{props.error.lines.map((line) => <li key={line}>{line}</li>)}</ul>}
-      {props.error.fix && <p className="pre">{props.error.fix}</p>}
+      <strong><Prose of={props.error.message.split("\n")[0] ?? ""} /></strong>
+      {props.error.lines.length > 0 && <ul>{props.error.lines.map((line) => <li key={line}><Prose of={line} /></li>)}</ul>}
+      {props.error.fix && <p className="pre"><Prose of={props.error.fix} /></p>}
     </Notice>
   );
 }

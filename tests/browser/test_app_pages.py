@@ -134,6 +134,43 @@ def test_the_text_and_the_form_edit_the_same_recipe(page: Page, app: RunningApp,
     expect(page.locator(".branches")).to_contain_text("strict (current)")
 
 
+def test_a_refused_run_offers_buttons_that_decide_and_run_again(chromium: Browser, tmp_path: Path) -> None:
+    """No release has nine well-represented values of a column of three."""
+    ages, answers = [20 + n % 40 for n in range(120)], [["yes", "no", "maybe"][n % 3] for n in range(120)]
+    pl.DataFrame({"age": ages, "ill": answers}).write_csv(tmp_path / "patients.csv")
+    (tmp_path / "sfumato.yaml").write_text(
+        "sfumato: 1\ndata: patients.csv\ncolumns:\n  age: {role: quasi, kind: integer}\n  ill: {role: sensitive}\n"
+        "models: [{k-anonymity: {k: 3}}, {l-diversity: {l: 9}}]\nsteps: [generalize]\n",
+        encoding="utf-8",
+    )
+    app = RunningApp(tmp_path, tmp_path / "patients.csv")
+    visit = Visit(chromium, app)
+    try:
+        page = visit.tab()
+        page.goto(app.link)
+        page.get_by_role("heading", name="Data", exact=True).wait_for()
+        open_page(page, app, "protect")
+        page.get_by_role("button", name="Run the recipe").click()
+        choices = page.get_by_role("group", name=re.compile("What must give"))
+        expect(choices).to_be_visible()
+        refusal = page.locator(".notice.bad").first
+        expect(refusal.locator("code").filter(has_text=re.compile("^ill$"))).to_have_count(1)
+        expect(refusal).not_to_contain_text("`")
+        drop = choices.get_by_role("button", name="Drop ill")
+        choices.get_by_label("Decided by").fill("")
+        expect(drop).to_be_disabled()
+        choices.get_by_label("Decided by").fill("A. Steward")
+        drop.click()
+        expect(page.get_by_text("All models are met.")).to_be_visible()
+        expect(choices).to_have_count(0)
+        assert visit.elsewhere == visit.errors == []
+    finally:
+        visit.context.close()
+        app.stop()
+    ill = Recipe.load(tmp_path / "sfumato.yaml").schema.columns["ill"]
+    assert (ill.role.value, ill.decided_by) == ("drop", "A. Steward")
+
+
 def test_undo_survives_a_restart(app: RunningApp, chromium: Browser) -> None:
     before = recipe_of(app)
     app.stop()

@@ -5,7 +5,7 @@ import { AnswerView, SqlEditor } from "../query-parts";
 import type { Answer } from "../query-parts";
 import { shownError, useLoaded, useStore } from "../store";
 import type { Shown } from "../store";
-import { ErrorNotice, Notice, OpenPage, Page, Panel, StateMark } from "../ui";
+import { ErrorNotice, Notice, OpenPage, Page, Panel, Prose, StateMark } from "../ui";
 
 interface Loss { text: string; epsilon?: string | number }
 interface State {
@@ -87,7 +87,7 @@ function Desktop(props: { ask: State; changed: () => void }) {
   const ids = [useId(), useId()];
   return (
     <>
-      {ask.problem && <Notice kind="bad">{ask.problem}</Notice>}
+      {ask.problem && <Notice kind="bad"><Prose of={ask.problem} /></Notice>}
       {ask.promise && <Notice kind="open"><strong>Policy {ask.policy}:</strong> {ask.promise}</Notice>}
       {ask.budget && <Budget budget={ask.budget} next={Number(epsilon) || 0} />}
       <div className="columns wide-left">

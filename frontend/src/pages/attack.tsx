@@ -5,7 +5,7 @@ import { Chart } from "../chart";
 import { useReport } from "../report-data";
 import type { Attack } from "../report-data";
 import { useStore } from "../store";
-import { Empty, Notice, Page, Panel, StateMark, count, follow, percent } from "../ui";
+import { Empty, Notice, Page, Panel, Prose, StateMark, count, follow, percent } from "../ui";
 
 const GETS: Record<string, string> = {
   identity: "finds the row of a person", attribute: "learns a sensitive value of a person", membership: "learns that a person is in the data",
@@ -26,7 +26,7 @@ export function AttackPage() {
       {report.pictures.risk !== undefined && <Panel title="Risk of each attack"><Chart svg={report.pictures.risk} label="Risk of each attack before and after protection; the cards below have the numbers" /></Panel>}
       {report.advice.length > 0 && (
         <Panel title="What to change">
-          {report.advice.map((item, n) => <div key={n}><h3>{item.attack}</h3><p>{item.finding}</p><ul>{item.changes.map((change) => <li key={change}>{change.replaceAll("`", "")}</li>)}</ul></div>)}
+          {report.advice.map((item, n) => <div key={n}><h3>{item.attack}</h3><p><Prose of={item.finding} /></p><ul>{item.changes.map((change) => <li key={change}><Prose of={change} /></li>)}</ul></div>)}
         </Panel>
       )}
       <div className="columns">

@@ -5,7 +5,7 @@ import { SchemaForm } from "../form";
 import type { Schema } from "../form-model";
 import { Grid } from "../grid";
 import { columnsOf, useLoaded, useStore } from "../store";
-import { ErrorNotice, JobView, Page, Panel, Role, TextInput, count, follow, percent } from "../ui";
+import { ErrorNotice, JobView, Page, Panel, Prose, Role, TextInput, count, follow, percent } from "../ui";
 
 interface Summary {
   column: string; missing: number; distinct: number; type: string; problem?: string; label?: string;
@@ -103,7 +103,7 @@ function ColumnRow(props: { name: string; rows: number; summary: Summary | undef
           <option value="">as stored ({summary?.type ?? "…"})</option>
           {KINDS.map((kind) => <option key={kind}>{kind}</option>)}
         </select>
-        {summary?.problem && <small className="bad-text block">{summary.problem}</small>}
+        {summary?.problem && <small className="bad-text block"><Prose of={summary.problem} /></small>}
       </td>
       <td>{summary ? <Spark summary={summary} /> : "…"}</td>
       <td className="number">{count(summary?.distinct)}</td>

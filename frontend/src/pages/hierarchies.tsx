@@ -7,7 +7,7 @@ import { fromRows, fromTaxonomy, toTaxonomy } from "../tree-model";
 import type { Tree } from "../tree-model";
 import { columnsOf, shownError, useLoaded, useStore } from "../store";
 import type { Shown } from "../store";
-import { Empty, ErrorNotice, Notice, Page, Panel, StateMark, count } from "../ui";
+import { Empty, ErrorNotice, Notice, Page, Panel, Prose, StateMark, count } from "../ui";
 
 interface State { column: string; kind: string | null; state: string; missing: number; levels: number; rule?: string; reason?: string }
 export interface Preview { levels: { level: number; groups: number; largest: number }[]; rows: string[][]; counts: number[]; values: number; gaps: string[]; missing: number }
@@ -96,7 +96,7 @@ function Editor(props: { column: string }) {
           </select>
           {name !== TREE && preview && preview.values <= 400 && <button type="button" onClick={() => choose(TREE)}>Edit as a tree</button>}
         </div>
-        {part && <p className="muted">{part.summary.replaceAll("`", "")}</p>}
+        {part && <p className="muted"><Prose of={part.summary} /></p>}
         {part && name !== TREE && forms && (
           <SchemaForm open schema={forms.definitions[part.definition]!} values={values} onChange={(next) => setDraft({ [name]: next })} />
         )}

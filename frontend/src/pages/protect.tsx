@@ -7,7 +7,7 @@ import { PartList } from "../parts";
 import { useReport } from "../report-data";
 import { StudyPanel } from "../study";
 import { columnsOf, useStore } from "../store";
-import { Empty, JobView, Notice, Page, Panel, StateMark, TextInput, follow, percent, type Way, waysOf } from "../ui";
+import { Empty, JobView, Notice, Page, Panel, Prose, StateMark, TextInput, follow, percent, type Way, waysOf } from "../ui";
 
 export function ProtectPage() {
   const { state, recipe, edit, job, fail, refresh } = useStore();
@@ -29,7 +29,7 @@ export function ProtectPage() {
       actions={<a className="button" href="/attack" onClick={follow}>Next: attack</a>}>
       <Panel title="Run">
         {open > 0 && <Notice kind="open">{open} {open === 1 ? "column is" : "columns are"} undecided, so a run would be refused. <a href="/roles" onClick={follow}>Decide on the Roles page.</a></Notice>}
-        {recipe.problems.length > 0 && <Notice kind="bad">The recipe has {recipe.problems.length} {recipe.problems.length === 1 ? "problem" : "problems"}: {recipe.problems.map((p) => `${String(p.where)} ${String(p.message)}`).join("; ")}</Notice>}
+        {recipe.problems.length > 0 && <Notice kind="bad">The recipe has {recipe.problems.length} {recipe.problems.length === 1 ? "problem" : "problems"}: <Prose of={recipe.problems.map((p) => `${String(p.where)} ${String(p.message)}`).join("; ")} /></Notice>}
         <div className="row">
           <label htmlFor={ids[0]}>Seconds for attacks and measures</label>
           <input id={ids[0]} type="number" min="1" value={seconds} onChange={(e) => setSeconds(e.target.value)} />
@@ -43,11 +43,11 @@ export function ProtectPage() {
           <>
             {report.stale && <Notice kind="open">The {report.stale === "data" ? "data file" : "recipe"} has changed since this run. Run it again.</Notice>}
             <Notice kind={report.unmet.length ? "bad" : report.limits.length ? "good" : "open"}>
-              <strong>{report.unmet.length ? `Not met: ${report.unmet.join("; ")}.` : report.limits.length ? "All models and limits are met." : "All models are met. No limit on risk is set, so the risk is not judged."}</strong>
+              <strong>{report.unmet.length ? <Prose of={`Not met: ${report.unmet.join("; ")}.`} /> : report.limits.length ? "All models and limits are met." : "All models are met. No limit on risk is set, so the risk is not judged."}</strong>
               <p>{report.answer[0]}</p>
             </Notice>
             <table className="list"><caption className="visually-hidden">Verdicts</caption><tbody>
-              {report.verdicts.map((v, n) => <tr key={n}><th scope="row">{v.model}</th><td><StateMark state={v.state} /></td><td>worst {v.worst ?? "–"}, wanted {v.wanted ?? "–"} {v.reason}</td></tr>)}
+              {report.verdicts.map((v, n) => <tr key={n}><th scope="row">{v.model}</th><td><StateMark state={v.state} /></td><td>worst {v.worst ?? "–"}, wanted {v.wanted ?? "–"} <Prose of={v.reason ?? ""} /></td></tr>)}
               {report.limits.map((l) => <tr key={l.limit}><th scope="row">limit on {l.limit}</th><td><StateMark state={l.met === null ? "not judged" : l.met ? "met" : "exceeded"} /></td><td>at most {percent(l.wanted)}, {l.words}</td></tr>)}
             </tbody></table>
             {!report.stale && report.ways.length > 0 && <WaysOut ways={report.ways} then={run} />}
@@ -112,7 +112,7 @@ function WaysOut(props: { ways: Way[]; then: () => void }) {
       <div className="row">
         {props.ways.map((way) => (
           <button key={way.does} type="button" disabled={!by.trim() || (way.accepts && !reason.trim())} onClick={() => choose(way)}>
-            {way.does.charAt(0).toUpperCase() + way.does.slice(1)}
+            <Prose of={way.does.charAt(0).toUpperCase() + way.does.slice(1)} />
           </button>
         ))}
       </div>

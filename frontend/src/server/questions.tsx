@@ -3,7 +3,7 @@ import { useState } from "react";
 import { AnswerView } from "../query-parts";
 import type { Answer } from "../query-parts";
 import { useLoaded } from "../store";
-import { ErrorNotice, Page, Panel, StateMark } from "../ui";
+import { ErrorNotice, Page, Panel, Prose, StateMark } from "../ui";
 import { read, when } from "./api";
 import type { Question } from "./api";
 import { useSession } from "./session";
@@ -29,7 +29,7 @@ export function QuestionsPage() {
         <div className="scroll tall" tabIndex={0} role="region" aria-label="Questions"><table className="list">
           <thead><tr><th scope="col">When</th><th scope="col">Analyst</th><th scope="col">Data set</th><th scope="col">Question</th><th scope="col">Cost</th><th scope="col">State</th></tr></thead>
           <tbody>{found.map((one) => (
-            <tr key={one.id}><th scope="row">{when(one.at)}</th><td>{one.analyst}</td><td>{one.dataset}</td><td><code>{one.sql}</code>{one.error && <small className="bad-text block">{one.error.message}</small>}</td>
+            <tr key={one.id}><th scope="row">{when(one.at)}</th><td>{one.analyst}</td><td>{one.dataset}</td><td><code>{one.sql}</code>{one.error && <small className="bad-text block"><Prose of={one.error.message} /></small>}</td>
               <td>{one.options.epsilon ? `ε = ${one.options.epsilon}` : one.options.rho ? `ρ = ${one.options.rho}` : "–"}{one.charges === 0 && one.state === "done" && <small className="muted block">free: asked before</small>}</td>
               <td><StateMark state={one.state} />{one.state === "done" && one.analyst === me.name && is("analyst") && !one.options.workload && (
                 <button type="button" className="quiet" onClick={() => void change(() => read<Answer>("/api/v1/questions/{identifier}/result", { identifier: one.id })).then((result) => { if (result) setAnswer({ question: one, answer: result as unknown as Answer }); })}>Answer again (free)</button>
