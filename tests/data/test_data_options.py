@@ -7,7 +7,7 @@ import pytest
 import xlsxwriter
 
 from sfumato import protect
-from sfumato.cli import cli
+from sfumato.cli import cli, main
 from sfumato.data import preview, read, scan, size_hint, write
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
@@ -65,6 +65,20 @@ def test_a_title_in_a_sheet_is_no_header(workbook: Path) -> None:
     with pytest.raises(NotThatFormat, match=r"book.xlsx\?sheet=people 2025&skip=2"):
         read(f"{workbook}?sheet=people 2025")
     assert read(f"{workbook}?sheet=people 2025&skip=2").columns == ("name", "age", "zip")
+
+
+def test_a_draft_states_the_lines_of_the_title(
+    workbook: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `init` guesses once is written down, and readers obey it."""
+    monkeypatch.chdir(workbook.parent)
+    assert main(["init", "book.xlsx?sheet=people 2025", "--k", "2", "--no-compare", "--out", "r.yaml"]) == 0
+    assert "the names of the columns stand in line 3, below a title; so `skip: 2`." in capsys.readouterr().err
+    recipe = Recipe.load("r.yaml")
+    assert recipe.source is not None
+    assert recipe.source.options == {"sheet": "people 2025", "skip": 2}
+    assert recipe.source.read().columns == ("name", "age", "zip")
+    assert list(recipe.schema.columns) == ["name", "age", "zip"]
 
 
 @pytest.mark.parametrize("title", ["Export\n", "Clinic, Boston\n\nas of today\n", "a;b\n\n"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sfumato.data import replacing
 from sfumato.data.format import format_for
 from sfumato.data.preview import Preview, preview
-from sfumato.data.source import Source
+from sfumato.data.source import Source, lines_above
 from sfumato.dataset.document import sql_name
 from sfumato.errors import BadParameter, SfumatoError, UnknownFormat
 from sfumato.profiling import Proposal, propose, to_yaml
@@ -42,6 +42,8 @@ class Draft:
     """Why methods were not compared, if they should have been."""
     rehearsal: Rehearsal | None = None
     """Whether the limit of the preset can be met."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Tables whose names of columns stand below lines of titles, with the number of these lines."""
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the document, whole or not at all."""
@@ -119,12 +121,15 @@ def init(
         raise BadParameter("A preset is for microdata, and not for a plan of tables.", fix="Leave the preset out.")
     if len(tables) == 1:
         start = None if preset is None else preset_text(preset)
-        sample = preview(tables[0], most=rows)
+        above = lines_above(tables[0])
+        sample = preview(tables[0], most=rows, **above)
         source = Source.found(tables[0], beside=beside)
         if table_plan:
             draft = _table_plan(sample, source, unit, k, progress)
         else:
             draft = _one_table(sample, source, unit, size, k, start, compare, progress)
+        if above:
+            draft = replace(draft, skipped={sql_name(tables[0]): above["skip"]})
         return draft if rest is None or by is None else _decided(draft, rest, by)
     if (k, preset, rest) != (None, None, None) or table_plan:
         raise BadParameter(
@@ -206,9 +211,13 @@ def _several_tables(
     name: str, sources: Sequence[str], folder: Path | None, person: str | None, rows: int, progress: Progress
 ) -> Draft:
     samples: dict[str, Preview] = {}
+    skipped: dict[str, int] = {}
     tables: dict[str, ProfiledTable] = {}
     for source in sources:
-        sample = preview(source, most=rows)
+        above = lines_above(source)
+        sample = preview(source, most=rows, **above)
+        if above:
+            skipped[sql_name(source)] = above["skip"]
         proposal = propose(sample.table, whole=sample.rows, progress=progress, max_size=1)
         samples[sql_name(source)] = sample
         tables[sql_name(source)] = ProfiledTable(
@@ -219,5 +228,5 @@ def _several_tables(
     first = next(iter(samples.values()))
     return Draft(
         text=dataset_text(name, tables, person=person), read=first.table.rows, rows=first.rows,
-        tables={table: profiled.proposal for table, profiled in tables.items()},
+        tables={table: profiled.proposal for table, profiled in tables.items()}, skipped=skipped,
     )  # fmt: skip

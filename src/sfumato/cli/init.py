@@ -131,6 +131,9 @@ def command(
         return
     draft.save(out, force=force)
     several = len(draft.tables) > 1
+    if not as_json:
+        for table, lines in draft.skipped.items():
+            note(f"{table}: the names of the columns stand in line {lines + 1}, below a title; so `skip: {lines}`.")
     if as_json:
         what = "dataset" if several else "plan" if table_plan else "recipe"
         emit_json({what: str(out), **draft.to_dict()})

@@ -85,6 +85,10 @@ class Format(Part):
         """Values that a file offers for an option, by the name of the option: the sheets of a workbook."""
         return {}
 
+    def above_header(self, path: Path) -> int:
+        """Lines above the names of the columns that reading refuses to guess; a draft of the document states them."""
+        return 0
+
     def check(self, path: Path) -> None:
         """Refuse a file whose first bytes are not those of this format; an empty file passes."""
         with path.open("rb") as file:

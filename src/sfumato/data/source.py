@@ -89,6 +89,8 @@ class Source(DocumentedModel):
         location, options = file_and_options(source)
         if is_url(location) or location == "-" or Path(location).is_dir():
             found: dict[str, object] = {}
+        elif above := lines_above(source):
+            found = above
         else:
             part = format_of(Path(location), None, options)
             found = found_dialect(Path(location), part.header) if isinstance(part, Csv) else {}
@@ -99,3 +101,13 @@ class Source(DocumentedModel):
     def to_dict(self) -> str | dict[str, Any]:
         """The source as a document writes it."""
         return {"file": self.location, **self.options} if self.options else self.location
+
+
+def lines_above(source: str) -> dict[str, Any]:
+    """The option ``skip`` that a draft has to state, because reading does not guess it; empty if there is none."""
+    location, options = file_and_options(source)
+    path = Path(location)
+    if is_url(location) or "skip" in options or not path.is_file():
+        return {}
+    above = format_of(path, None, options).above_header(path)
+    return {"skip": above} if above else {}

@@ -70,6 +70,11 @@ class Excel(Format):
             )
         return book, book.sheet_names[0] if self.sheet is None else self.sheet
 
+    def above_header(self, path: Path) -> int:
+        book, sheet = self._sheet(path)
+        top = book.load_sheet(sheet, header_row=None, skip_rows=self.skip, n_rows=_TOP, dtypes="string").to_polars()
+        return _titles(top)[0]
+
     def read(self, path: Path) -> Table:
         book, sheet = self._sheet(path)
         top = book.load_sheet(sheet, header_row=None, skip_rows=self.skip, n_rows=_TOP, dtypes="string").to_polars()
@@ -160,11 +165,20 @@ def _other_sheets(name: str, sheet: str, sheets: list[str]) -> str:
     return f"It also has {listed}: name one as {name}?sheet={others[0]}."
 
 
-def _refuse_titles(top: pl.DataFrame, path: Path, asked: Excel) -> None:
-    """Refuse a sheet whose first line names hardly any of the columns below: that is a title and not the header."""
+def _titles(top: pl.DataFrame) -> tuple[int, list[int]]:
+    """Lines of titles above the header, and the filled cells of each line.
+
+    A first line that names at most half of the columns below is a title. The header is the first of the widest lines.
+    """
     filled = [sum(cell is not None and cell.strip() != "" for cell in row) for row in top.iter_rows()]
     header = filled.index(max(filled, default=0)) if filled else 0
-    if header and filled[0] * 2 <= filled[header] > 2:
+    return (header if header and filled[0] * 2 <= filled[header] > 2 else 0), filled
+
+
+def _refuse_titles(top: pl.DataFrame, path: Path, asked: Excel) -> None:
+    """Refuse a sheet whose first line names hardly any of the columns below: that is a title and not the header."""
+    header, filled = _titles(top)
+    if header:
         told = f"sheet={asked.sheet}&" if asked.sheet is not None else ""
         raise NotThatFormat(
             f"{path.name}: the first line names {filled[0]} of {filled[header]} columns, like a title above a table.",
