@@ -68,6 +68,7 @@ PHRASES = {
     r"\b[Ss]?[Hh]e (?:knows|finds|drops|sees|learns|or)\b": "they",
     r"\bplease decide\b": "choose a role",
     r"\bJSON twin\b": "JSON report",
+    r"\b[Ss]ecret columns?\b": "sensitive column",
     r"\bunder siege\b|\bbesieg": "attack",
 }
 """Regular expression of a phrase in docstrings, messages or documentation, and what to say instead."""

@@ -219,7 +219,7 @@ def test_an_erasure_that_discloses_comes_with_changes_that_help() -> None:
     assert any(one.change.startswith("Publish a coarser model") for one in changes)
     for one in changes:
         assert 0 <= one.score <= 1
-    # A secret column that all explanations share stops publication as well.
+    # A sensitive column that all explanations share stops publication as well.
     kept = tree.fit(records, records.without([0]))
     assert decide_publication(tree, records, old, kept, k=2).publish
     shared = explain(tree, records, kept, size=1).shared()

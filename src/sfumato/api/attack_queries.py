@@ -81,7 +81,7 @@ def attack_queries(
     Returns
     -------
     AttackResults
-        One entry per attack and secret column.
+        One entry per attack and sensitive column.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def attack_queries(
     unknown = [name for name in (*chosen_secrets, *known) if name not in roles]
     if unknown or not chosen_secrets:
         raise BadParameter(
-            f"the data set has no column `{unknown[0]}`." if unknown else "no secret column is named.",
+            f"the data set has no column `{unknown[0]}`." if unknown else "no sensitive column is named.",
             fix="Name declared columns with `knows` and `secrets`, or give a column the role `sensitive`.",
         )
     cap, cost = _budget(loaded, epsilon, budget)

@@ -83,7 +83,7 @@ class Decision:
 
 
 class Auditor:
-    """Decides and answers queries about the secret columns of a table."""
+    """Decides and answers queries about the sensitive columns of a table."""
 
     def __init__(
         self,
@@ -95,17 +95,17 @@ class Auditor:
     ) -> None:
         missing = [name for name in secrets if name not in frame.columns]
         if missing or not secrets:
-            raise BadParameter("an audit needs the secret columns of the table, at least one.")
+            raise BadParameter("an audit needs the sensitive columns of the table, at least one.")
         nested = [name for name in secrets if frame.schema[name].is_nested()]
         if nested:
-            raise BadParameter(f"secret column `{nested[0]}` holds lists or records, which are not audited.")
+            raise BadParameter(f"sensitive column `{nested[0]}` holds lists or records, which are not audited.")
         frame = frame.with_columns(pl.selectors.float().fill_nan(None))
         # Searches and counterfeits depend on the order of the people; it must not be that of the file.
         self._file_rows = canonical_order(frame)
         frame = frame[self._file_rows]
         self.frame, self.secrets, self.rules = frame, tuple(secrets), rules
         self._domains = dict(domains or {})
-        """Declared, public possible values of secret columns."""
+        """Declared, public possible values of sensitive columns."""
         self._numbers = {name: self._declared_numbers(name) for name in secrets}
         for name in secrets:
             self._require_declared(name)
@@ -173,12 +173,12 @@ class Auditor:
         return self._file_rows[rows]
 
     def declarations(self) -> dict[str, object]:
-        """What is declared about the secret columns, as plain data."""
+        """What is declared about the sensitive columns, as plain data."""
         domains = {name: domain.model_dump(mode="json") for name, domain in sorted(self._domains.items())}
         return {"secrets": self.secrets, "domains": domains}
 
     def declared(self, column: str) -> Sequence[object] | None:
-        """Public list of all possible values of a secret column, if declared and not too long."""
+        """Public list of all possible values of a sensitive column, if declared and not too long."""
         series, domain, numbers = self.frame.get_column(column), self._domains.get(column), self._numbers[column]
         listed: list[Any]
         if numbers is not None:
@@ -352,7 +352,7 @@ class Auditor:
         return labels, codes
 
     def _meets(self, parsed: AuditQuery, audit: ColumnAudit) -> Sequence[bool] | None:
-        """For a count with a condition on the secret column: which possible values meet it."""
+        """For a count with a condition on the sensitive column: which possible values meet it."""
         if parsed.kind != "count" or not isinstance(audit, ValuesAudit):
             return None
         # The condition is evaluated on every possible value, also on those that nobody has.

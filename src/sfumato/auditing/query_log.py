@@ -19,13 +19,13 @@ class AuditQuery:
     """A parsed query of an audit."""
 
     kind: str
-    """"values" of a secret column, or sum, avg, max, min, count."""
+    """"values" of a sensitive column, or sum, avg, max, min, count."""
     column: str | None
     """The selected or aggregated column; None for a count."""
     public: Query
     """Statement for the people whom conditions on public columns select."""
     secret: Query | None
-    """Statement for the people for whom conditions on a secret column hold, for counts only."""
+    """Statement for the people for whom conditions on a sensitive column hold, for counts only."""
     secret_column: str | None
 
 

@@ -67,7 +67,10 @@ def _pairs(context: click.Context, parameter: click.Parameter, value: tuple[str,
     help="An attack, such as linkage or any-columns=2; may be repeated. Default: those of --recipe, or all that fit.",
 )
 @click.option(
-    "--lineage", type=typed_path, default=None, help="The secret row map. Default: the one beside the release."
+    "--lineage",
+    type=typed_path,
+    default=None,
+    help="The row map, which is secret. Default: the one beside the release.",
 )
 @click.option("--key", default=None, help="Column that identifies rows in both files, if there is no row map.")
 @click.option("--row", "people", type=click.IntRange(min=1), multiple=True, help="Attack only this row; repeatable.")

@@ -41,7 +41,10 @@ PERSON = "researcher"
 @click.option("--secret", "secrets", multiple=True, callback=names_of, help="Sensitive columns, separated by commas.")
 @click.option("--recipe", "schema", type=typed_path, default=None, help="Roles, for a release without a manifest.")
 @click.option(
-    "--lineage", type=typed_path, default=None, help="The secret row map. Default: the one beside the release."
+    "--lineage",
+    type=typed_path,
+    default=None,
+    help="The row map, which is secret. Default: the one beside the release.",
 )
 @click.option("--label", default=None, help="Model: the column that it predicts.")
 @place_options

@@ -136,7 +136,7 @@ def in_words(value: object, *, colon: str = ": ") -> str:
 
 
 def attack_label(attack: Mapping[str, object]) -> str:
-    """The name of an attack in tables and pictures: its part name, its secret column, its setting.
+    """The name of an attack in tables and pictures: its part name, its sensitive column, its setting.
 
     >>> attack_label({"attack": "learned-linkage", "discloses": "identity", "setting": "30% known"})
     'learned linkage, 30% known'

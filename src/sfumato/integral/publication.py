@@ -50,7 +50,7 @@ class Publication:
     verdict: Verdict
     explanations: Explanations
     disclosed: tuple[str, ...]
-    """Secret columns of which the two models tell a value of a changed record."""
+    """Sensitive columns of which the two models tell a value of a changed record."""
     reason: str
 
     @property
@@ -103,7 +103,7 @@ def decide_publication(
     """Decide whether ``new`` may be published after ``old``: k minimal modifications, nobody in all of them.
 
     ``secrets`` are columns that the pair must not tell about: if every minimal modification changes a record with the
-    same code of a secret column, the model must not be published either.
+    same code of a sensitive column, the model must not be published either.
     """
     if learner.fit(records, records.counts) != old:
         raise NotComparable(

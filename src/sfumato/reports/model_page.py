@@ -73,7 +73,7 @@ def comparison_html(document: Plain) -> str:
         ("People they could be about", number(document["people"])),
         ("People in all of them", number(document["people_in_all"])),
         ("Columns with the same value in all", ", ".join(document["shared_columns"]) or "none"),
-        ("Secret columns disclosed", ", ".join(document["disclosed_secrets"]) or "none"),
+        ("Sensitive columns disclosed", ", ".join(document["disclosed_secrets"]) or "none"),
     )
     lead = f"{str(document['standing']).capitalize()}. {document['reason']}"
     return page_html("integral.html", document=document, facts=facts, sentences=(lead,))

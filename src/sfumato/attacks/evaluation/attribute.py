@@ -48,12 +48,12 @@ def secret_of(attack: Attack, scenario: AttackScenario) -> str:
     sensitive = [name for name in scenario.original.sensitive if name in released]
     if not sensitive:
         raise NotApplicable(
-            "The release has no column declared sensitive.", fix="Name the column to infer with `secret`."
+            "The release has no column declared sensitive.", fix="Name the sensitive column to infer with `secret`."
         )
     if len(sensitive) > 1:
         raise NotApplicable(
             f"The release has {len(sensitive)} sensitive columns: {', '.join(sensitive)}.",
-            fix="Name the one to infer with `secret`.",
+            fix="Name the sensitive column to infer with `secret`.",
         )
     return sensitive[0]
 

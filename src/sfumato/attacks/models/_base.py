@@ -122,7 +122,7 @@ class ModelAttack(Part):
         secrets: Sequence[str],
         progress: Progress = SILENT,
     ) -> Iterable[Outcome]:
-        """Attack the model; one outcome per secret column for attribute inference, otherwise one.
+        """Attack the model; one outcome per sensitive column for attribute inference, otherwise one.
 
         At the deadline of ``progress`` an attack raises :class:`~sfumato.errors.OutOfTime`, after the outcomes that it
         has.

@@ -41,7 +41,10 @@ class ModelAttribute(ModelAttack):
     ) -> Iterator[Outcome]:
         for name in secrets:
             if name not in model.features:
-                raise BadParameter(f"`{name}` is not a feature of the model.", fix="Name features as secrets.")
+                raise BadParameter(
+                    f"`{name}` is not a feature of the model.",
+                    fix="`secrets` are features: the sensitive columns to guess.",
+                )
         chosen, done = list(secrets or model.features), 0
         for part in batches(progress, "secrets", len(chosen)):
             yield self._secret(model, chosen[part.start], rng.child(chosen[part.start]), n_targets)
@@ -86,7 +89,7 @@ class ModelAttribute(ModelAttack):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Values:
-    """Candidate values of a secret column, known from people who are not in the training data."""
+    """Candidate values of a sensitive column, known from people who are not in the training data."""
 
     candidates: list[object]
     log_prior: npt.NDArray[np.float64]

@@ -35,7 +35,7 @@ def evaluate_query_attack(attack: QueryAttack, policy: Policy, secrets: npt.Arra
     """Run an attack against a policy over these secret bits and count the correct guesses."""
     truth = np.asarray(secrets)
     if truth.ndim != 1 or not truth.size or not np.isin(truth, (0, 1)).all():
-        raise BadParameter("Query attacks need a secret column of 0 and 1.")
+        raise BadParameter("Query attacks need a sensitive column of 0 and 1.")
     if attack.needs_sql:
         responder = sql_responder(policy, truth, rng)
         return evaluate_sql_attack(attack, responder, truth[responder.conditions.rows], policy.part_name(), rng)

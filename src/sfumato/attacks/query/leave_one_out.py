@@ -20,7 +20,7 @@ class LeaveOneOut(TargetedQueryAttack):
     Slope and intercept of a regression on a known number x give the sum: n (intercept + slope mean(x)). Two variances
     and the mean over everybody give the distance of the person from the mean, which leaves two values:
     n V - (n - 1) V' = n / (n - 1) (y - mean)^2. No sum or mean over fewer people is asked. The attack needs SQL and a
-    secret column of numbers.
+    sensitive column of numbers.
     """
 
     needs_sql = True
@@ -29,7 +29,7 @@ class LeaveOneOut(TargetedQueryAttack):
 
     def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
         if not isinstance(responder, SqlResponder) or not responder.secret.sums:
-            raise NotApplicable("The attack needs an SQL session and a secret column of numbers.")
+            raise NotApplicable("The attack needs an SQL session and a sensitive column of numbers.")
         targets = self.draw_targets(responder.people, rng)
         size = responder.ask_sql(responder.select("COUNT(*)"))
         score = np.full(len(targets), np.nan)

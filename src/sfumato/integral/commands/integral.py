@@ -109,7 +109,7 @@ def fit(
     help="Changes that the attacker considers; may be repeated. `group` stands alone.",
 )
 @known_option
-@click.option("--secret", "secrets", multiple=True, help="Columns that must not be disclosed, separated by commas.")
+@click.option("--secret", "secrets", multiple=True, help="Sensitive columns, separated by commas.")
 @click.option("--universe", type=typed_path, default=None, help="Further records that may have been inserted.")
 @click.option("--erased", multiple=True, help="Rows (from 1) that were deleted: look for changes that would help.")
 @click.option("--refits", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Refits, at most.")
