@@ -127,11 +127,14 @@ def _enough_k(wanted: float, exceeding: Sequence[Plain], manifest: Plain) -> int
     """The smallest k, doubled from the present one, whose worst case meets the limit; None if the models have no k.
 
     Who knows the quasi-identifiers chooses among k rows that look alike, so one choice in k is correct on average. The
-    count may lie a standard deviation above that, and the limit is compared with the upper end of its interval.
+    count may lie a standard deviation above that, and the limit is compared with the upper end of its interval. None
+    also if an attack finds more than the present k allows, for example because it guessed the seed: k is no help then.
     """
     sizes = [model["k-anonymity"]["k"] for model in manifest.get("models") or () if "k-anonymity" in model]
     tried = min(int(attack.get("tried") or 0) for attack in exceeding)
     if len(sizes) != 1 or not tried:
+        return None
+    if any(float(attack["low"]) > 1 / int(sizes[0]) for attack in exceeding):
         return None
     k = 2 * int(sizes[0])
     while k <= int(manifest.get("rows") or 0) * LARGEST_CLASS:
