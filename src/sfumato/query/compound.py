@@ -67,6 +67,8 @@ def _combined_answer(
     """The rows of all parts, sorted and limited together."""
     rows = [row for answer in answers for row in answer.rows]
     columns = [[row[place].value for row in rows] for place, _ in query.order]
+    chosen = query.chosen_by_noise and query.limit is not None and query.limit < len(rows)
+    rows = [tuple([replace(cell, low=None, high=None) for cell in row]) for row in rows] if chosen else rows
     order = sorted_rows(range(len(rows)), columns, [descending for _, descending in query.order])
     return replace(
         answers[-1],
@@ -93,10 +95,13 @@ def _combined_explanation(
             for name, part in zip(query.sets, parts, strict=True)
             for noise in part.noises
         ]
+    chosen = []
+    if query.chosen_by_noise:
+        chosen.append("Where LIMIT cuts, rows are chosen by noisy values of several parts, and there are no intervals.")
     return replace(
         parts[0],
         cost=str(cost),
         groups=None if any(count is None for count in groups) else sum(count or 0 for count in groups),
         noises=tuple(dict.fromkeys(noises)),
-        notes=tuple(dict.fromkeys([*(line for part in parts for line in part.notes), note])),
+        notes=tuple(dict.fromkeys([*(line for part in parts for line in part.notes), note, *chosen])),
     )

@@ -87,7 +87,7 @@ def doubling_plans(query: Query, ceiling: Fraction, delta: Fraction, limits: dic
         )
     if ceiling <= 0:
         raise BadParameter("a relative error needs an epsilon above 0 that it may cost at most.")
-    bare = replace(query, target=None)
+    bare = replace(query, target=None, looks=_STEPS)
     for step in range(_STEPS):
         yield plan_query(bare, _cost(ceiling * 2**step / (2**_STEPS - 1), delta / _STEPS), **limits)
 

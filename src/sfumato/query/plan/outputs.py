@@ -61,6 +61,8 @@ class Output(ABC):
     nodes: int = 1
     """Number of nodes. A column of a noisy row counts as the output that it stands for: the time to compute it grows
     with that."""
+    noisy: bool = True
+    """Whether it depends on a noisy number; keys and constants do not."""
 
     @abstractmethod
     def family(self, keys: Sequence[str]) -> str:
@@ -87,6 +89,7 @@ class Key(Output):
     """A key of GROUP BY."""
 
     index: int
+    noisy = False
 
     def family(self, keys: Sequence[str]) -> str:
         return keys[self.index]
@@ -97,6 +100,7 @@ class Value(Output):
     """A constant."""
 
     value: Any
+    noisy = False
 
     def family(self, keys: Sequence[str]) -> str:
         match self.value:
@@ -157,9 +161,11 @@ class Composite(Output):
 
     args: tuple[Output, ...]
     nodes: int = field(init=False, compare=False, repr=False)
+    noisy: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", 1 + sum(arg.nodes for arg in self.args))
+        object.__setattr__(self, "noisy", any(arg.noisy for arg in self.args))
 
     def parts(self) -> tuple[Output, ...]:
         return self.args

@@ -53,6 +53,8 @@ class Query:
     target: ErrorTarget | None = None
     confidence: Fraction = DEFAULT_CONFIDENCE
     """Probability with which intervals and stated errors hold: that of the ERROR clause."""
+    looks: int = 1
+    """Number of answers of which the one that is shown is chosen by its noisy value."""
     assumed: tuple[Expression, ...] = ()
     """Conditions of rows whose number is clipped to bounds that only the declared limits imply."""
     possible: tuple[int, ...] | None = None

@@ -110,6 +110,20 @@ def step_outputs(step: RowStep) -> tuple[Output, ...]:
             return ()
 
 
+def chosen_by_noise(steps: Sequence[RowStep]) -> bool:
+    """Whether the rows of an answer can be chosen by noisy values: by a condition, or by an order that is cut."""
+    ordered = False
+    for step in steps:
+        match step:
+            case Keep() | Collapse() if any(output.noisy for output in step_outputs(step)):
+                return True
+            case Sort(by):
+                ordered = any(item.noisy for item, _ in by)
+            case Take() if ordered:
+                return True
+    return False
+
+
 def changed_step(step: RowStep, change: Callable[[Output], Output]) -> RowStep:
     """The step with other expressions."""
 

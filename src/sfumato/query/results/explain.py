@@ -15,7 +15,7 @@ from sfumato.query.plan.noise import NoisePlan, grid_of
 from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.plan.query import DEFAULT_CONFIDENCE
 from sfumato.query.plan.relational import walk
-from sfumato.query.plan.row_steps import Compute
+from sfumato.query.plan.row_steps import Compute, chosen_by_noise
 from sfumato.wording import counted
 
 
@@ -178,6 +178,11 @@ def explain(plan: NoisePlan, *, part: tuple[str, object] | None = None) -> Expla
         notes.append("MODE is always one of the publicly known values, even where there are no rows.")
     if any(isinstance(node, FirstRows) for node in walk(plan.query.rows)):
         notes.append(f"At most {MOST_JOINED_ROWS} rows of one person are combined from each joined private table.")
+    if chosen_by_noise(plan.query.steps):
+        notes.append(
+            "Rows are chosen by noisy values: their intervals are wider, so that those of all groups hold at once "
+            "(Bonferroni)."
+        )
     if any(isinstance(step, Compute) for step in plan.query.steps):
         notes.append("Window functions have no interval: the noise of many rows is in each.")
     return Explanation(

@@ -14,8 +14,8 @@ from sfumato.query.execute.executor import NoisyTable
 from sfumato.query.plan.aggregates import BinCounts, ValueCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import Key, LinearCombination, Measured, Number, Output, Ratio
-from sfumato.query.plan.row_steps import WindowColumn
-from sfumato.query.results.postprocess import Leaf, NoisyValue, evaluate, finite
+from sfumato.query.plan.row_steps import WindowColumn, chosen_by_noise
+from sfumato.query.results.postprocess import Leaf, NoisyValue, evaluate, finite, shown
 from sfumato.rationals import Number as Confidence
 
 _STEPS = 32
@@ -28,7 +28,11 @@ class OutputEvaluator:
         self._plan = plan
         self._released = released
         self._keys = released.keys
-        self._missed = 1 - plan.query.confidence
+        # Rows chosen by noisy values are those with much noise. The intervals of all that could be chosen hold at once
+        # (Bonferroni), so those of the chosen ones do.
+        candidates = max(1, len(self._keys)) if chosen_by_noise(plan.query.steps) else 1
+        candidates *= plan.query.looks
+        self._missed = (1 - plan.query.confidence) / candidates
         self.windows: dict[int, list[NoisyValue]] = {}
         """Results of window functions, one per row."""
         self.blanks: dict[int, object] = {}
@@ -63,7 +67,7 @@ class OutputEvaluator:
             def leaf_value(leaf: Leaf) -> NoisyValue:
                 return self.windows[leaf.index][place] if isinstance(leaf, WindowColumn) else columns[id(leaf)][place]
 
-            return evaluate(output, key, leaf_value)
+            return shown(evaluate(output, key, leaf_value))
 
         return [group_value(place, key) for place, key in enumerate(keys)]
 

@@ -1,7 +1,9 @@
 """Post-processing: expressions over noisy numbers, with intervals.
 
 Post-processing costs no privacy loss. A value has the interval of its noise; the interval of an expression follows by
-interval arithmetic. Intervals cover the noise, not the bias from contribution bounding.
+interval arithmetic. Intervals cover the noise, not the bias from contribution bounding. What a noisy condition chooses
+has the hull of all results that are possible within the intervals that the condition reads: the result that was chosen
+alone would be certain of a truth value that is not.
 """
 
 from __future__ import annotations
@@ -44,7 +46,10 @@ from sfumato.query.sql.calendar import add_interval
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoisyValue:
-    """A value and its interval; ``low`` and ``high`` are None where there is no interval."""
+    """A value and its interval; ``low`` and ``high`` are None where there is no interval, or the value may be missing.
+
+    Within an expression, truth values have one, too: False to True where both are possible.
+    """
 
     value: Any
     low: float | None = None
@@ -56,6 +61,16 @@ _NONE = NoisyValue(value=None)
 
 def _exact(value: object) -> NoisyValue:
     return NoisyValue(value=value, low=value, high=value) if isinstance(value, int | float) else NoisyValue(value=value)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def shown(noisy: NoisyValue) -> NoisyValue:
+    """As an answer shows it: truth values, texts and dates have no interval."""
+    plain = isinstance(noisy.value, bool) or not _number(noisy.value)
+    return NoisyValue(value=noisy.value) if plain else noisy
 
 
 def _ends(*items: NoisyValue) -> bool:
@@ -145,22 +160,26 @@ def evaluate(output: Output, keys: tuple[object, ...], leaf: Callable[[Leaf], No
             return _exact(value)
         case Measured() | WindowColumn():
             return finite(leaf(output))
-    args = [evaluate(arg, keys, leaf) for arg in output.parts()]
+    args = [_known(arg, evaluate(arg, keys, leaf)) for arg in output.parts()]
     match output:
         case Operation(_, sign):
             return _OPERATIONS[sign](*args)
         case OutputComparison(_, sign):
-            a, b = args[0].value, args[1].value
-            return NoisyValue(value=None if a is None or b is None else _COMPARE[sign](a, b))
+            return _compare(args[0], args[1], sign)
         case OutputSpread(_, span, sample, root, rounding):
             return _spread(args, span, sample, rounding, root=root)
         case Logic(_, every):
-            truths = [bool(arg.value) for arg in args]
-            return NoisyValue(value=all(truths) if every else any(truths))
+            holds = all if every else any
+            truths = list(map(_truth, output.args, args))
+            low, high = holds(low for low, _ in truths), holds(high for _, high in truths)
+            return NoisyValue(value=holds(arg.value for arg in args), low=low, high=high)
         case Negation():
-            return NoisyValue(value=not args[0].value)
+            low, high = _truth(output.args[0], args[0])
+            return NoisyValue(value=not args[0].value, low=not high, high=not low)
         case Missing():
-            return NoisyValue(value=args[0].value is None)
+            missing = args[0].value is None
+            certain = not output.noisy or _ends(args[0])
+            return NoisyValue(value=missing, low=missing, high=missing) if certain else NoisyValue(value=missing)
         case LaterDate(_, months, days, minutes):
             return _plain(args, lambda day: add_interval(day, months, days, minutes))
         case Minus():
@@ -170,11 +189,11 @@ def evaluate(output: Output, keys: tuple[object, ...], leaf: Callable[[Leaf], No
         case Rounded(_, places):
             return _monotone(args[0], lambda x: _rounded(x, places))
         case First():
-            return next((arg for arg in args if arg.value is not None), _NONE)
+            return _first(output, args)
         case Clipped(_, low, high):
             return _clip(args[0], low, high)
         case Choice():
-            return args[1] if args[0].value else args[2]
+            return _chosen(args, *_truth(output.args[0], args[0]))
         case Applied(_, function):
             return _applied(args[0], *_FUNCTIONS[function])
         case Extremum(_, least):
@@ -188,6 +207,59 @@ def evaluate(output: Output, keys: tuple[object, ...], leaf: Callable[[Leaf], No
         case Written():
             return _plain(args, _written)
     raise AssertionError(f"no rule for {type(output).__name__}")
+
+
+def _known(output: Output, noisy: NoisyValue) -> NoisyValue:
+    """Keys and constants are what they are."""
+    if output.noisy or noisy.value is None:
+        return noisy
+    return NoisyValue(value=noisy.value, low=noisy.value, high=noisy.value)
+
+
+def _truth(output: Output, noisy: NoisyValue) -> tuple[bool, bool]:
+    """The least and the greatest truth value that is possible; a missing value counts as false."""
+    if not output.noisy:
+        return bool(noisy.value), bool(noisy.value)
+    if noisy.value is None or noisy.low is None or noisy.high is None:
+        return False, True
+    return bool(noisy.low), bool(noisy.high)
+
+
+def _compare(a: NoisyValue, b: NoisyValue, sign: str) -> NoisyValue:
+    if a.value is None or b.value is None:
+        return _NONE
+    value = _COMPARE[sign](a.value, b.value)
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return NoisyValue(value=value)
+    if sign in ("=", "<>"):
+        apart, alike = a.high < b.low or b.high < a.low, a.low == a.high == b.low == b.high
+        low, high = (alike, not apart) if sign == "=" else (apart, not alike)
+    else:
+        ends = a.low, a.high, b.low, b.high
+        truths = [_COMPARE[sign](x, y) for x in ends[:2] for y in ends[2:]]
+        low, high = all(truths), any(truths)
+    return NoisyValue(value=value, low=low, high=high)
+
+
+def _chosen(args: list[NoisyValue], low: bool, high: bool) -> NoisyValue:
+    """The result of a condition: with the hull of both intervals where the condition may hold and may fail."""
+    test, yes, no = args
+    chosen = yes if test.value else no
+    if low == high:
+        return chosen
+    if yes.low is None or yes.high is None or no.low is None or no.high is None or not _number(chosen.value):
+        return NoisyValue(value=chosen.value)
+    return NoisyValue(value=chosen.value, low=min(yes.low, no.low), high=max(yes.high, no.high))
+
+
+def _first(output: First, args: list[NoisyValue]) -> NoisyValue:
+    """The first value that is not missing; without an interval where an earlier one might not be missing."""
+    certain = True
+    for part, arg in zip(output.args, args, strict=True):
+        if arg.value is not None:
+            return arg if certain else NoisyValue(value=arg.value)
+        certain = certain and not part.noisy
+    return _NONE
 
 
 def _plain(args: list[NoisyValue], function: Callable[..., Any]) -> NoisyValue:
@@ -233,7 +305,7 @@ def _extremum(args: list[NoisyValue], choose: Callable[..., Any]) -> NoisyValue:
 
 
 def _applied(a: NoisyValue, function: Callable[[Any], object], least: float) -> NoisyValue:
-    """An increasing function; the value is missing below its domain, and the interval is cut to it."""
+    """An increasing function; the value is missing below its domain, and has no interval that reaches below it."""
 
     def at(x: object) -> Any:
         try:
@@ -244,9 +316,9 @@ def _applied(a: NoisyValue, function: Callable[[Any], object], least: float) -> 
     if a.value is None or a.value < least:
         return _NONE
     value = at(a.value)
-    if value is None or a.low is None or a.high is None:
+    if value is None or a.low is None or a.high is None or a.low < least:
         return NoisyValue(value=value)
-    low, high = at(max(a.low, least)), at(a.high)
+    low, high = at(a.low), at(a.high)
     return NoisyValue(value=value) if low is None or high is None else NoisyValue(value=value, low=low, high=high)
 
 
@@ -263,5 +335,6 @@ def _spread(args: list[NoisyValue], span: float, sample: bool, rounding: float, 
         plain = replace(plain, low=plain.low - rounding, high=plain.high + rounding)
     spread = _clip(plain, 0.0, span)
     if sample:
-        spread = _monotone(spread, lambda x: x * count.value / (count.value - 1))
+        known = count if count.low is not None and count.low > 1 else NoisyValue(value=count.value)
+        spread = _lift(spread, known, lambda x, n: x * n / (n - 1))
     return _monotone(spread, lambda x: sqrt(max(x, 0.0))) if root else spread

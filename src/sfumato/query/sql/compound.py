@@ -38,6 +38,12 @@ class CompoundQuery:
     sets: tuple[str, ...] = ()
     """Names of the grouping sets, such as `by ward, sex`, where the parts are those of one SELECT."""
 
+    @property
+    def chosen_by_noise(self) -> bool:
+        """Whether a limit cuts rows that are ordered by noisy values."""
+        ordered = (part.outputs[place][1] for part in self.parts for place, _ in self.order)
+        return self.limit is not None and any(output.noisy for output in ordered)
+
 
 def parse_compound(sql: str, catalog: Catalog) -> CompoundQuery | None:
     """The parts of a UNION ALL or of grouping sets; None for a query of one part."""
