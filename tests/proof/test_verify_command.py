@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 import sfumato
 from sfumato.cli import main
 from sfumato.demos.private_hospital import patients
-from sfumato.proof import signed
+from sfumato.errors import BadParameter
+from sfumato.proof import sealed, signed
 
 METADATA = """\
 sfumato: 1
@@ -130,3 +132,60 @@ def test_a_signature_shows_who_made_a_certificate(folder: Path, capsys: pytest.C
     assert json.loads(run(capsys, "verify", path, "--json")[1])["signed_by"] == ""
     path.write_text(json.dumps(moved))
     assert run(capsys, "verify", path)[0] == 1
+
+
+EXTRA: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "certificate": lambda c: c,
+    "versions": lambda c: c["versions"],
+    "charge": lambda c: c["charges"][0],
+    "entry": lambda c: c["charges"][0]["entry"],
+    "plan": lambda c: c["charges"][0]["plans"][0],
+    "rows": lambda c: c["charges"][0]["plans"][0]["rows_from"],
+    "draw": lambda c: c["charges"][0]["plans"][0]["draws"][0],
+    "loss": lambda c: c["loss"],
+}
+
+
+@pytest.mark.parametrize("place", EXTRA)
+def test_a_field_that_no_rule_reads_is_refused(place: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its hash made again and without a signature: a reader would believe what nothing confirms."""
+    meta, path = folder / "query.yaml", folder / "certificate.json"
+    assert run(capsys, "query", meta, SQL, "--epsilon", "0.5", "--certificate", path)[0] == 0
+    written = json.loads(path.read_text())
+    EXTRA[place](written)["promise"] = "epsilon = 1/1000 for everybody"
+    path.write_text(json.dumps(sealed(written)))
+    for more in ([], ["--ledger", meta]):
+        status, out = run(capsys, "verify", path, *more)
+        assert (status, "Refused at certificate" in out) == (1, True)
+
+
+def test_a_name_that_is_there_twice_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Readers that take the first of two losses see a smaller one than was verified."""
+    meta, path = folder / "query.yaml", folder / "certificate.json"
+    assert run(capsys, "query", meta, SQL, "--epsilon", "0.5", "--certificate", path)[0] == 0
+    loss = json.dumps({**json.loads(path.read_text())["loss"], "size": "1/1000"})
+    text = path.read_text()
+    path.write_text(text.replace('"dataset"', f'"loss": {loss}, "dataset"', 1))
+    assert json.loads(path.read_text()) == json.loads(text)
+    assert run(capsys, "verify", path, "--ledger", meta)[0] == 2
+    with pytest.raises(BadParameter, match="`loss` is there twice"):
+        sfumato.verify(path)
+
+
+def test_what_only_a_signature_covers_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta, path = folder / "query.yaml", folder / "certificate.json"
+    assert run(capsys, "query", meta, SQL, "--epsilon", "0.5", "--certificate", path)[0] == 0
+    written = json.loads(path.read_text())
+    found = sfumato.verify(path, ledger=meta)
+    assert (found.not_covered, found.beside) == ((), "nothing")
+    assert found.proved == "epsilon = 0.5 for one row of the data set hospital"
+    other = {name: value for name, value in written.items() if name != "signature"} | {"versions": {"sfumato": "99"}}
+    path.write_text(json.dumps(sealed(other)))
+    assert "versions" in sfumato.verify(path, ledger=meta).not_covered
+    assert {"versions", "dataset", "unit"} <= set(sfumato.verify(path).not_covered)
+    path.write_text(json.dumps(signed(other, bytes(32))))
+    assert sfumato.verify(path).holds
+    assert sfumato.verify(path, ledger=meta).node == "certificate.signature"
+    (folder / "answer.json").write_text(json.dumps({"rows": [7], "certificate": written}))
+    for ledger in (None, meta):
+        assert sfumato.verify(folder / "answer.json", ledger=ledger).beside == "not checked"

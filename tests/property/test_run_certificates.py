@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -313,6 +315,43 @@ def test_a_release_is_verified_by_its_folder(plan: str, tmp_path: Path, capsys: 
     assert "holds" in capsys.readouterr().out
     secret = f"{visits['bill'][0]}"
     assert secret not in str(found.to_dict())
+    assert found.beside == "holds"
+    assert sfumato.verify(tmp_path / "out").beside == "not checked"
+    for name, value in STATED.items():
+        changed_guarantee(tmp_path / "out", tmp_path / "changed", {name: value})
+        refused = sfumato.verify(tmp_path / "changed")
+        assert (refused.holds, refused.node.startswith("guarantee.")) == (False, True), name
+    for name in ("model", "replaced", "proof"):
+        changed_guarantee(tmp_path / "out", tmp_path / "changed", {name: "another"})
+        assert not sfumato.verify(tmp_path / "changed", ledger=ledger).holds, name
+    changed_guarantee(tmp_path / "out", tmp_path / "changed", {})
+    file = next(one for one in (tmp_path / "changed").rglob("*") if one.is_file() and one.suffix != ".json")
+    file.write_bytes(file.read_bytes() + b" ")
+    assert "fingerprint" in sfumato.verify(tmp_path / "changed", ledger=ledger).reason
+
+
+STATED: dict[str, Any] = {"epsilon": 0.001, "unit": "household", "max_rows": 1000, "dataset": "other", "entry": 77}
+
+
+def changed_guarantee(folder: Path, to: Path, fields: dict[str, Any]) -> None:
+    """A copy of a release in which every guarantee that has a certificate states something else."""
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(folder, to)
+
+    def change(node: Any) -> None:
+        if isinstance(node, dict):
+            if "epsilon" in node and "certificate" in node:
+                node.update(fields)
+            for part in node.values():
+                change(part)
+        elif isinstance(node, list):
+            for part in node:
+                change(part)
+
+    for path in to.rglob("*.json") if fields else ():
+        document = json.loads(path.read_text())
+        change(document)
+        path.write_text(json.dumps(document))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])

@@ -46,8 +46,14 @@ def command(certificate: Path | None, ledger: str | None, key: str | None, insta
         emit_json(found.to_dict())
     elif found.holds:
         click.echo(f"The certificate holds: {found.nodes} nodes by the rules {', '.join(found.rules)}.")
+        note(f"It proves {found.proved}.")
+        if found.beside == "holds":
+            note("All that stands beside it is what left, by the fingerprint in the ledger.")
+        elif found.beside != "nothing":
+            note("What stands beside it in the file or folder (numbers, tables, texts) is not checked.")
         note(f"Place in the hash chain of the ledger: {found.ledger}.")
-        note(f"Signed by {found.signed_by}." if found.signed_by else "It is not signed.")
+        unsigned = f"It is not signed. Nothing confirms {', '.join(found.not_covered)}."
+        note(f"Signed by {found.signed_by}." if found.signed_by else unsigned)
     else:
         click.echo(f"Refused at {found.node}: {found.reason}.")
     return 0 if found.holds else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +30,10 @@ _COLUMNS = (
     "previous",
 )  # fmt: skip
 """What the hash of a ledger's entry covers, in this order."""
+_PLACES = ("dataset", "unit", "charges[].entry", "charges[].run.key")
+"""Fields that the ledger has, or else a signature covers."""
+_UNDERIVED = ("versions", "charges[].run.name")
+"""Fields that only a signature covers."""
 _ROUNDING = Fraction(1, 1 << 127)
 """A ledger rounds costs with long denominators up, by less than this."""
 
@@ -49,11 +53,19 @@ class Verification:
     """``holds`` if the entries were found in the chain; ``not checked`` without a ledger."""
     signed_by: str = ""
     """The public key of a signature that holds; empty without one."""
+    proved: str = ""
+    """What is proved: the loss, the unit and the data set of the certificate."""
+    beside: str = "nothing"
+    """What stands beside the certificate in its file or folder (numbers, tables, a model, the guarantee in words):
+    ``nothing``; ``holds`` if the ledger has the fingerprint of all of it; ``not checked`` otherwise."""
+    not_covered: tuple[str, ...] = ()
+    """Fields that nothing confirms: no rule derives them, no entry of the ledger has them, and nobody signed them."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {"holds": self.holds, "node": self.node, "reason": self.reason, "nodes": self.nodes,
-                "rules": list(self.rules), "ledger": self.ledger, "signed_by": self.signed_by}  # fmt: skip
+                "rules": list(self.rules), "ledger": self.ledger, "signed_by": self.signed_by,
+                "proved": self.proved, "beside": self.beside, "not_covered": list(self.not_covered)}  # fmt: skip
 
 
 def sealed(certificate: Mapping[str, object]) -> dict[str, object]:
@@ -90,20 +102,80 @@ def verify_certificate(
     rules: list[str] = []
     try:
         _check(Fields.read(certificate, "certificate"), rules)
-        signed_by = _check_signature(Fields.read(certificate, "certificate"), key)
         if ledger is not None:
             _check_chain(Fields.read(certificate, "certificate"), ledger)
+        signed_by = _check_signature(Fields.read(certificate, "certificate"), key)
     except NotProved as refused:
         return Verification(holds=False, node=refused.node, reason=refused.reason)
     except (ArithmeticError, ValueError, TypeError, KeyError, RecursionError) as error:
         return Verification(holds=False, node="certificate", reason=f"cannot be read ({type(error).__name__})")
+    unconfirmed = _UNDERIVED if ledger is not None else (*_PLACES, *_UNDERIVED)
     return Verification(
         holds=True, nodes=len(rules), rules=tuple(sorted(set(rules))),
         ledger="not checked" if ledger is None else "holds", signed_by=signed_by,
+        not_covered=() if signed_by else unconfirmed, proved=_proved(certificate),
     )  # fmt: skip
 
 
+def _proved(certificate: Mapping[str, Any]) -> str:
+    loss = certificate["loss"]
+    delta = "" if Fraction(loss["delta"]) == 0 else f", delta = {float(Fraction(loss['delta'])):.6g}"
+    size = f"{loss['measure']} = {float(Fraction(loss['size'])):.6g}{delta}"
+    return f"{size} for one {certificate['unit']} of the data set {certificate['dataset']}"
+
+
+def contradiction(stated: Mapping[str, Any]) -> str:
+    """The field of a guarantee in words that does not follow from the certificate in it, or nothing.
+
+    A guarantee is written in floating-point numbers, which are right to one part in 10**9.
+    """
+    certificate, near = stated["certificate"], 1 + Fraction(1, 10**9)
+    loss = StatedLoss.read(certificate["loss"], "certificate.loss")
+    runs = [charge["run"] for charge in certificate["charges"] if "run" in charge]
+    numbers = [(charge["entry"] or {}).get("number") for charge in certificate["charges"]]
+    rows = {str(run["rows"]) for run in runs}
+    for name, right in (
+        ("unit", stated["unit"] == certificate["unit"]),
+        ("dataset", stated.get("dataset") in (None, certificate["dataset"])),
+        ("entry", stated.get("entry") is None or stated["entry"] in numbers),
+        ("max_rows", not rows or str(stated.get("max_rows")) in rows),
+        ("rho", stated.get("rho") is None or Fraction(stated["rho"]) * near >= loss.rho),
+        ("mu", stated.get("mu") is None or _at_most(loss.squared_mu, (Fraction(stated["mu"]) * near) ** 2)),
+        ("curve_delta", stated.get("rho") is None or Fraction(stated.get("curve_delta", 0)) * near >= loss.curve_delta),
+    ):
+        if not right:
+            return name
+    size, delta = Fraction(stated["epsilon"]) * near, Fraction(stated["delta"]) * near
+    claimed = replace(loss, measure="epsilon", size=size, delta=delta)
+    return "" if implies(loss, claimed) else "epsilon"
+
+
+def _at_most(value: Fraction | None, limit: Fraction) -> bool:
+    return value is not None and value <= limit
+
+
+def read_document(text: str) -> Any:
+    """JSON in which every name of an object is there once. Readers disagree on which of two they take.
+
+    >>> read_document('{"loss": "1/1000", "loss": "1/2"}')
+    Traceback (most recent call last):
+    ...
+    sfumato.proof.losses.NotProved: loss: is there twice
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise NotProved(name, "is there twice")
+            found[name] = value
+        return found
+
+    return json.loads(text, object_pairs_hook=once)
+
+
 def _check(whole: Fields, rules: list[str]) -> None:
+    whole.only("certificate", "dataset", "unit", "neighbours", "versions", "charges", "loss", "sha256", "signature")
     if whole.value("certificate") != FORMAT:
         raise NotProved("certificate", "has another format")
     if whole.value("neighbours") != NEIGHBOURS:
@@ -111,7 +183,9 @@ def _check(whole: Fields, rules: list[str]) -> None:
     for name in ("dataset", "unit"):
         if not isinstance(whole.value(name), str) or not whole.value(name):
             raise NotProved(f"certificate.{name}", "is missing")
-    Fields.read(whole.value("versions"), "certificate.versions")
+    version = Fields.read(whole.value("versions"), "certificate.versions").only("sfumato").value("sfumato")
+    if not isinstance(version, str):
+        raise NotProved("certificate.versions.sfumato", "is not a text")
     charges = whole.each("charges")
     if not charges:
         raise NotProved("certificate.charges", "there are none")
@@ -151,7 +225,7 @@ def _covered(losses: list[StatedLoss], stated: StatedLoss, node: str, *, exact: 
 
 def _check_place(charge: Fields) -> None:
     """The entry of the ledger that a charge names."""
-    entry = Fields.read(charge.value("entry"), f"{charge.node}.entry")
+    entry = Fields.read(charge.value("entry"), f"{charge.node}.entry").only("number", "previous", "hash")
     # A server states the hash alone: number and predecessor would tell how much others ask.
     if set(entry.stated) != {"hash"}:
         entry.whole("number")
@@ -162,12 +236,13 @@ def _check_place(charge: Fields) -> None:
 
 
 def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
+    charge.only("entry", "part", "plans", "loss")
     _check_place(charge)
     plans = charge.each("plans")
     if not plans:
         raise NotProved(f"{charge.node}.plans", "there are none")
     if "part" in charge.stated:
-        part = Fields.read(charge.value("part"), f"{charge.node}.part")
+        part = Fields.read(charge.value("part"), f"{charge.node}.part").only("partition", "name")
         for plan in plans:
             tree = Fields.read(plan.value("rows_from"), f"{plan.node}.rows_from")
             if not by_row or not reads_part(tree, part):
@@ -179,6 +254,7 @@ def _check_charge(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLo
 
 
 def _check_plan(plan: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
+    plan.only("rows_from", "bounding", "rows", "groups", "draws", "reserved", "loss")
     tree = Fields.read(plan.value("rows_from"), f"{plan.node}.rows_from")
     copies = copies_of(tree)
     rules += _rules_of(tree)
@@ -211,9 +287,11 @@ def _check_plan(plan: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
 
 def _check_run(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
     """A run as a whole: tables, synthetic data, a model. What was drawn was charged at once, before."""
+    charge.only("entry", "run", "loss")
     if charge.value("entry") is not None:  # a run without a ledger that is kept
         _check_place(charge)
     run = Fields.read(charge.value("run"), f"{charge.node}.run")
+    run.only("name", "key", "bounding", "rows", "loss_of", "spent")
     bounding, rows, per = run.value("bounding"), run.whole("rows"), run.value("loss_of")
     if per not in ("row", "unit"):
         raise NotProved(f"{run.node}.loss_of", "is neither row nor unit")
@@ -234,6 +312,7 @@ def _check_run(charge: Fields, *, by_row: bool, rules: list[str]) -> StatedLoss:
 
 def _check_spent(node: Fields, rows: int, rules: list[str]) -> StatedLoss:
     """A receipt: it covers what was drawn and split off."""
+    node.only("covers", "over", "exchange")
     covers, losses = StatedLoss.read(node.value("covers"), f"{node.node}.covers"), []
     if "exchange" in node.stated:
         _check_samples(node, covers, rows, rules)
@@ -250,6 +329,7 @@ def _check_spent(node: Fields, rows: int, rules: list[str]) -> StatedLoss:
 
 def _check_run_draw(draw: Fields, rows: int, rules: list[str]) -> StatedLoss:
     """The loss of one draw of a run, by the rule of its mechanism from the rule of what it measures."""
+    draw.only("rule", "measures", "noise", "loss", "times")
     what = Fields.read(draw.value("measures"), f"{draw.node}.measures")
     noise = Fields.read(draw.value("noise"), f"{draw.node}.noise")
     name = noise.value("mechanism")
@@ -294,6 +374,7 @@ def _check_samples(node: Fields, covers: StatedLoss, rows: int, rules: list[str]
 
 
 def _rules_of(node: Fields) -> list[str]:
+    node.only("node", "rule", "copies", "table", "unit_column", "demands", "over")
     return [node.value("rule"), *(rule for child in node.each("over") for rule in _rules_of(child))]
 
 
@@ -305,6 +386,7 @@ def _check_draw(
     draw: Fields, bounding: str, rows: int, groups: int, selected: list[Fields], *, by_copies: bool
 ) -> StatedLoss:
     """The loss of one draw, by the rule of its mechanism from the rule of what it measures."""
+    draw.only("rule", "over", "sums", "reach", "parts", "measures", "noise", "loss", "reservation")
     what = Fields.read(draw.value("measures"), f"{draw.node}.measures")
     noise = Fields.read(draw.value("noise"), f"{draw.node}.noise")
     name = noise.value("mechanism")

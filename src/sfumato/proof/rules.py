@@ -30,6 +30,13 @@ class Fields:
             raise NotProved(node, "is missing")
         return cls(stated, node)
 
+    def only(self, *known: str) -> Fields:
+        """Itself; NotProved where it has a field that no rule reads, which a reader would believe."""
+        for name in self.stated:
+            if name not in known:
+                raise NotProved(f"{self.node}.{name}", "is no field of a certificate")
+        return self
+
     def value(self, name: str) -> Any:
         """A field of any kind."""
         if name not in self.stated:
