@@ -17,9 +17,11 @@ from sfumato.dp.noise_sums import combined_error, laplace_tail
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.execute.executor import NoisyTable
 from sfumato.query.plan.accuracy import doubling_plans
+from sfumato.query.plan.aggregates import BinCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import Ratio
 from sfumato.query.plan.planner import plan_query
+from sfumato.query.plan.sums import BernsteinSum
 from sfumato.query.results.answer import answer_rows
 from sfumato.query.results.explain import explain
 from sfumato.query.results.intervals import OutputEvaluator
@@ -194,3 +196,33 @@ def test_an_error_that_is_reached_by_trying_has_the_interval_of_all_tries() -> N
     [first, *_] = doubling_plans(query, Fraction(1), Fraction(0), {})
     [[cell]] = answer_rows(first, NoisyTable(keys=((),), values={0: (1000,)}))
     assert cell.high == 1000 + first.error(0, 1 - Fraction(1, 20) / 7)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("IF(COUNT(*) > 7, 1, 0.5)", float),
+        ("IF(COUNT(*) > 7, 1, 0)", int),
+        ("CASE WHEN COUNT(*) > 7 THEN COUNT(*) WHEN COUNT(*) > 4 THEN 1 ELSE COUNT(*) / 2 END", float),
+        ("COALESCE(NULLIF(COUNT(*), 7), 0.5)", float),
+        ("COALESCE(NULLIF(COUNT(*), 7), SQRT(COUNT(*)))", float),
+        ("GREATEST(COUNT(*), 6.5)", float),
+        ("LEAST(COUNT(*), 6)", int),
+        ("CLIP(COUNT(*), 2, 9)", int),
+        ("CLIP(COUNT(*), 2.5, 9)", float),
+        ("IF(COUNT(*) > 7, 0, SUM(x))", float),
+        ("MIN(x)", float),
+        ("MAX(x)", float),
+        ("MEDIAN(x)", float),
+    ],
+)
+def test_the_type_of_a_value_follows_from_the_query(sql: str, kind: type) -> None:
+    """Whatever number is released: the type of a column must not depend on it."""
+    query = parse_query(f"SELECT {sql} AS y FROM t", GROUPED)
+    strategy = plan_query(query, pure(1))
+    for seen in (0, 3, 5, 6, 7, 8, 20):
+        for number in (seen, float(seen)):
+            whole = not any(isinstance(one, BinCounts | BernsteinSum) for one in strategy.query.aggregates)
+            values = dict.fromkeys(range(len(strategy.query.aggregates)), (seen if whole else number,))
+            [[cell]] = answer_rows(strategy, NoisyTable(keys=((),), values=values))
+            assert type(cell.value) is kind, (seen, cell)

@@ -55,7 +55,8 @@ class Levels:
             level += 1
             far = abs(number) - level * _CELLS
         found = min(max(far * self._width(level) * (1 if number >= 0 else -1), self.low), self.high)
-        return int(found) if found.denominator == 1 else float(found)
+        whole = all(one.denominator == 1 for one in (self.step, self.low, self.high))
+        return int(found) if whole else float(found)
 
     def place(self, x: Expression) -> Expression:
         """The number of the cell of a float within the bounds: see ``number``."""

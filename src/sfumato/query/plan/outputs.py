@@ -63,6 +63,8 @@ class Output(ABC):
     with that."""
     noisy: bool = True
     """Whether it depends on a noisy number; keys and constants do not."""
+    fractional: bool = False
+    """Whether its type is that of fractions, whatever its value: the type of a column follows from the query alone."""
 
     @abstractmethod
     def family(self, keys: Sequence[str]) -> str:
@@ -102,6 +104,10 @@ class Value(Output):
     value: Any
     noisy = False
 
+    @property
+    def fractional(self) -> bool:  # type: ignore[override]
+        return not isinstance(self.value, int | str | None)
+
     def family(self, keys: Sequence[str]) -> str:
         match self.value:
             case None:
@@ -121,6 +127,10 @@ class Measured(Output):
     what: str
     """"count", "sum", "distinct", "quantile", "mode", "mean" or "linear"."""
     kind: str = "number"
+
+    @property
+    def fractional(self) -> bool:  # type: ignore[override]
+        return isinstance(self.number, Ratio)
 
     def family(self, keys: Sequence[str]) -> str:
         return self.kind
@@ -162,13 +172,18 @@ class Composite(Output):
     args: tuple[Output, ...]
     nodes: int = field(init=False, compare=False, repr=False)
     noisy: bool = field(init=False, compare=False, repr=False)
+    fractional: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", 1 + sum(arg.nodes for arg in self.args))
         object.__setattr__(self, "noisy", any(arg.noisy for arg in self.args))
+        object.__setattr__(self, "fractional", self._fraction())
 
     def parts(self) -> tuple[Output, ...]:
         return self.args
+
+    def _fraction(self) -> bool:
+        return any(arg.fractional for arg in self.args)
 
     def family(self, keys: Sequence[str]) -> str:
         return _common([arg.family(keys) for arg in self.args], "number")
@@ -184,12 +199,18 @@ class OutputSpread(Composite):
     rounding: float = 0.0
     """The most that rounding rows to the grid changes the variance."""
 
+    def _fraction(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True)
 class Operation(Composite):
     """``+ - * /`` of two numbers."""
 
     sign: str
+
+    def _fraction(self) -> bool:
+        return self.sign == "/" or super()._fraction()
 
 
 @dataclass(frozen=True)
@@ -216,11 +237,17 @@ class Absolute(Composite):
 class Rounded(Composite):
     places: int
 
+    def _fraction(self) -> bool:
+        return self.places > 0 and super()._fraction()
+
 
 @dataclass(frozen=True)
 class Clipped(Composite):
     low: float
     high: float
+
+    def _fraction(self) -> bool:
+        return super()._fraction() or not (self.low.is_integer() and self.high.is_integer())
 
 
 @dataclass(frozen=True)
@@ -232,6 +259,9 @@ class Applied(Composite):
 
     function: str
 
+    def _fraction(self) -> bool:
+        return self.function not in ("floor", "ceil", "trunc", "sign", "rint")
+
 
 @dataclass(frozen=True)
 class Extremum(Composite):
@@ -242,6 +272,9 @@ class Extremum(Composite):
 
 class Power(Composite):
     """A number to the power of another; missing where it is undefined."""
+
+    def _fraction(self) -> bool:
+        return True
 
 
 class Remainder(Composite):
@@ -310,6 +343,9 @@ class First(Composite):
 
 class Choice(Composite):
     """CASE with one condition: its result if the condition holds, else the other."""
+
+    def _fraction(self) -> bool:
+        return any(arg.fractional for arg in self.args[1:])
 
     def family(self, keys: Sequence[str]) -> str:
         test, *results = (arg.family(keys) for arg in self.args)

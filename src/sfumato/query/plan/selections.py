@@ -44,8 +44,11 @@ class BinCounts(Selected):
         return self.low + (self.cells - 1) * self.grid
 
     def value(self, number: float) -> float | int | date:
-        """The answer that a selected number stands for."""
-        return number if self.scale is None else self.scale.value(int(number))
+        """The answer that a selected number stands for, of a type that follows from the declaration alone."""
+        if self.scale is not None:
+            return self.scale.value(int(number))
+        whole = self.low.denominator == 1 and self.grid.denominator == 1
+        return round(number) if whole else float(number)
 
     def mechanism(self, epsilon: Fraction, rows: int, ranks: tuple[Fraction, ...]) -> Mechanism:
         reach = self.sensitivity(rows)

@@ -189,15 +189,15 @@ def evaluate(output: Output, keys: tuple[object, ...], leaf: Callable[[Leaf], No
         case Rounded(_, places):
             return _monotone(args[0], lambda x: _rounded(x, places))
         case First():
-            return _first(output, args)
+            return _typed(output, args, _first(output, args))
         case Clipped(_, low, high):
-            return _clip(args[0], low, high)
+            return _typed(output, args, _clip(args[0], low, high))
         case Choice():
-            return _chosen(args, *_truth(output.args[0], args[0]))
+            return _typed(output, args[1:], _chosen(args, *_truth(output.args[0], args[0])))
         case Applied(_, function):
             return _applied(args[0], *_FUNCTIONS[function])
         case Extremum(_, least):
-            return _extremum(args, min if least else max)
+            return _typed(output, args, _extremum(args, min if least else max))
         case Power():
             return _plain(args, _power)
         case Remainder():
@@ -250,6 +250,16 @@ def _chosen(args: list[NoisyValue], low: bool, high: bool) -> NoisyValue:
     if yes.low is None or yes.high is None or no.low is None or no.high is None or not _number(chosen.value):
         return NoisyValue(value=chosen.value)
     return NoisyValue(value=chosen.value, low=min(yes.low, no.low), high=max(yes.high, no.high))
+
+
+def _typed(output: Output, results: list[NoisyValue], chosen: NoisyValue) -> NoisyValue:
+    """The type of what is chosen is that of all results together: a float where one of them is no whole number."""
+    value = chosen.value
+    if value is None or isinstance(value, bool) or not _number(value):
+        return chosen
+    if output.fractional or any(isinstance(one.value, float) for one in results):
+        return replace(chosen, value=float(value))
+    return replace(chosen, value=int(value))
 
 
 def _first(output: First, args: list[NoisyValue]) -> NoisyValue:
