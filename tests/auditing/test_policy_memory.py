@@ -10,7 +10,7 @@ import pytest
 
 import sfumato
 from sfumato.cli import main
-from sfumato.errors import AnswerDenied, LedgerBroken
+from sfumato.errors import AnswerDenied, LedgerBroken, QueryRefused
 from sfumato.server.roles import AccountRole
 from sfumato.server.service import QueryService
 
@@ -64,6 +64,17 @@ def test_another_order_of_rows_forgets_nothing(folder: Path) -> None:
     for changes in ((NAMED,), (NAMED, ("t.csv", "turned.csv")), (("t.csv", "turned.csv"),)):
         with pytest.raises(AnswerDenied, match="fix somebody's value"):
             asked(folder, BUT_ONE, *changes)
+
+
+def test_another_name_of_the_table_forgets_nothing(folder: Path) -> None:
+    """Decisions are repeated from queries that name the table as it was called then."""
+    for changes in ((("  t:\n", "  staff:\n"),), (NAMED, ("  t:\n", "  staff:\n"))):
+        assert asked(folder, ALL.replace("FROM t", "FROM staff"), *changes) == 2175
+        with pytest.raises(AnswerDenied, match="fix somebody's value"):
+            asked(folder, BUT_ONE.replace("FROM t", "FROM staff"), *changes)
+        with pytest.raises(QueryRefused, match="no table"):
+            asked(folder, BUT_ONE, *changes)
+    assert asked(folder, ALL) == 2175
 
 
 @pytest.mark.parametrize(

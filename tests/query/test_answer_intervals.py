@@ -223,6 +223,7 @@ def test_the_type_of_a_value_follows_from_the_query(sql: str, kind: type) -> Non
     for seen in (0, 3, 5, 6, 7, 8, 20):
         for number in (seen, float(seen)):
             whole = not any(isinstance(one, BinCounts | BernsteinSum) for one in strategy.query.aggregates)
-            values = dict.fromkeys(range(len(strategy.query.aggregates)), (seen if whole else number,))
+            cells: tuple[int | float, ...] = (seen if whole else number,)
+            values = dict.fromkeys(range(len(strategy.query.aggregates)), cells)
             [[cell]] = answer_rows(strategy, NoisyTable(keys=((),), values=values))
             assert type(cell.value) is kind, (seen, cell)

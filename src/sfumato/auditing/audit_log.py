@@ -97,7 +97,7 @@ class DurableAuditor:
                     f"Decision {number} of the audit was changed or does not follow from the one before it."
                 )
             if json.loads(rules)["table"] == self._entry.number:
-                again = self._auditor.ask(query)
+                again = self._auditor.repeat(query)
                 if again.verdict != verdict or json.dumps(again.fakes) != fakes:
                     raise LedgerBroken(f"Decision {number} cannot be repeated: software or data have changed.")
             self._last, self._previous = number, digest

@@ -134,6 +134,10 @@ class Auditor:
         except AnswerFailed:
             return Decision(query=query, verdict="refused", reason="The condition cannot be computed.", people=0)
 
+    def repeat(self, query: str) -> Decision:
+        """Decide a query of the log again, as it was decided."""
+        return self.ask(query)
+
     def would_answer(self, query: str) -> bool:
         """Whether a query would be answered now. Nothing is recorded."""
         parsed = self.read(query)
