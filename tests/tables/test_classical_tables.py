@@ -406,29 +406,8 @@ def test_a_contributor_knows_own_contributions_to_all_cells() -> None:
     assert known == {a: (5, 5), ax: (5, 5), b: (6, 6), bx: (6, 6), cx: (7, np.inf)}
     assert people[cy,].low.tolist() == [3]
     assert people[cx,].low.tolist() == [2]
-    # Of counts of people, a person who is not alone knows that there are two.
-    counted = contributors_knowledge(tabulate(pl.DataFrame({"a": ["x", "x", "y"]}), [["a"]]))
-    assert {one.cells[0]: (one.low[0], one.high[0]) for one in counted} == {1: (2, np.inf), 2: (1, 1)}
-
-
-def test_a_firm_that_is_not_alone_knows_that_a_count_has_others() -> None:
-    """x + y + z = 5 with y and z shared with others: the firm knows y >= 2 and z >= 2, so that x = 1."""
-    keys = tuple((("cell", name),) for name in ("x", "y", "z", "all"))
-    table = PublishedTable(
-        keys=keys, values=np.array([np.nan, np.nan, np.nan, 5]), sums=((3, (0, 1, 2)),), integers=True, least=1
-    )
-    frame = pl.DataFrame({"cell": list("xyyzz"), "firm": [11, 22, 33, 22, 44]})
-    cells = tabulate(frame, [["cell"]], unit="firm")
-    [firm] = [one for one in contributors_knowledge(cells) if len(one.cells) == 2]
-    places = np.array([{"y": 1, "z": 2}[cells.keys[cell][0][1]] for cell in firm.cells])
-    (found,) = interval_attack(table, knowledge=replace(firm, cells=places), targets={0})
-    assert (found.low, found.high) == (1, 1)
-    done = suppress(cells, SensitivityRules(threshold=2).apply(cells))
-    assert done.verdict.holds
-    for one in contributors_knowledge(cells):
-        for cell in interval_attack(done.published, knowledge=one):
-            alone = one.knows(cells.index[cell.key])
-            assert not done.levels.sensitive[cells.index[cell.key]] or alone or not cell.disclosed
+    # Of counts of people, a person who is not alone knows no more than that the cell is not empty.
+    assert contributors_knowledge(tabulate(pl.DataFrame({"a": ["x", "x", "y"]}), [["a"]]))[0].cells.tolist() == [2]
 
 
 def test_readers_use_that_counts_are_whole_numbers() -> None:
@@ -446,7 +425,7 @@ def oracle(table: SuppressedTable, *, most: int) -> bool:
     """Whether a table of counts is protected, by enumeration of all tables with at most this many people in a cell.
 
     Every attacker must consider it possible that a sensitive cell has as many people as the threshold, and (unless no
-    suppression allows that) that it has one less than it has. Who is not alone in a cell knows that it has two people.
+    suppression allows that) that it has one less than it has.
     """
     cells, levels = table.cells, table.levels
     totals = {total for total, _ in cells.sums}
@@ -457,18 +436,14 @@ def oracle(table: SuppressedTable, *, most: int) -> bool:
     possible = belongs @ leaves
     published = ~table.suppressed
     seen = possible[:, (possible[published] == cells.values[published, None]).all(axis=0)]
-    people = [set[int](), *({n} for n in inner if cells.contributors[n])]
+    people = [set[int](), *({n} for n in inner if cells.contributors[n] == 1)]
     for cell in np.flatnonzero(levels.sensitive):
         for own in people:
             known = [n for n in range(len(cells.keys)) if any(belongs[n, inner.index(o)] for o in own)]
             known = [n for n in known if cells.contributors[n] == 1]
             if cell in known:
                 continue
-            shared = [n for n in own if cells.contributors[n] > 1]  # the own row, and one of somebody else
-            mine, every = (
-                x[cell, (x[known] == cells.values[known, None]).all(axis=0) & (x[shared] >= 2).all(axis=0)]
-                for x in (seen, possible)
-            )
+            mine, every = (x[cell, (x[known] == cells.values[known, None]).all(axis=0)] for x in (seen, possible))
             below = max(every.min(), cells.values[cell] - levels.lower[cell])
             if mine.max() < cells.values[cell] + levels.upper[cell] or mine.min() > below:
                 return False

@@ -2,9 +2,9 @@
 
 The attacker knows the published cells, all sums between cells, and what a blank can stand for. Zeros of counts are
 published, so that a blank is a whole number of at least 1; blanks of sums are not negative. A contributor
-(:class:`Knowledge`) also knows the own contribution to every cell, the value of cells without others, and that a count
-with others is larger than the own contribution. Linear programs (HiGHS) give the smallest and the largest value that is
-consistent with that, integer programs where a solution is not whole.
+(:class:`Knowledge`) also knows the own contribution to every cell, and the value of cells without others. Linear
+programs (HiGHS) give the smallest and the largest value that is consistent with that, integer programs where a
+solution is not whole.
 
 The audit (:func:`missed_goals`) proves protection by witnesses: for every sensitive cell and attacker, tables that the
 attacker cannot tell from the true one and in which the cell is as far away as is asked for. It uses published figures
@@ -52,7 +52,7 @@ class Knowledge:
 
     cells: Ints
     low: Floats
-    """The own contribution to each cell, and 1 for the others in a count; the value of the cell if there are none."""
+    """The own contribution to each cell, or the value of the cell if nobody else contributes."""
     high: Floats
     """The value of the cell if nobody else contributes; infinite otherwise."""
 

@@ -54,9 +54,9 @@ def contributors_knowledge(cells: TableCells) -> tuple[Knowledge, ...]:
     This is the singleton problem for contributors to several cells (Robertson 2000, Improving Statistics Canada's cell
     suppression software; Hundepool et al. 2012, Section 4.3): who is alone in several suppressed cells subtracts all of
     them. Cells that are not sums of others are listed, and margins without other contributors; knowledge about other
-    margins follows. Who knows the cells without others knows which cells have others: in a count, these add at least 1
-    to the own rows. Contributors to the same cells are merged into one who knows what any of them knows; that asks for
-    no less protection.
+    margins follows. Contributors to the same cells are merged into one who knows what any of them knows; that asks for
+    no less protection. Contributors who know no more than readers of a table of counts, that these cells are not empty,
+    are left out.
     """
     inner = cells.contributors != 1
     inner &= np.isin(np.arange(len(inner)), [total for total, _ in cells.sums])
@@ -66,12 +66,15 @@ def contributors_knowledge(cells: TableCells) -> tuple[Knowledge, ...]:
     for _, own, amounts in by_unit.iter_rows():
         place, known = tuple(own), np.asarray(amounts, dtype=np.float64)
         merged[place] = np.maximum(merged[place], known) if place in merged else known
-    found, others = [], 0 if cells.magnitude else 1
-    for place, own in merged.items():
+    found = []
+    for place, low in merged.items():
         numbers = np.asarray(place, dtype=np.int64)
-        alone, values = cells.contributors[numbers] == 1, cells.values[numbers]
-        low, high = np.where(alone, values, own + others), np.where(alone, values, np.inf)
-        found.append(Knowledge(cells=numbers, low=low, high=high))
+        alone = cells.contributors[numbers] == 1
+        if cells.magnitude or alone.any() or (low > 1).any():
+            values = cells.values[numbers]
+            found.append(
+                Knowledge(cells=numbers, low=np.where(alone, values, low), high=np.where(alone, values, np.inf))
+            )
     return tuple(found)
 
 
