@@ -21,7 +21,7 @@ from sfumato.errors import BadParameter, HierarchyNotNested, NotApplicable
 from sfumato.release import State
 from sfumato.tables.cells import TableCells, tabulate
 from sfumato.tables.controlled_rounding import round_table
-from sfumato.tables.interval_audit import PublishedTable, combine, interval_attack, published_table
+from sfumato.tables.interval_audit import Knowledge, PublishedTable, combine, interval_attack, published_table
 from sfumato.tables.sensitivity import ProtectionLevels, SensitivityRules, contributors_knowledge
 from sfumato.tables.suppression import SuppressedTable, suppress
 
@@ -406,8 +406,11 @@ def test_a_contributor_knows_own_contributions_to_all_cells() -> None:
     assert known == {a: (5, 5), ax: (5, 5), b: (6, 6), bx: (6, 6), cx: (7, np.inf)}
     assert people[cy,].low.tolist() == [3]
     assert people[cx,].low.tolist() == [2]
-    # Of counts of people, a person who is not alone knows no more than that the cell is not empty.
-    assert contributors_knowledge(tabulate(pl.DataFrame({"a": ["x", "x", "y"]}), [["a"]]))[0].cells.tolist() == [2]
+    # Of counts, who is not alone in a cell knows that it is at least one more than the own contribution.
+    people_of_a = contributors_knowledge(tabulate(pl.DataFrame({"a": ["x", "x", "y"]}), [["a"]]))
+    assert [(p.cells.tolist(), p.low.tolist(), p.high.tolist()) for p in people_of_a] == [
+        ([1], [2], [np.inf]), ([2], [1], [1])
+    ]  # fmt: skip
 
 
 def test_readers_use_that_counts_are_whole_numbers() -> None:
@@ -425,7 +428,8 @@ def oracle(table: SuppressedTable, *, most: int) -> bool:
     """Whether a table of counts is protected, by enumeration of all tables with at most this many people in a cell.
 
     Every attacker must consider it possible that a sensitive cell has as many people as the threshold, and (unless no
-    suppression allows that) that it has one less than it has.
+    suppression allows that) that it has one less than it has. Each row is a person, who knows whether others are in the
+    own cell: it has 1, or at least 2.
     """
     cells, levels = table.cells, table.levels
     totals = {total for total, _ in cells.sums}
@@ -436,14 +440,18 @@ def oracle(table: SuppressedTable, *, most: int) -> bool:
     possible = belongs @ leaves
     published = ~table.suppressed
     seen = possible[:, (possible[published] == cells.values[published, None]).all(axis=0)]
-    people = [set[int](), *({n} for n in inner if cells.contributors[n] == 1)]
+    people = [set[int](), *({n} for n in inner if cells.contributors[n] > 0)]
     for cell in np.flatnonzero(levels.sensitive):
         for own in people:
-            known = [n for n in range(len(cells.keys)) if any(belongs[n, inner.index(o)] for o in own)]
-            known = [n for n in known if cells.contributors[n] == 1]
+            held = [n for n in range(len(cells.keys)) if any(belongs[n, inner.index(o)] for o in own)]
+            known = [n for n in held if cells.contributors[n] == 1]
             if cell in known:
                 continue
-            mine, every = (x[cell, (x[known] == cells.values[known, None]).all(axis=0)] for x in (seen, possible))
+            shared = [n for n in held if cells.contributors[n] > 1]
+            mine, every = (
+                x[cell, (x[known] == cells.values[known, None]).all(axis=0) & (x[shared] >= 2).all(axis=0)]
+                for x in (seen, possible)
+            )
             below = max(every.min(), cells.values[cell] - levels.lower[cell])
             if mine.max() < cells.values[cell] + levels.upper[cell] or mine.min() > below:
                 return False
@@ -472,6 +480,81 @@ def test_the_verdict_is_that_of_an_enumeration_of_all_tables(shape: tuple[int, .
             assert table.verdict.holds == oracle(table, most=5)
             agreed[table.verdict.holds] += 1
     assert min(agreed.values()) >= least, agreed
+
+
+def calculated(table: SuppressedTable, *, most: int) -> list[tuple[int, int]]:
+    """Sensitive cells that a firm calculates, as (firm, cell), by enumeration of all tables of counts.
+
+    A firm knows its rows in each cell, and which of these cells no other firm has rows in.
+    """
+    cells = table.cells
+    totals = {total for total, _ in cells.sums}
+    inner = [n for n in range(len(cells.keys)) if n not in totals]
+    ranges = [[0] if cells.values[n] == 0 else range(1, most + 1) for n in inner]
+    leaves = np.array(np.meshgrid(*ranges, indexing="ij")).reshape(len(inner), -1)
+    possible = np.array([[set(key) <= set(cells.keys[n]) for n in inner] for key in cells.keys]) @ leaves
+    published = ~table.suppressed
+    possible = possible[:, (possible[published] == cells.values[published, None]).all(axis=0)]
+    found = []
+    for (firm,), rows in cells.contributions.group_by("unit", maintain_order=True):
+        own = {cell: int(amount) for cell, amount in rows.select("cell", "amount").iter_rows()}
+        fits = np.ones(possible.shape[1], np.bool_)
+        for cell, amount in own.items():
+            alone = cells.contributors[cell] == 1
+            fits &= (possible[cell] == amount) if alone else (possible[cell] > amount)
+        found += [
+            (int(str(firm)), int(cell))
+            for cell in np.flatnonzero(table.levels.sensitive)
+            if len(set(possible[cell, fits].tolist())) == 1 and not (cell in own and cells.contributors[cell] == 1)
+        ]
+    return found
+
+
+def test_no_firm_calculates_a_cell_of_a_small_random_table() -> None:
+    """Contributors who are taken to know only their own rows, not that others have rows there too, fail the test."""
+    draw, weak, caught = np.random.default_rng(8), 0, 0
+    for _ in range(12):
+        counts = draw.choice([0, 1, 1, 2, 2, 3], (2, 3))
+        places = [(str(a), str(b)) for a, b in np.ndindex(2, 3) for _ in range(counts[a, b])]
+        frame = pl.DataFrame(places, schema=["a", "b"], orient="row")
+        frame = frame.with_columns(firm=pl.Series(draw.integers(0, max(len(places) - 2, 1), len(places))))
+        cells = tabulate(frame, [["a", "b"]], unit="firm")
+        levels = SensitivityRules(threshold=3).apply(cells)
+        done = suppress(cells, levels)
+        assert done.verdict.holds
+        assert calculated(done, most=6) == []
+        shared = [(cells.contributors[one.cells] > 1).astype(float) for one in levels.contributors]
+        less = tuple(replace(p, low=p.low - s) for p, s in zip(levels.contributors, shared, strict=True))
+        careless = suppress(cells, replace(levels, contributors=less))
+        judged = replace(careless, levels=levels)
+        told = bool(calculated(judged, most=6))
+        weak += told
+        caught += told and not judged.verdict.holds
+    assert weak == caught >= 2
+
+
+def test_a_firm_that_is_not_alone_in_two_cells_does_not_calculate_a_third(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Firm 22 has one row in each of two cells that others have rows in, so that both are at least 2."""
+    firms = {
+        "c0": {"r0": [0, 1, 2], "r1": [11], "r2": [23, 22]},
+        "c1": {"r0": [1, 4, 2, 6, 7], "r1": [12, 2, 14, 15, 16, 17, 18, 19], "r2": []},
+        "c2": {"r0": [8, 9, 10], "r1": [20], "r2": [25, 26]},
+        "c3": {"r0": [], "r1": [11, 22], "r2": []},
+    }
+    rows = [(a, b, firm) for b, line in firms.items() for a, here in line.items() for firm in here]
+    frame = pl.DataFrame(rows, schema=["a", "b", "firm"], orient="row")
+    plan = "tables: [[a, b]]\nunit: firm\nsensitive: {threshold: 3}\n"
+    code, said = run(tmp_path, plan, frame, capsys)
+    assert (code, json.loads(said)["verdicts"][0]["state"]) == (0, "holds")
+    table = published_table(pl.read_csv(tmp_path / "out" / "tables.csv"), counts=True)
+    index = {key: number for number, key in enumerate(table.keys)}
+    held = [index[("a", "r2"), ("b", "c0")], index[("a", "r1"), ("b", "c3")]]
+    firm = Knowledge(cells=np.array(held), low=np.full(2, 2.0), high=np.full(2, np.inf))
+    found = interval_attack(table, knowledge=firm)
+    assert set(held) <= {index[one.key] for one in found}
+    assert not any(one.disclosed for one in found)
 
 
 def test_the_search_is_limited_by_effort_and_not_by_time() -> None:

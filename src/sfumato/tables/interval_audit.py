@@ -2,9 +2,9 @@
 
 The attacker knows the published cells, all sums between cells, and what a blank can stand for. Zeros of counts are
 published, so that a blank is a whole number of at least 1; blanks of sums are not negative. A contributor
-(:class:`Knowledge`) also knows the own contribution to every cell, and the value of cells without others. Linear
-programs (HiGHS) give the smallest and the largest value that is consistent with that, integer programs where a
-solution is not whole.
+(:class:`Knowledge`) also knows the own contribution to every cell, the value of cells without others, and that a count
+with others is larger than the own contribution. Linear programs (HiGHS) give the smallest and the largest value that is
+consistent with that, integer programs where a solution is not whole.
 
 The audit (:func:`missed_goals`) proves protection by witnesses: for every sensitive cell and attacker, tables that the
 attacker cannot tell from the true one and in which the cell is as far away as is asked for. It uses published figures
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -52,9 +53,24 @@ class Knowledge:
 
     cells: Ints
     low: Floats
-    """The own contribution to each cell, or the value of the cell if nobody else contributes."""
+    """The least that each cell can be: the own contribution, one more in a count with others, or the value of the cell
+    if nobody else contributes."""
     high: Floats
     """The value of the cell if nobody else contributes; infinite otherwise."""
+
+    @classmethod
+    def joined(cls, people: Sequence[Knowledge]) -> Knowledge:
+        """What contributors know together. Whoever is deceived about that is deceived about what each knows."""
+        cells, place = np.unique(np.concatenate([one.cells for one in people]), return_inverse=True)
+        low, high = np.zeros(len(cells)), np.full(len(cells), np.inf)
+        np.maximum.at(low, place, np.concatenate([one.low for one in people]))
+        np.minimum.at(high, place, np.concatenate([one.high for one in people]))
+        return cls(cells=cells, low=low, high=high)
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the value of any cell is known."""
+        return bool((self.low == self.high).any())
 
     def knows(self, cell: int) -> bool:
         """Whether the value of a cell is known."""
@@ -281,17 +297,26 @@ def missed_goals(table: PublishedTable, goals: Sequence[Goal], contributors: Seq
                 missed.append(MissedGoal(cell=goal.cell, sign=sign, wanted=first, attacker=None))
                 continue
             own = wanted if sign > 0 else max(wanted, goal.low_for_contributors)
-            doubtful = crowd.not_deceived(first)
-            while doubtful:
-                number = min(doubtful)
-                doubtful.discard(number)
-                if contributors[number].knows(goal.cell):
+            doubtful = {one for one in crowd.not_deceived(first) if not contributors[one].knows(goal.cell)}
+            # A table that deceives somebody who knows what all of a group know deceives the whole group.
+            groups = [sorted(doubtful, key=lambda one: (contributors[one].exact, one))]
+            while groups:
+                group = [one for one in groups.pop() if one in doubtful]
+                if len(group) > 1:
+                    together = unknowns.witness(
+                        goal.cell, sign, own, Knowledge.joined([contributors[n] for n in group])
+                    )
+                    if together is not None:
+                        doubtful &= crowd.not_deceived(together)
+                    else:
+                        groups += [group[len(group) // 2 :], group[: len(group) // 2]]
                     continue
-                found = _deceived(unknowns, bare, goal, sign, own, contributors[number])
-                if isinstance(found, float):
-                    missed.append(MissedGoal(cell=goal.cell, sign=sign, wanted=found, attacker=number))
-                elif found is not None and sign * (found[unknowns.place[goal.cell]] - own) >= 0:
-                    doubtful &= crowd.not_deceived(found)
+                for number in group:
+                    found = _deceived(unknowns, bare, goal, sign, own, contributors[number])
+                    if isinstance(found, float):
+                        missed.append(MissedGoal(cell=goal.cell, sign=sign, wanted=found, attacker=number))
+                    elif found is not None and sign * (found[unknowns.place[goal.cell]] - own) >= 0:
+                        doubtful &= crowd.not_deceived(found)
         if not demands and goal.high > goal.low:
             missed.append(MissedGoal(cell=goal.cell, sign=1, wanted=goal.high, attacker=None))
     return missed

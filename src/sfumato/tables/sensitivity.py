@@ -49,14 +49,16 @@ class ProtectionLevels:
 
 
 def contributors_knowledge(cells: TableCells) -> tuple[Knowledge, ...]:
-    """What every contributor knows: the own contribution to all cells, and cells without other contributors.
+    """What every contributor knows: the own contribution to all cells, and which cells have no other contributors.
+
+    The value of a cell without others is the own contribution. Of counts, a cell with others is at least one more than
+    the own contribution; amounts of others may be 0.
 
     This is the singleton problem for contributors to several cells (Robertson 2000, Improving Statistics Canada's cell
     suppression software; Hundepool et al. 2012, Section 4.3): who is alone in several suppressed cells subtracts all of
     them. Cells that are not sums of others are listed, and margins without other contributors; knowledge about other
-    margins follows. Contributors to the same cells are merged into one who knows what any of them knows; that asks for
-    no less protection. Contributors who know no more than readers of a table of counts, that these cells are not empty,
-    are left out.
+    margins follows, because empty cells are published. Contributors to the same cells are merged into one who knows
+    what any of them knows; that asks for no less protection.
     """
     inner = cells.contributors != 1
     inner &= np.isin(np.arange(len(inner)), [total for total, _ in cells.sums])
@@ -69,12 +71,9 @@ def contributors_knowledge(cells: TableCells) -> tuple[Knowledge, ...]:
     found = []
     for place, low in merged.items():
         numbers = np.asarray(place, dtype=np.int64)
-        alone = cells.contributors[numbers] == 1
-        if cells.magnitude or alone.any() or (low > 1).any():
-            values = cells.values[numbers]
-            found.append(
-                Knowledge(cells=numbers, low=np.where(alone, values, low), high=np.where(alone, values, np.inf))
-            )
+        alone, values = cells.contributors[numbers] == 1, cells.values[numbers]
+        least = low if cells.magnitude else low + 1
+        found.append(Knowledge(cells=numbers, low=np.where(alone, values, least), high=np.where(alone, values, np.inf)))
     return tuple(found)
 
 
@@ -95,8 +94,8 @@ class SensitivityRules:
     zero: float | None = None
     """For sensitive cells with the sum 0, of which no share is a distance: how far the interval reaches above 0."""
     insiders: bool = True
-    """Whether cells are also protected from every single contributor, who knows the own contributions to all cells and
-    the value of cells without others."""
+    """Whether cells are also protected from every single contributor, who knows the own contributions to all cells, the
+    value of cells without others, and that other counts with an own contribution are at least one more."""
 
     def __post_init__(self) -> None:
         if self.threshold is None and self.dominance is None and self.p_percent is None:

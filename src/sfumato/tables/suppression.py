@@ -171,32 +171,32 @@ class _Movements:
         self.solved = 0
         """Linear programs that were solved: the search is limited by work, not by time."""
         self._last: tuple[Mask, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], object]] | None = None
-        self._possible: dict[tuple[int, int | None], float] = {}
+        self._possible: dict[tuple[int, tuple[int, ...]], float] = {}
         self.goals = []
         for cell in map(int, self.sensitive):
             up, down = float(levels.upper[cell]) / self.scale, float(levels.lower[cell]) / self.scale
             if down > 0 and not cells.magnitude:
-                down = self._most_below(cell, down, None)
+                down = self._most_below(cell, down)
                 if up <= 0 and down <= _TOLERANCE:
                     raise _unprotected()
             self.goals += [(cell, sign, level) for sign, level in ((1.0, up), (-1.0, down)) if level > _TOLERANCE]
 
-    def _box(self, attacker: int | None) -> tuple[Floats, Floats]:
-        """How far every cell can move down and up without being noticed by an attacker, if it is suppressed."""
+    def _box(self, *attackers: int) -> tuple[Floats, Floats]:
+        """How far every cell can move down and up without being noticed by any attacker, if it is suppressed."""
         down, up = self.values - self.floor, np.full(len(self.values), self.most)
-        if attacker is not None:
-            own = self.owner == attacker
+        if attackers:
+            own = np.isin(self.owner, attackers)
             held = self.held[own]
-            down[held] = np.minimum(down[held], self.values[held] - self.least[own])
-            up[held] = np.minimum(up[held], self.largest[own] - self.values[held])
+            np.minimum.at(down, held, self.values[held] - self.least[own])
+            np.minimum.at(up, held, self.largest[own] - self.values[held])
         up[self.cells.empty] = 0.0
         return np.maximum(down, 0.0), np.maximum(up, 0.0)
 
-    def _most_below(self, cell: int, level: float, attacker: int | None) -> float:
+    def _most_below(self, cell: int, level: float, *attackers: int) -> float:
         """The level, or how far the cell can move down if everything is suppressed, if that is less."""
-        if (cell, attacker) not in self._possible:
-            self._possible[cell, attacker] = self._reach(~self.cells.empty, cell, -1.0, level, attacker)[0]
-        return min(level, self._possible[cell, attacker])
+        if (cell, attackers) not in self._possible:
+            self._possible[cell, attackers] = self._reach(~self.cells.empty, cell, -1.0, level, *attackers)[0]
+        return min(level, self._possible[cell, attackers])
 
     def heuristic(self) -> Mask:
         """Suppress, goal by goal, the cells that the cheapest movement needs."""
@@ -215,26 +215,29 @@ class _Movements:
         A movement that agrees with what a contributor knows deceives them too, so that few need a program.
         """
         for cell, sign, level in self.goals:
-            reach, cut, move = self._reach(chosen, cell, sign, level, None)
+            reach, cut, move = self._reach(chosen, cell, sign, level)
             if reach < level - _TOLERANCE:
                 yield cell, sign * level, None, np.minimum(cut, level) / level
                 continue
             # Nobody is deceived about the largest contribution, which its contributor knows.
             own = level if sign > 0 else min(level, float(self.values[cell] - self.cells.largest[cell, 0] / self.scale))
             doubtful = self._not_deceived(move) if own > _TOLERANCE else set()
-            while doubtful:
-                attacker = min(doubtful)
-                doubtful.discard(attacker)
-                if self.people[attacker].knows(cell):
+            doubtful = {one for one in doubtful if not self.people[one].knows(cell)}
+            # A movement within what all of a group know deceives the whole group.
+            groups = [sorted(doubtful, key=lambda one: (self.people[one].exact, one))]
+            while groups:
+                group = [one for one in groups.pop() if one in doubtful]
+                if not group:
                     continue
-                reach, cut, move = self._reach(chosen, cell, sign, own, attacker)
-                need = own
-                if reach < own - _TOLERANCE and sign < 0:
-                    need = self._most_below(cell, own, attacker)
-                if reach < need - _TOLERANCE:
-                    yield cell, sign * need, attacker, np.minimum(cut, need) / need
-                elif reach >= own - _TOLERANCE:
+                reach, cut, move = self._reach(chosen, cell, sign, own, *group)
+                if reach >= own - _TOLERANCE:
                     doubtful &= self._not_deceived(move)
+                elif len(group) > 1:
+                    groups += [group[len(group) // 2 :], group[: len(group) // 2]]
+                else:
+                    need = self._most_below(cell, own, *group) if sign < 0 else own
+                    if reach < need - _TOLERANCE:
+                        yield cell, sign * need, group[0], np.minimum(cut, need) / need
 
     def _not_deceived(self, move: Floats) -> set[int]:
         moved = (self.values + move)[self.held]
@@ -253,7 +256,7 @@ class _Movements:
 
         count = len(free)
         price = np.where(free, 0.0, self.weights / np.maximum(self.cells.values, 1.0))
-        below, above = self._box(attacker)
+        below, above = self._box(*(() if attacker is None else (attacker,)))
         down, up = np.column_stack([np.zeros(count), below]), np.column_stack([np.zeros(count), above])
         # The cell itself moves by exactly this amount.
         up[cell], down[cell] = (amount, amount) if amount > 0 else (0, 0), (-amount, -amount) if amount < 0 else (0, 0)
@@ -272,7 +275,7 @@ class _Movements:
         return moved
 
     def _reach(
-        self, chosen: Mask, cell: int, sign: float, level: float, attacker: int | None
+        self, chosen: Mask, cell: int, sign: float, level: float, *attackers: int
     ) -> tuple[float, Floats, Floats]:
         """How far the cell can move, up to a level; for each cell what its suppression adds to that at most (the dual
         cut); and the movement."""
@@ -280,7 +283,7 @@ class _Movements:
 
         goal = np.zeros(len(chosen))
         goal[cell] = -sign
-        down, up = self._box(attacker)
+        down, up = self._box(*attackers)
         # It moves no further than it must, so that the movement deceives many contributors.
         if sign > 0:
             up[cell] = min(up[cell], level)
