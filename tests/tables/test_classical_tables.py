@@ -582,7 +582,7 @@ def run(folder: Path, plan: str, frame: pl.DataFrame, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("table", "amount", "message"),
     [
-        ("[job]", float("nan"), "finite"),
+        ("[job]", float("nan"), "missing values"),
         ("[job]", float("inf"), "finite"),
         ("[job]", 1e308, "larger unit"),
         ("[job, job]", 1.0, "twice"),
