@@ -97,6 +97,27 @@ def test_another_policy_or_declaration_is_refused(
         asked(folder, BUT_ONE, *changes, *name)
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["t JOIN places ON t.zip = places.zip", "places JOIN T ON t.zip = places.zip", '"t" AS p JOIN places USING (zip)'],
+)
+def test_another_name_of_the_table_forgets_no_join(tmp_path: Path, source: str) -> None:
+    (tmp_path / "places.csv").write_text("zip,side\n10,a\n11,a\n12,a\n")
+    write(tmp_path / "t.csv", ROWS)
+    write(tmp_path / "copy.csv", ROWS)
+    public = ("tables:\n", "public:\n  places: {data: places.csv, key: [zip]}\ntables:\n")
+    assert asked(tmp_path, f"SELECT SUM(wage) FROM {source} WHERE side = 'a'", public) == 2175
+    with pytest.raises(AnswerDenied, match="fix somebody's value"):
+        asked(
+            tmp_path,
+            "SELECT SUM(wage) FROM u WHERE id <> 3",
+            public,
+            NAMED,
+            ("t.csv", "copy.csv"),
+            ("  t:\n", "  u:\n"),
+        )
+
+
 def test_a_changed_table_is_refused_under_every_name(folder: Path) -> None:
     """The sum of one person more would tell the wage of that person."""
     write(folder / "more.csv", [*ROWS, "7,12,f,777"])

@@ -148,11 +148,30 @@ def _rename_table(tree: object, table: str) -> None:
     """Let FROM name ``table``, whatever it is called; columns may still be qualified by the name in the text."""
     node = tree.args["from_"].this if isinstance(tree, exp.Select) and tree.args.get("from_") else None
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-        if not node.alias:
-            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
-        node.this.set("this", table)
-        node.set("db", None)
-        node.set("catalog", None)
+        _call(node, table)
+
+
+def _call(node: exp.Table, table: str) -> None:
+    if not node.alias:
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
+    node.set("this", exp.to_identifier(table, quoted=True))
+    node.set("db", None)
+    node.set("catalog", None)
+
+
+def restated(sql: str, catalog: Catalog) -> str:
+    """An earlier query with the private table's name of today: the same table may be declared under several names."""
+    try:
+        _, tree, _ = parse_statement(sql)
+    except QueryRefused:
+        return sql
+    known = {name.lower() for name in (*catalog.private, *catalog.public)}
+    named_otherwise = [node for node in tree.find_all(exp.Table) if node.name.lower() not in known]
+    if len(named_otherwise) != 1:
+        return sql
+    [table] = catalog.private
+    _call(named_otherwise[0], table)
+    return tree.sql(dialect="duckdb")
 
 
 def _read(text: str, tree: Any, catalog: Catalog, kinds: Mapping[type[exp.Expression], str]) -> PolicyQuery:

@@ -10,13 +10,13 @@ import polars as pl
 from sfumato.auditing.audit_log import DurableAuditor
 from sfumato.auditing.auditor import Auditor, Decision
 from sfumato.auditing.offers import offers
-from sfumato.auditing.policy_query import ROW, PolicyQuery, parse_policy_query
+from sfumato.auditing.policy_query import ROW, PolicyQuery, parse_policy_query, restated
 from sfumato.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.auditing.rules import AuditRules
 from sfumato.auditing.table import PolicyTable, TableBinding
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
-from sfumato.errors import AnswerDenied, QueryRefused
+from sfumato.errors import AnswerDenied
 from sfumato.query.plan.catalog import Catalog
 from sfumato.query.policy.base import TableAnswer
 
@@ -34,7 +34,6 @@ class SqlAuditor(Auditor):
 
     def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._repeated: set[str] = set()
         self.parse = lru_cache(maxsize=16)(partial(parse_policy_query, catalog=catalog))
         [table] = catalog.private.values()
         domains = {name: c.domain for name, c in table.schema.columns.items() if c.domain is not None}
@@ -47,17 +46,10 @@ class SqlAuditor(Auditor):
 
     def repeat(self, query: str) -> Decision:
         """Decide a query of the log again. It names the table as it was called then."""
-        self._repeated.add(query)
-        return self.ask(query)
+        return self.ask(restated(query, self._catalog))
 
     def read(self, query: str) -> AuditQuery:
-        try:
-            parsed = self.parse(query)
-        except QueryRefused:
-            if query not in self._repeated:
-                raise
-            parsed = self.parse(query, table=self.table_name)
-        return read_audit_query(parsed, secrets=self.secrets)
+        return read_audit_query(self.parse(query), secrets=self.secrets)
 
     def _start(self, frame: pl.DataFrame) -> Running:
         [table] = self._catalog.private.values()
