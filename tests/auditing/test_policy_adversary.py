@@ -132,28 +132,3 @@ def test_size_control_counts_all_but_one_as_too_many(tmp_path: Path, bills: np.n
         with pytest.raises(AnswerDenied):
             session.ask(f"SELECT COUNT(*) FROM t WHERE bill > {middle} AND id <> {person}")
     assert session.ask(f"SELECT COUNT(*) FROM t WHERE bill > {middle} AND id < 20").value == (bills[:20] > middle).sum()
-
-
-@pytest.mark.parametrize("policy", [*LIMITED, "{consistent-noise: {bound: 1, smallest: 5}}", POLICIES[2]])
-@pytest.mark.parametrize("aggregate", ["SUM(bill)", "AVG(bill)", "COUNT(bill)"])
-def test_refusals_do_not_tell_who_has_no_value(tmp_path: Path, bills: np.ndarray, policy: str, aggregate: str) -> None:
-    """Five people are answered and four are not, however many of them have a bill."""
-    gaps = [None if i % 2 else bill for i, bill in enumerate(bills)]
-    rows = [f"{i},{'' if bill is None else bill},{i}" for i, bill in enumerate(gaps)]
-    (tmp_path / "t.csv").write_text("\n".join(["id,bill,rare", *rows]) + "\n")
-    (tmp_path / "m.yaml").write_text(METADATA.replace("POLICY", policy))
-    session = open_session(Dataset.load(tmp_path / "m.yaml"), analyst="eve")
-    for person in range(5, PEOPLE, 7):
-        assert session.ask(f"SELECT {aggregate} FROM t WHERE id < 4 OR id = {person}").values
-        with pytest.raises(AnswerDenied):
-            session.ask(f"SELECT {aggregate} FROM t WHERE id < 3 OR id = {person}")
-
-
-def test_equal_samples_do_not_tell_who_has_no_value(tmp_path: Path, bills: np.ndarray) -> None:
-    """One person more is another set with another sample, also if that person has no bill."""
-    rows = [f"{i},{'' if i % 2 else bill},{i}" for i, bill in enumerate(bills)]
-    (tmp_path / "t.csv").write_text("\n".join(["id,bill,rare", *rows]) + "\n")
-    (tmp_path / "m.yaml").write_text(METADATA.replace("POLICY", "{consistent-sample: {share: 0.5, smallest: 5}}"))
-    session = open_session(Dataset.load(tmp_path / "m.yaml"), analyst="eve")
-    answers = [session.ask(f"SELECT SUM(bill) FROM t WHERE id < {i}").value for i in range(10, PEOPLE)]
-    assert len(set(answers)) == len(answers)

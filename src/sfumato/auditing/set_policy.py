@@ -25,9 +25,8 @@ class SetPolicy(Policy):
 
     limits_sets: ClassVar[bool] = False
     """Whether queries are refused because of the people they are about. In SQL, these are then the people whom public
-    columns select, whether or not they have a value of a sensitive column: COUNT(*) with a condition on a sensitive
-    column counts among them, and other conditions on sensitive columns are refused. Otherwise a refusal would tell who
-    meets such a condition, or who has a value."""
+    columns select: COUNT(*) with a condition on a sensitive column counts among them, and other conditions on sensitive
+    columns are refused. Otherwise a refusal would tell who meets such a condition."""
     in_people: ClassVar[bool] = False
     """Whether answers are changed by an amount in numbers of people. Sums are then divided by the most that one person
     can contribute by the declared domain, which the column must have; and the people are those whom columns that are
@@ -51,19 +50,13 @@ class SetPolicy(Policy):
         """The table that queries are answered from: a masked copy for policies with ``masks_table``."""
         return frame
 
-    @property
-    def fewest(self) -> int:
-        """Fewest people who must have a value of a sensitive column for any answer about it."""
-        return 0
-
-    def query_set(self, selected: Flags, present: Flags, *, sensitive: bool) -> Flags:
+    def query_set(self, selected: Flags, present: Flags) -> Flags:
         """The people an answer is about: those the condition selects and who have a value.
 
         A condition that selects everybody may still be about one person, if only that person has a value. Where answers
-        are changed by amounts in people, one person is hidden by the amount. Who has a value of a ``sensitive`` column
-        is secret: a decision, or a sample, that depended on it would tell.
+        are changed by amounts in people, one person is hidden by the amount.
         """
-        return selected if self.in_people or (self.limits_sets and sensitive) else selected & present
+        return selected if self.in_people else selected & present
 
     @classmethod
     def answer_column(cls, sql: str, catalog: Catalog) -> tuple[str, Kind]:

@@ -23,10 +23,6 @@ class SmallestSetPolicy(SetPolicy):
     def table_problem(self) -> str:
         return "" if self.smallest else "set `smallest`, the fewest people a query may be about"
 
-    @property
-    def fewest(self) -> int:
-        return self.smallest or 0
-
     def large_enough(self, queries: Bits) -> npt.NDArray[np.bool_]:
         """Which subsets have enough people."""
         size = np.bitwise_count(queries).sum(axis=-1, dtype=np.int64)

@@ -63,10 +63,6 @@ class PolicyTable:
         public = {name: table.frame.to_arrow() for name, table in self.catalog.public.items()}
         return Duckdb(threads=1).start({self.table.name: self.frame.with_row_index(ROW).to_arrow(), **public})
 
-    def values_of(self, column: str | None) -> int:
-        """Number of people who have a value of a column."""
-        return self.frame.height if column is None else self.frame.get_column(column).drop_nulls().len()
-
     def _require_bounds(self, frame: pl.DataFrame) -> None:
         """Raise an error, for the owner, if a number lies outside its declared bounds: it would not be hidden."""
         for name, column in self.table.schema.columns.items():
@@ -172,13 +168,7 @@ class SubsetTableResponder(TableBinding):
         present, selected = np.zeros(people, np.int64), np.zeros(people, np.bool_)
         for row, value, has_value in rows:
             values[row], present[row], selected[row] = value, bool(has_value), True
-        sensitive = query.column in self._table.sensitive
-        if sensitive and self._table.values_of(query.column) < self._policy.fewest:
-            raise AnswerDenied(
-                f"Policy `{self._policy.part_name()}` refuses `{query.column}`: too few people have a value.",
-                fix="Ask about another column.",
-            )
-        return values, present, self._policy.query_set(selected, present.astype(np.bool_), sensitive=sensitive)
+        return values, present, self._policy.query_set(selected, present.astype(np.bool_))
 
     def _numbers(self, people: Query) -> npt.NDArray[np.int64]:
         """Numbers of the rows that a statement selects."""

@@ -43,10 +43,6 @@ class SizeControl(SetPolicy):
             return ""
         return "overlap needs a memory of all queries, which this policy does not keep; use audit"
 
-    @property
-    def fewest(self) -> int:
-        return self.smallest
-
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         return _Responder(np.asarray(values), self.smallest, self.overlap)
 

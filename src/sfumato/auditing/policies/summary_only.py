@@ -39,7 +39,7 @@ class SummaryOnly(SetPolicy):
     leverage: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Largest leverage of one person in all totals and regressions together. A total over m people has 1 / m."""
 
-    def query_set(self, selected: Flags, present: Flags, *, sensitive: bool) -> Flags:
+    def query_set(self, selected: Flags, present: Flags) -> Flags:
         return selected
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
