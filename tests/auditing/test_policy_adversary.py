@@ -85,6 +85,45 @@ def test_people_without_a_value_do_not_count(tmp_path: Path, bills: np.ndarray, 
     assert session.ask("SELECT COUNT(*) FROM t WHERE id < 20").value > 0
 
 
+GAPS = METADATA.replace("{kind: integer}", "{kind: integer}\n      score: {kind: integer}")
+
+
+def asked(session: Session, sql: str) -> object:
+    """The answer, or the text of the refusal."""
+    try:
+        return session.ask(sql).value
+    except AnswerDenied as denied:
+        return str(denied)
+
+
+@pytest.mark.parametrize("policy", [POLICIES[1], *POLICIES[4:]])
+@pytest.mark.parametrize("aggregate", ["SUM", "AVG", "COUNT"])
+def test_nothing_said_depends_on_who_has_no_value(tmp_path: Path, policy: str, aggregate: str) -> None:
+    """Two tables that differ in who has no bill; sets of 4 to 6 people, of whom 4 to 6 have one. A public column with
+    the same gaps is answered by the number of people with a value, as who they are is public."""
+    told: dict[str, list[list[object]]] = {"rare": [], "score": []}
+    for absent in ({0, 5, 6}, {1, 2, 7, 8}):
+        folder = tmp_path / str(len(absent))
+        folder.mkdir()
+        rows = [f"{i},{'' if i in absent else i},{i + 1},{'' if i in absent else i + 1}" for i in range(PEOPLE)]
+        (folder / "t.csv").write_text("\n".join(["id,score,bill,rare", *rows]) + "\n")
+        (folder / "m.yaml").write_text(GAPS.replace("POLICY", policy))
+        session = open_session(Dataset.load(folder / "m.yaml"), analyst="eve")
+        for column, said in told.items():
+            ends = [(low, high) for low in range(0, 11, 2) for high in range(low + 3, low + 6)]
+            said.append(
+                [asked(session, f"SELECT {aggregate}({column}) FROM t WHERE id BETWEEN {a} AND {b}") for a, b in ends]
+            )
+        assert asked(session, f"SELECT {aggregate}(bill) FROM t WHERE id < 20") != 0
+        assert not isinstance(asked(session, "SELECT COUNT(*) FROM t WHERE id < 20 AND rare IS NULL"), str)
+    first, second = told["rare"]
+    assert first == second
+    assert set(map(type, first)) == {str}
+    for answers in told["score"]:
+        assert set(map(type, answers)) > {str}
+    assert told["score"][0] != told["score"][1]
+
+
 @pytest.mark.parametrize("policy", POLICIES[4:])
 def test_a_sample_needs_a_smallest_set(tmp_path: Path, bills: np.ndarray, policy: str) -> None:
     from sfumato.errors import InvalidRecipe

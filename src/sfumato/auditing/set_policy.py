@@ -26,7 +26,8 @@ class SetPolicy(Policy):
     limits_sets: ClassVar[bool] = False
     """Whether queries are refused because of the people they are about. In SQL, these are then the people whom public
     columns select: COUNT(*) with a condition on a sensitive column counts among them, and other conditions on sensitive
-    columns are refused. Otherwise a refusal would tell who meets such a condition."""
+    columns are refused, and so are SUM, AVG and COUNT of a sensitive column in which values are missing. Otherwise a
+    refusal would tell who meets such a condition, or who has a value."""
     in_people: ClassVar[bool] = False
     """Whether answers are changed by an amount in numbers of people. Sums are then divided by the most that one person
     can contribute by the declared domain, which the column must have; and the people are those whom columns that are
@@ -53,8 +54,9 @@ class SetPolicy(Policy):
     def query_set(self, selected: Flags, present: Flags) -> Flags:
         """The people an answer is about: those the condition selects and who have a value.
 
-        A condition that selects everybody may still be about one person, if only that person has a value. Where answers
-        are changed by amounts in people, one person is hidden by the amount.
+        A condition that selects everybody may still be about one person, if only that person has a value. Where sets
+        are limited, the column is public, or nobody's value is missing. Where answers are changed by amounts in people,
+        one person is hidden by the amount.
         """
         return selected if self.in_people else selected & present
 

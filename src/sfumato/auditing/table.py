@@ -161,6 +161,7 @@ class SubsetTableResponder(TableBinding):
             public = self._numbers(query.people(part for part in query.conditions if part not in hidden))
             holds = np.isin(everybody, self._numbers(query.holders(hidden))).astype(np.int64)
             return holds, holds, np.isin(everybody, public)
+        self._require_no_gaps(query)
         rows = self._table.engine.run(query.valued()).open(Permit(f"policy {self._policy.part_name()}"))
         people = self._table.frame.height
         whole = query.value is None or query.kind == "count" or query.value.kind is Kind.INTEGER
@@ -169,6 +170,22 @@ class SubsetTableResponder(TableBinding):
         for row, value, has_value in rows:
             values[row], present[row], selected[row] = value, bool(has_value), True
         return values, present, self._policy.query_set(selected, present.astype(np.bool_))
+
+    def _require_no_gaps(self, query: PolicyQuery) -> None:
+        """Refuse every query about the values of a sensitive column with gaps, whomever it selects.
+
+        A limit on the number of people with a value tells by refusals who has one. A limit on the people selected would
+        let the value of the only one who has any through.
+        """
+        if not self._policy.limits_sets or self._policy.in_people or query.column not in self._table.sensitive:
+            return
+        values = self._table.frame.get_column(query.column)
+        if values.null_count() or (values.dtype.is_float() and values.is_nan().any()):
+            raise AnswerDenied(
+                f"Policy `{self._policy.part_name()}` answers no aggregate of `{query.column}`: the column is "
+                "sensitive and has missing values. Refusals by how many people have a value would tell who has none.",
+                fix="The owner fills the gaps, or uses `rounding`, `bounded-noise` or `consistent-noise`.",
+            )
 
     def _numbers(self, people: Query) -> npt.NDArray[np.int64]:
         """Numbers of the rows that a statement selects."""
