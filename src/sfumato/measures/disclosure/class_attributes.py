@@ -88,7 +88,7 @@ def distributions(label: Ints, released: pl.DataFrame, keys: list[str], sensitiv
     shares = [(pl.col("value") == one).mean().alias(f"share {place}") for place, one in enumerate(shown)]
     found = frame.group_by("class").agg(*(pl.col(key).first() for key in keys), pl.len().alias("rows"), *shares)
     largest = pl.max_horizontal([f"share {place}" for place in range(len(shown))])
-    found = found.sort(largest, "rows", "class", descending=[True, True, False])
+    found = found.sort(largest, "rows", *keys, "class", descending=[True, True, *[False] * len(keys), False])
     others = ["others"] if len(common) > len(shown) else []
     lines = []
     for line in found.head(_MOST_CLASSES).rows(named=True):
