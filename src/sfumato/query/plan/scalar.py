@@ -120,13 +120,17 @@ def flag(condition: Expression) -> Scalar:
     return Scalar(node=condition, kind=Kind.BOOLEAN, values=(False, True))
 
 
+LARGEST_LITERAL = 10**300
+"""Largest number in the text of a query."""
+
+
 def literal(value: object) -> Scalar:
     """A constant as an expression. A fraction that no float equals is the nearest float."""
     if isinstance(value, bool):
         return Scalar(node=constant(value), kind=Kind.BOOLEAN, values=(value,), constant=value)
     if isinstance(value, int | Fraction):
         number = Fraction(value)
-        if abs(number) > 10**300:
+        if abs(number) > LARGEST_LITERAL:
             raise QueryRefused("A number in the query is too large.")
         if number.denominator == 1 and abs(number) < 1 << 62:
             whole = int(number)

@@ -25,7 +25,7 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.functions import Function, RoundTo
-from sfumato.query.plan.scalar import Scalar, ScalarFacts, literal
+from sfumato.query.plan.scalar import LARGEST_LITERAL, Scalar, ScalarFacts, literal
 from sfumato.query.sql.dates import date_difference, shifted
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Rule:
             return dated
         a, b = reader.number(node.this), reader.number(node.expression)
         if isinstance(a.constant, Fraction) and isinstance(b.constant, Fraction):
-            return literal(f(a.constant, b.constant))  # exact: as floats, 0.06 + 0.01 is below 0.07
+            exact = f(a.constant, b.constant)
+            if abs(exact) <= LARGEST_LITERAL:
+                return literal(exact)  # as floats, 0.06 + 0.01 is below 0.07
         return Scalar(node=Arithmetic(sign, a.as_double(), b.as_double()), kind=Kind.NUMBER, **_corners(a, b, f))
 
     return rule
