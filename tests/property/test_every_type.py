@@ -57,8 +57,10 @@ ARROW: dict[str, pa.Array] = {
     "null": pa.nulls(ROWS),
 }
 PANDAS: dict[str, pd.Series] = {
-    **{kind: pd.Series(WHOLE, dtype=kind) for kind in ("int8", "uint16", "Int8", "UInt8", "Int64", "int16[pyarrow]")},
-    **{kind: pd.Series(PARTS, dtype=kind) for kind in ("float16", "float32", "Float32", "Float64", "double[pyarrow]")},
+    **{kind: pd.Series(WHOLE, dtype=kind) for kind in ("int8", "uint16", "int16[pyarrow]")},
+    **{kind: pd.Series(PARTS, dtype=kind) for kind in ("float16", "float32", "double[pyarrow]")},
+    **{f"{kind} with gaps": pd.Series(WHOLE, dtype=kind) for kind in ("Int8", "UInt8", "Int64")},
+    **{f"{kind} with gaps": pd.Series(PARTS, dtype=kind) for kind in ("Float32", "Float64")},
     **{kind: pd.Series(WORDS, dtype=kind) for kind in ("object", "string", "string[pyarrow]", "category")},
     "ordered category": pd.Series(pd.Categorical(WORDS, ["ab2", "ab1", "ab0"], ordered=True)),
     "category of numbers": pd.Series(WHOLE).astype("category"),
@@ -92,7 +94,7 @@ def released(frame: Any, role: str, names: list[str], folder: Path) -> list[str]
     """Propose, protect, check, attack, measure, save and report; each must give a result. The released columns."""
     assert profiled(frame)[: len(names)] == names
     columns = {"group": "plain" if role == "quasi" else "quasi", **dict.fromkeys(names, role)}
-    recipe = {"sfumato": 1, "columns": columns, "models": [{"k-anonymity": 2}], "steps": STEPS}
+    recipe = {"sfumato": 1, "unit": "row", "columns": columns, "models": [{"k-anonymity": 2}], "steps": STEPS}
     done = sfumato.protect(recipe, frame, seed=1, n_targets=ROWS)
     assert done.release.table.rows > 0
     assert sfumato.check(done).holds
