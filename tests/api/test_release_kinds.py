@@ -145,7 +145,7 @@ def test_the_result_of_protect_is_judged_like_its_folder(
 def test_measuring_a_folder_needs_its_plan(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["protect", f"{kind}.yaml", "--out", "out"]) == 0
     assert main(["measure", "out"]) == 2
-    assert "`original` is required" in capsys.readouterr().err
+    assert "--original is required" in capsys.readouterr().err
 
 
 def test_a_short_document_that_answers_queries_is_one() -> None:

@@ -73,7 +73,7 @@ def test_the_secret_is_read_off_the_row() -> None:
     found = risk(evaluate_attack(Assignment(), scenario, rng=Rng(1)))
     for secret, tolerance in (("ill", 0.0), ("pay", 0.05)):
         read = risk(evaluate_attack(PosteriorInference(secret=secret, tolerance=tolerance), scenario, rng=Rng(1)))
-        assert read.value >= found.value - 0.01, "a few of 400 people aside, whoever is found is read"
+        assert read.high >= found.value, "within sampling error, whoever is found is read"
 
 
 def test_nobody_shares_a_row_and_near_rows_do_as_well_as_all(monkeypatch: pytest.MonkeyPatch) -> None:

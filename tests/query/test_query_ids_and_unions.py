@@ -20,7 +20,7 @@ from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.engine import Engine
 from sfumato.engines.expressions import Read
 from sfumato.engines.functions import Like
-from sfumato.errors import BadParameter, DatabaseFailed, MetadataMissing, QueryRefused
+from sfumato.errors import BadParameter, DatabaseFailed, DuplicateColumns, MetadataMissing, QueryRefused
 from sfumato.ledger.ledger import Ledger
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.sqlgen import additive_sql
@@ -81,7 +81,7 @@ def test_the_unit_is_the_column_of_that_name_and_no_other(place: str, tmp_path: 
     frame.write_parquet(tmp_path / "t.parquet")
     frame.write_csv(tmp_path / "t.csv")
     source = frame if place == "frame" else tmp_path / place
-    with pytest.raises(MetadataMissing, match="upper and lower case"):
+    with pytest.raises((MetadataMissing, DuplicateColumns), match=r"upper and lower case|only by capitals"):
         session({"t": (source, {"id": column("integer")})}, unit="id")
 
 
