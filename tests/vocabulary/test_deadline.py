@@ -28,7 +28,7 @@ from sfumato.deadline import Deadline, batches, quiet, split_deadline
 from sfumato.errors import OutOfTime
 from sfumato.evaluation import judge_limits, run_attacks
 from sfumato.masking.base import Context
-from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.masking.methods.swap import Swap
 from sfumato.progress import SILENT
 from sfumato.recipe import Limits
 from sfumato.release import Release
@@ -255,9 +255,9 @@ def test_a_masking_is_simulated_as_often_as_time_allows() -> None:
     frame = pl.DataFrame({name: draw.normal(size=300) for name in "ab"} | {"ill": draw.choice(["x", "y"], 300)})
     roles = {"a": Column(role="quasi"), "b": Column(role="quasi"), "ill": Column(role="sensitive")}
     original = Data.of(Table(frame=frame), Schema(columns=roles))
-    change = RankSwap(p=1, columns=("a", "b")).apply(original, Context(rng=Rng(1)))
-    # Two steps on the same columns have no stated channel, so they are rerun.
-    steps = [{"step": "rank-swap", "parameters": {"p": p}, "truthful": False, **change.public} for p in (1, 0.1)]
+    step = Swap(rate=0.1, columns=("a", "b"))  # it states no channel, so it is rerun
+    change = step.apply(original, Context(rng=Rng(1)))
+    steps = [{"step": "swap", "parameters": step.public(), "truthful": False, **change.public}]
     where = AttackScenario(
         original=original, release=Release(table=change.table, manifest={"steps": steps}), aligned=True
     )
