@@ -50,7 +50,7 @@ def test_an_existing_file_needs_force(tmp_path: Path) -> None:
     place.write_text("old")
     with pytest.raises(OutputExists) as caught, replacing(place):
         raise AssertionError("the block must not run")
-    assert "--force" in str(caught.value)
+    assert "`force`" in str(caught.value)
     with replacing(place, force=True) as temporary:
         temporary.write_text("new")
     assert place.read_text() == "new"
